@@ -19,6 +19,8 @@
 #include "cli/objects/shape_read.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
 #include "insight/pod_policy.h"
@@ -43,8 +45,6 @@ enum cost_by { BY_NAMESPACE, BY_POD, BY_MODEL, BY_POLICY, BY_LABEL };
 static const char *const by_names[] = {"namespace", "pod", "model", "policy", NULL};
 enum cost_against { AGAINST_MAX, AGAINST_HPA };
 static const char *const against_names[] = {"max", "hpa", NULL};
-static const char *const format_names[] = {"table", "wide", "json", "csv", NULL};
-_Static_assert(sizeof format_names / sizeof *format_names == COST_FORMAT__COUNT + 1, "one name per format");
 
 struct cost_args {
 	struct prometheus_options prometheus;
@@ -52,12 +52,13 @@ struct cost_args {
 	struct path_options files;
 	const char *prices, *discount, *by_text;
 	int64_t since_ms, until_ms; // until_ms 0: now
-	int by, against, output;
+	int by, against;
+	enum output_format output;
 	bool has_against;
 	bool print_prices;
 };
 
-enum { KEY_SINCE = 0xb00, KEY_UNTIL, KEY_BY, KEY_AGAINST, KEY_PRICES, KEY_DISCOUNT, KEY_PRINT_PRICES };
+enum { KEY_UNTIL = 0xb00, KEY_BY, KEY_AGAINST, KEY_DISCOUNT, KEY_PRINT_PRICES };
 
 static void set_by(struct cost_args *a, const char *text, struct argp_state *state)
 {
@@ -118,7 +119,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, format_names, state);
+		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(CSV), state);
 		return 0;
 	case ARGP_KEY_ARG:
 		print_usage(state, "unexpected argument \"%s\"", arg);
@@ -249,17 +250,17 @@ static void add_savings(const struct cost_args *a, const struct file_set *set, c
 	kube_session_close(&targets.session);
 }
 
-static int print_report(const struct cost_args *a, const struct cost_report *r)
+static int print_report(const struct cost_args *a, const struct cost_report *r, struct err *e)
 {
 	struct buf out, notes;
 	buf_init(&out, OUTPUT_MAX);
 	buf_init(&notes, REPORT_MAX);
-	cost_report_print(r, (enum cost_format)a->output, &out, &notes);
-	bool ok = print_out(&out) == 0;
+	cost_report_print(r, a->output, &out, &notes);
+	int rc = output_write(&out, a->output, e);
 	print_notes(&notes);
 	buf_done(&out);
 	buf_done(&notes);
-	return ok ? 0 : -1;
+	return rc;
 }
 
 // ---- the run ----
@@ -296,10 +297,7 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 	if (rc == 0 && a->by == BY_POLICY)
 		add_savings(a, set, period, &cost, &savings);
 	r.savings = buf_str(&savings);
-	if (rc == 0)
-		rc = print_report(a, &r);
-	if (rc < 0)
-		err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	rc = rc < 0 ? err_set(e, ERR_INTERNAL, "out of memory for the report") : print_report(a, &r, e);
 	buf_done(&savings);
 	gpu_cost_done(&cost);
 	arena_done(&keys);
@@ -355,20 +353,20 @@ static int load(const struct cost_args *a, struct arena *arena, struct price_boo
 int cmd_cost(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"since", KEY_SINCE, "DURATION", 0, "length of the period (default 24h, at most 400d)", 1},
+	        FLAG_SINCE("24h, at most 400d", 1),
 	        {"until", KEY_UNTIL, "TIME", 0, "end of the period, as in 2026-11-01T00:00:00Z (default now)", 1},
 	        {"by", KEY_BY, "WHAT", 0,
 	         "a row per namespace, pod, model, policy, or label=NAME of the pods (default namespace)", 1},
-	        {"filename", 'f', "FILE|DIR", 0, "policies for --by policy (repeatable)", 1},
+	        FLAG_FILES("policies for --by policy", 1),
 	        {"against", KEY_AGAINST, "WHAT", 0,
 	         "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a "
 	         "Horizontal Pod Autoscaler would have run, by replay)",
 	         1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        FLAG_PRICES(1),
 	        {"discount", KEY_DISCOUNT, "NAME", 0,
 	         "apply this discount of the price book to every price, as in 1-year or spot", 1},
 	        {"print-prices", KEY_PRINT_PRICES, 0, 0, "print the shipped prices, as a start for your own file", 1},
-	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (default table)", 1},
+	        FLAG_OUTPUT("table, wide, json, yaml or csv (default table)", 1),
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {

@@ -2,16 +2,24 @@
 // gpuscale detect: stragglers and memory leaks, as a line filter so that anyone can test the detectors, or from the
 // past that a Prometheus has.
 #include <argp.h>
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/json/yaml_out.h"
 #include "base/print.h"
 #include "cli/gpu/detect_fetch.h"
+#include "cli/objects/policy_fetch.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
 #include "cli/term/line_filter.h"
+#include "cli/term/output.h"
+#include "cli/term/table.h"
 #include "insight/detect.h"
 #include "insight/detect_line.h"
 #include "runtime/connections.h"
@@ -24,11 +32,13 @@
 struct detect_args {
 	struct prometheus_options prometheus;
 	struct detect_fetch fetch;
+	struct policy_scope scope;
 	const char *file; // NULL: standard input
-	bool has_period;
+	enum output_format output;
+	bool has_period, has_namespace; // given as flags
 };
 
-enum { KEY_PODS = 0xe00, KEY_JOB, KEY_SINCE, KEY_STEP };
+enum { KEY_PODS = 0xe00, KEY_JOB, KEY_STEP };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -36,6 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->scope;
 		return 0;
 	case KEY_PODS:
 		a->fetch.pods = arg;
@@ -43,8 +54,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_JOB:
 		a->fetch.job = arg;
 		return 0;
-	case 'n':
-		a->fetch.namespace_name = arg;
+	case 'o':
+		a->output = output_option(arg, OUTPUTS_REPORT, state);
 		return 0;
 	case KEY_SINCE:
 		a->fetch.since_ms = option_duration_ms("--since", arg, 1000, state);
@@ -62,27 +73,103 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!!a->fetch.pods + !!a->fetch.job + !!a->file > 1)
 			print_usage(state, "FILE, --job and --pods cannot be used together");
-		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->fetch.namespace_name))
+		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->scope.namespace_name))
 			print_usage(state, "-n, --since and --step need --job NAME or --pods REGEX");
+		if (a->scope.all_namespaces)
+			print_usage(state, "a job needs its namespace: -n instead of -A");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-// ---- the filter ----
+// ---- events ----
 
 struct detect_context {
-	struct buf events;
+	struct buf events; // a JSON object per line
+	enum output_format output;
+	struct table table;
+	bool has_head;
 	struct detect_lines *lines;
 };
 
+static const char *const head[] = {"TIME", "JOB", "EVENT", "RANK", "INPUT", "DETAILS", NULL};
+#define N_TEXTS 4 // columns of text behind the time, as in the members of an event
+
+static void put_row(struct table *t, const cJSON *event)
+{
+	const cJSON *c = event->child;
+	struct buf details;
+	buf_init(&details, TABLE_CELL_BYTES);
+	table_cell(t, "%.15g", c ? c->valuedouble : 0);
+	for (size_t i = 0; i < N_TEXTS; i++, c = c ? c->next : NULL)
+		table_cell(t, "%s", c && c->next && c->next->valuestring ? c->next->valuestring : "");
+	for (c = c ? c->next : NULL; c; c = c->next) {
+		print_to(&details, "%s%s", details.len ? ", " : "", c->string);
+		if (cJSON_IsNumber(c))
+			print_to(&details, " %.6g", c->valuedouble);
+		for (const cJSON *name = c->child; name; name = name->next)
+			print_to(&details, " %s", name->valuestring);
+	}
+	table_cell(t, "%s", buf_str(&details));
+	buf_done(&details);
+}
+
+static void put_event(struct detect_context *c, const char *line, size_t len, struct buf *out)
+{
+	struct buf list;
+	cJSON *event = NULL;
+	switch (c->output) {
+	case OUTPUT_JSON:
+		buf_put(out, line, len);
+		buf_putc(out, '\n');
+		break;
+	case OUTPUT_YAML: // an item of one list
+		buf_init(&list, len + 3);
+		buf_putc(&list, '[');
+		buf_put(&list, line, len);
+		buf_putc(&list, ']');
+		out->failed |= list.failed || yaml_from_json(out, buf_str(&list), list.len) < 0;
+		buf_done(&list);
+		break;
+	default:
+		event = json_read(line, len, NULL);
+		if (event)
+			put_row(&c->table, event);
+		out->failed |= !event || c->table.cells.failed;
+		table_print(&c->table, out, 0, !c->has_head);
+		c->has_head = true;
+		cJSON_Delete(event);
+		break;
+	}
+}
+
 static void move_events(struct detect_context *c, struct buf *out)
 {
-	buf_put(out, buf_str(&c->events), c->events.len);
+	const char *end;
+	for (const char *line = buf_str(&c->events); (end = strchr(line, '\n')); line = end + 1)
+		put_event(c, line, (size_t)(end - line), out);
 	out->failed = out->failed || c->events.failed;
 	buf_reset(&c->events);
 }
+
+static void context_init(struct detect_context *c, enum output_format output)
+{
+	// Rows are printed as they come: the widths are a guess.
+	static const size_t widths[] = {10, 20, 10, 16, 8};
+	*c = (struct detect_context){.output = output};
+	buf_init(&c->events, OUTPUT_MAX);
+	table_init(&c->table, head);
+	memcpy(c->table.widths, widths, sizeof widths);
+}
+
+static void context_done(struct detect_context *c)
+{
+	buf_done(&c->events);
+	table_done(&c->table);
+}
+
+// ---- the filter ----
 
 static int answer(void *context, const char *line, size_t len, struct buf *out, struct err *e)
 {
@@ -99,19 +186,19 @@ static void finish(void *context, struct buf *out)
 	move_events(c, out);
 }
 
-static int filter_lines(const char *path)
+static int filter_lines(const struct detect_args *a)
 {
 	struct detect_context c;
-	buf_init(&c.events, OUTPUT_MAX);
+	context_init(&c, a->output);
 	c.lines = detect_lines_new(&c.events);
-	const struct line_filter filter = {"gpuscale detect", DETECT_LINE_BYTES_MAX, &c, answer, finish, path};
+	const struct line_filter filter = {"gpuscale detect", DETECT_LINE_BYTES_MAX, &c, answer, finish, a->file};
 	int code = EXIT_FAILED;
 	if (c.lines)
 		code = line_filter_run(&filter);
 	else
 		print_error("gpuscale detect: out of memory\n");
 	detect_lines_free(c.lines);
-	buf_done(&c.events);
+	context_done(&c);
 	return code;
 }
 
@@ -120,15 +207,16 @@ static int filter_lines(const char *path)
 static int run_past(const struct detect_args *a, struct err *e)
 {
 	struct connections c;
+	struct detect_context view;
 	struct buf out;
 	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
-	struct detect *d = detect_new(&out);
+	context_init(&view, a->output);
+	struct detect *d = detect_new(&view.events);
 	struct detect_fetch fetch = a->fetch;
-	fetch.namespace_name = fetch.namespace_name ? fetch.namespace_name : "default";
 	int rc = d ? detect_fetch(&c, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
-	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->fetch.namespace_name) {
+	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->has_namespace) {
 		struct err other;
 		err_clear(&other);
 		fetch.namespace_name = "";
@@ -138,10 +226,12 @@ static int run_past(const struct detect_args *a, struct err *e)
 		else if (other.kind != ERR_NOT_FOUND)
 			*e = other;
 	}
+	move_events(&view, &out);
 	bool ok = print_out(&out) == 0;
 	if (rc == 0 && !ok)
 		rc = err_set(e, ERR_INTERNAL, "out of memory for the events, or they cannot be written");
 	detect_free(d);
+	context_done(&view);
 	buf_done(&out);
 	connections_close(&c);
 	return rc;
@@ -152,18 +242,20 @@ int cmd_detect(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        {"job", KEY_JOB, "NAME", 0, "a training job in Prometheus, instead of FILE; '*': every job", 1},
 	        {"pods", KEY_PODS, "REGEX", 0, "these pods as one job, with their names as ranks", 1},
-	        {"namespace", 'n', "NAMESPACE", 0,
-	         "namespace of the pods, \"\" for series without one (default \"default\", else \"\")", 1},
-	        {"since", KEY_SINCE, "DURATION", 0, "length of the period up to now (default 1h)", 1},
+	        FLAG_SINCE("1h", 1),
 	        {"step", KEY_STEP, "DURATION", 0, "time between two values (default 15s)", 1},
+	        FLAG_OUTPUT("table, wide, json (an object per line) or yaml (default json)", 1),
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {
+	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "[FILE]",
 	        "Find stragglers among the ranks of training jobs, and memory that leaks. Reads FILE or standard "
-	        "input, or with --job the history of jobs from Prometheus, and writes one JSON object per event."
+	        "input, or with --job the history of jobs of a namespace from Prometheus, and writes one JSON object "
+	        "per event. Without -n, series without a namespace are used where those of the context's namespace "
+	        "do not exist."
 	        "\vInput: CSV with a header, a row per time and rank (columns time, rank, and any of job, step, "
 	        "compute, clock, power, activity, memory, memoryLimit, workingSet, workingSetLimit, epoch; other "
 	        "columns are ignored), or a JSON object per time: {\"time\": 1800, \"job\": \"bert\", \"step\": "
@@ -175,14 +267,22 @@ int cmd_detect(int argc, char **argv)
 	        children,
 	        NULL,
 	        NULL};
-	struct detect_args args = {.fetch = {.since_ms = SINCE_MS, .step_ms = STEP_MS}};
+	struct detect_args args = {.fetch = {.since_ms = SINCE_MS, .step_ms = STEP_MS}, .output = OUTPUT_JSON};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
 	if (!args.fetch.pods && !args.fetch.job)
-		return filter_lines(args.file);
+		return filter_lines(&args);
 	struct err e;
+	struct arena arena;
 	err_clear(&e);
-	if (run_past(&args, &e) == 0)
+	arena_init(&arena, OUTPUT_MAX);
+	args.has_namespace = args.scope.namespace_name != NULL;
+	int rc = policy_scope_resolve(&args.scope, &arena, &e);
+	args.fetch.namespace_name = args.scope.namespace_name;
+	if (rc == 0)
+		rc = run_past(&args, &e);
+	arena_done(&arena);
+	if (rc == 0)
 		return EXIT_OK;
 	print_error("gpuscale detect: %s\n", e.msg);
 	return err_kind_info(e.kind)->exit_code;

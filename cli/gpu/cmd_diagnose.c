@@ -14,8 +14,12 @@
 #include "base/print.h"
 #include "cli/gpu/diagnose_fetch.h"
 #include "cli/gpu/diagnose_report.h"
+#include "cli/objects/policy_fetch.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
 #include "insight/verdict_rules.h"
@@ -30,28 +34,31 @@
 #define WINDOW_MAX_MS INT64_C(86400000)
 #define WATCH_S       15
 
-enum diagnose_format { DIAGNOSE_TABLE, DIAGNOSE_JSON };
-static const char *const format_names[] = {"table", "json", NULL};
 static const char *const print_names[] = {"rules", "page", NULL};
 
 struct diagnose_args {
 	struct prometheus_options prometheus;
-	const char *prices, *namespace_name, *workload;
+	struct policy_scope scope;
+	const char *prices, *workload;
 	int64_t window_ms;
-	int output, print; // print -1: nothing
-	bool all_namespaces, exit_code, watch, summary;
+	enum output_format output;
+	int print; // -1: nothing
+	struct fail_options fail_on;
+	bool watch, summary;
 };
 
-enum { KEY_FOR = 0xd00, KEY_EXIT_CODE, KEY_SUMMARY, KEY_PRICES, KEY_PRINT };
+enum { KEY_FOR = 0xd00, KEY_SUMMARY, KEY_PRINT };
+enum { FAIL_FINDINGS, FAIL_FAULTS, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {{"findings", FAIL_COUNT}, {"faults", FAIL_COUNT}};
+_Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
 
 static void check_args(const struct diagnose_args *a, struct argp_state *state)
 {
-	if (a->all_namespaces && a->namespace_name)
-		print_usage(state, "-A and -n cannot be used together");
-	if (a->summary && a->output == DIAGNOSE_JSON)
-		print_usage(state, "-o json already has the summary: leave --summary out");
-	if (a->watch && (a->output == DIAGNOSE_JSON || a->summary || a->exit_code))
-		print_usage(state, "-w cannot be used together with -o json, --summary or --exit-code");
+	bool is_table = a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
+	if (a->summary && !is_table)
+		print_usage(state, "--summary is a table: leave -o out; -o json contains the summary");
+	if (a->watch && (!is_table || a->summary || a->fail_on.n))
+		print_usage(state, "-w prints a table: it cannot be used together with -o, --summary or --fail-on");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -60,14 +67,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->scope;
 		return 0;
 	case KEY_FOR:
 		a->window_ms = option_duration_ms("--for", arg, 1000, state);
 		if (a->window_ms > WINDOW_MAX_MS)
 			print_usage(state, "--for: expected at most 1d, got \"%s\"", arg);
 		return 0;
-	case KEY_EXIT_CODE:
-		a->exit_code = true;
+	case KEY_FAIL_ON:
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
 		return 0;
 	case KEY_SUMMARY:
 		a->summary = true;
@@ -78,14 +86,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_PRINT:
 		a->print = option_choice("--print", arg, print_names, state);
 		return 0;
-	case 'n':
-		a->namespace_name = arg;
-		return 0;
-	case 'A':
-		a->all_namespaces = true;
-		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, format_names, state);
+		a->output = output_option(arg, OUTPUTS_LIST, state);
 		return 0;
 	case 'w':
 		a->watch = true;
@@ -116,20 +118,20 @@ static struct diagnose_report report_of(struct look *l)
 {
 	return (struct diagnose_report){.set = &l->set,
 	                                .book = l->book,
-	                                .namespace_name = l->args->namespace_name,
+	                                .namespace_name = l->args->scope.namespace_name,
 	                                .workload = l->args->workload,
 	                                .window_s = l->args->window_ms / 1000,
 	                                .now_ms = clock_wall_ms(&l->connections->clock)};
 }
 
-static int write_out(const struct buf *out, struct err *e)
+static void put_names(const struct diagnose_report *r, struct buf *out)
 {
-	if (print_out(out) == 0)
-		return 0;
-	return err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	for (size_t i = 0; i < r->set->n; i++)
+		if (diagnose_selects(r, i))
+			print_to(out, "pod/%s\n", r->set->workloads[i].name);
 }
 
-static int print_once(struct look *l, bool *ret_is_finding, struct err *e)
+static int print_once(struct look *l, double *counts, struct err *e)
 {
 	struct diagnose_report r = report_of(l);
 	struct buf out;
@@ -138,20 +140,25 @@ static int print_once(struct look *l, bool *ret_is_finding, struct err *e)
 		if (!diagnose_selects(&r, i))
 			continue;
 		selected++;
-		*ret_is_finding |= verdict_info(l->set.workloads[i].row->verdict)->level != LEVEL_OK;
+		enum verdict_level level = verdict_info(l->set.workloads[i].row->verdict)->level;
+		counts[FAIL_FINDINGS] += level != LEVEL_OK;
+		counts[FAIL_FAULTS] += level == LEVEL_FAULT;
 	}
 	if (selected == 0)
 		return err_set(e, ERR_NOT_FOUND,
-		               "none of the %zu workloads with a GPU matches: list them with gpuscale diagnose -A",
-		               l->set.n);
+		               "none of the %zu workloads with a GPU is in namespace %s or matches: list them with "
+		               "gpuscale diagnose -A",
+		               l->set.n, r.namespace_name ? r.namespace_name : "<any>");
 	buf_init(&out, OUTPUT_MAX);
-	if (l->args->output == DIAGNOSE_JSON)
+	if (output_is_document(l->args->output))
 		diagnose_print_json(&r, &out);
+	else if (l->args->output == OUTPUT_NAME)
+		put_names(&r, &out);
 	else if (l->args->summary)
 		diagnose_print_summary(&r, &out);
 	else
 		diagnose_print_table(&r, true, &out);
-	int rc = write_out(&out, e);
+	int rc = output_write(&out, l->args->output, e);
 	buf_done(&out);
 	return rc;
 }
@@ -203,7 +210,7 @@ static int print_changed(struct look *l, struct printed **printed, size_t *n_pri
 	r.only = only;
 	buf_init(&out, OUTPUT_MAX);
 	diagnose_print_table(&r, is_first, &out);
-	int rc = write_out(&out, e);
+	int rc = output_write(&out, OUTPUT_TEXT, e);
 	buf_done(&out);
 	free(only);
 	return rc;
@@ -237,7 +244,7 @@ static int watch(struct look *l, struct err *e)
 
 // ---- the run ----
 
-static int run(const struct diagnose_args *a, const struct price_book *book, bool *ret_is_finding, struct err *e)
+static int run(const struct diagnose_args *a, const struct price_book *book, double *counts, struct err *e)
 {
 	struct connections c;
 	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
@@ -249,7 +256,7 @@ static int run(const struct diagnose_args *a, const struct price_book *book, boo
 	else {
 		rc = diagnose_fetch(&c, a->window_ms / 1000, &l.set, e);
 		if (rc == 0)
-			rc = print_once(&l, ret_is_finding, e);
+			rc = print_once(&l, counts, e);
 		workload_set_done(&l.set);
 	}
 	connections_close(&c);
@@ -265,7 +272,7 @@ static int print_generated(int what, int64_t window_s)
 		verdict_rules_print(&out, window_s);
 	else
 		verdict_page_print(&out);
-	int rc = write_out(&out, &e);
+	int rc = output_write(&out, OUTPUT_TEXT, &e);
 	buf_done(&out);
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
@@ -273,22 +280,21 @@ static int print_generated(int what, int64_t window_s)
 int cmd_diagnose(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"namespace", 'n', "NAMESPACE", 0, "only the workloads of this namespace", 1},
-	        {"all-namespaces", 'A', 0, 0, "the workloads of all namespaces (default)", 1},
 	        {"for", KEY_FOR, "DURATION", 0,
 	         "average over this time (default 5m, at most 1d); idle means idle for six times as long", 1},
-	        {"output", 'o', "FORMAT", 0, "table or json (default table)", 1},
+	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
 	        {"summary", KEY_SUMMARY, 0, 0,
 	         "the share of GPUs below 50, 70 and 85 % of activity, and a row per verdict", 1},
-	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit with 3 when a verdict is a fault or has advice", 1},
-	        {"watch", 'w', 0, 0, "print the table, then each workload whose verdict changes", 1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        FLAG_FAIL_ON("faults, or findings, which are faults and advice, or 'findings > 2'", 1),
+	        FLAG_WATCH("print the table, then each workload whose verdict changes", 1),
+	        FLAG_PRICES(1),
 	        {"print", KEY_PRINT, "WHAT", 0,
 	         "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from "
 	         "the same table",
 	         1},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {
+	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
@@ -297,7 +303,7 @@ int cmd_diagnose(int argc, char **argv)
 	        "pod, from the series of gpuscale-exporter or dcgm-exporter, with those of cAdvisor, "
 	        "node-exporter and the training hook where they exist. WORKLOAD is a pod, a training "
 	        "job, or a prefix of the names of pods."
-	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 findings (--exit-code).",
+	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 when --fail-on is met.",
 	        children,
 	        NULL,
 	        NULL};
@@ -311,19 +317,21 @@ int cmd_diagnose(int argc, char **argv)
 	struct arena arena;
 	struct price_book book;
 	struct buf text;
-	bool is_finding = false;
+	double counts[FAIL_METRIC__COUNT] = {0};
 	arena_init(&arena, REPORT_MAX);
 	buf_init(&text, REPORT_MAX);
 	err_clear(&e);
 	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
 	print_notes(&text);
 	if (rc == 0)
-		rc = run(&args, &book, &is_finding, &e);
+		rc = policy_scope_resolve(&args.scope, &arena, &e);
+	if (rc == 0)
+		rc = run(&args, &book, counts, &e);
 	if (rc < 0)
 		print_error("gpuscale diagnose: %s\n", e.msg);
 	buf_done(&text);
 	arena_done(&arena);
 	if (rc < 0)
 		return err_kind_info(e.kind)->exit_code;
-	return args.exit_code && is_finding ? EXIT_CHANGES : EXIT_OK;
+	return fail_on_check(&args.fail_on, "gpuscale diagnose", counts);
 }

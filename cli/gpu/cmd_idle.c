@@ -14,8 +14,11 @@
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "cli/gpu/idle_fetch.h"
+#include "cli/objects/policy_fetch.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
@@ -30,19 +33,16 @@
 #define LONGEST_MS  (31 * INT64_C(86400000))
 #define UNALLOCATED "<unallocated>"
 
-enum idle_format { IDLE_TABLE, IDLE_JSON, IDLE_CSV };
-static const char *const format_names[] = {"table", "json", "csv", NULL};
-
 struct idle_args {
 	struct prometheus_options prometheus;
 	struct series_options series;
-	const char *prices, *namespace_name; // NULL: every namespace
+	struct policy_scope scope;
+	const char *prices;
 	int64_t for_ms, lookback_ms;
-	int output;
-	bool is_all;
+	enum output_format output;
 };
 
-enum { KEY_FOR = 0xd00, KEY_LOOKBACK, KEY_IDLE_PRICES };
+enum { KEY_FOR = 0xd00, KEY_LOOKBACK };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -51,6 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
 		state->child_inputs[1] = &a->series;
+		state->child_inputs[2] = &a->scope;
 		return 0;
 	case KEY_FOR:
 		a->for_ms = option_duration_ms("--for", arg, GPU_USE_STEP_S * 1000, state);
@@ -58,24 +59,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_LOOKBACK:
 		a->lookback_ms = option_duration_ms("--lookback", arg, GPU_USE_STEP_S * 1000, state);
 		return 0;
-	case KEY_IDLE_PRICES:
+	case KEY_PRICES:
 		a->prices = arg;
 		return 0;
-	case 'n':
-		a->namespace_name = arg;
-		return 0;
-	case 'A':
-		a->is_all = true;
-		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, format_names, state);
+		a->output = output_option(arg, OUTPUTS_LIST | OUTPUT_SET(CSV), state);
 		return 0;
 	case ARGP_KEY_ARG:
 		print_usage(state, "unexpected argument \"%s\"", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->is_all && a->namespace_name)
-			print_usage(state, "-A and -n cannot be used together");
 		if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
 			print_usage(state, "--for must be at most --lookback, and --lookback at most 31d");
 		return 0;
@@ -127,7 +120,8 @@ static void add_costs(struct idle_report *r, const struct idle_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct idle_row *row = &rows->rows[i];
-		if (r->args->namespace_name && strcmp(r->args->namespace_name, row->namespace_name) != 0)
+		const char *namespace_name = r->args->scope.namespace_name;
+		if (namespace_name && strcmp(namespace_name, row->namespace_name) != 0)
 			continue;
 		struct idle_cost *c = &r->costs[r->n++];
 		*c = cost_of(r, row);
@@ -247,22 +241,35 @@ static void note_unpriced(const struct idle_report *r)
 	}
 }
 
+static void print_names(const struct idle_report *r, struct buf *out)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->costs[i].row->namespace_name[0])
+			print_to(out, "pod/%s\n", r->costs[i].row->pod);
+}
+
 static int print(const struct idle_report *r, struct err *e)
 {
+	const char *namespace_name = r->args->scope.namespace_name;
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
-	if (r->args->output == IDLE_JSON)
+	if (output_is_document(r->args->output))
 		print_json(r, &out);
-	else if (r->args->output == IDLE_CSV)
+	else if (r->args->output == OUTPUT_CSV)
 		print_csv(r, &out);
+	else if (r->args->output == OUTPUT_NAME)
+		print_names(r, &out);
 	else if (r->n > 0)
 		print_table(r, &out);
+	else if (namespace_name)
+		print_error("No GPU of namespace %s has been idle that long (--for); -A: all namespaces.\n",
+		            namespace_name);
 	else
 		print_error("No GPU has been idle that long (--for).\n");
-	bool ok = print_out(&out) == 0;
+	int rc = output_write(&out, r->args->output, e);
 	note_unpriced(r);
 	buf_done(&out);
-	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	return rc;
 }
 
 static int run(const struct idle_args *a, const struct price_book *book, struct err *e)
@@ -292,16 +299,15 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 int cmd_idle(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"namespace", 'n', "NAMESPACE", 0, "only GPUs that pods of this namespace hold", 1},
-	        {"all-namespaces", 'A', 0, 0, "GPUs of every namespace, and those that no pod holds (default)", 1},
 	        {"for", KEY_FOR, "DURATION", 0, "list GPUs that have been idle for at least this long (default 30m)",
 	         1},
 	        {"lookback", KEY_LOOKBACK, "DURATION", 0,
 	         "how far back to look for the start of the idle time (default 24h, at most 31d)", 1},
-	        {"prices", KEY_IDLE_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
-	        {"output", 'o', "FORMAT", 0, "table, json or csv (default table)", 1},
+	        FLAG_PRICES(1),
+	        FLAG_OUTPUT("table, wide, json, yaml, csv or name (default table)", 1),
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&series_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {
+	        {&prometheus_argp, 0, NULL, 0}, {&series_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
@@ -310,8 +316,8 @@ int cmd_idle(int argc, char **argv)
 	        "holds them, since when, the price per hour and the cost so far, the most expensive first. A GPU is "
 	        "idle while its GPU_UTIL, SM_ACTIVE and GR_ENGINE_ACTIVE, those that exist, stay below 5 %. It is "
 	        "listed after "
-	        "--for, unless the pod that holds it changed in this time. GPUs that no pod holds are listed as "
-	        "<unallocated>. "
+	        "--for, unless the pod that holds it changed in this time. With -A, GPUs that no pod holds are "
+	        "listed as <unallocated>. "
 	        "Changes nothing."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
 	        children,
@@ -330,6 +336,8 @@ int cmd_idle(int argc, char **argv)
 	err_clear(&e);
 	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
 	print_notes(&text);
+	if (rc == 0)
+		rc = policy_scope_resolve(&args.scope, &arena, &e);
 	if (rc == 0)
 		rc = run(&args, &book, &e);
 	if (rc < 0)

@@ -12,6 +12,8 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "cli/term/progress.h"
 #include "insight/gpu_trace.h"
 #include "insight/trace_file.h"
@@ -21,11 +23,10 @@
 #define ROWS       10
 #define ROWS_MAX   GPU_TRACE_LONG_MAX
 
-static const char *const format_names[] = {"table", "json", "svg", NULL};
-static void (*const formats[])(const struct trace_report *, struct buf *) = {trace_report_table, trace_report_json,
-                                                                             trace_report_svg};
-_Static_assert(sizeof format_names / sizeof *format_names == sizeof formats / sizeof *formats + 1,
-               "one name per format");
+static void (*const formats[OUTPUT__COUNT])(const struct trace_report *, struct buf *) = {
+        [OUTPUT_TABLE] = trace_report_table, [OUTPUT_WIDE] = trace_report_table, [OUTPUT_JSON] = trace_report_json,
+        [OUTPUT_YAML] = trace_report_json,   [OUTPUT_SVG] = trace_report_svg,
+};
 
 // The idle shares by activity come first, in the order of enum trace_activity.
 enum { FAIL_IDLE = TRACE_ACTIVITY__COUNT, FAIL_LONGEST_GAP, FAIL_METRIC__COUNT };
@@ -38,30 +39,21 @@ _Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT,
 
 struct trace_args {
 	const char *path;
-	struct fail_on fail_if[FAIL_ON_MAX];
-	size_t n_fail_if, n_rows;
+	struct fail_options fail_on;
+	size_t n_rows;
 	struct trace_classes classes;
-	int output;
+	enum output_format output;
 };
 
-enum { KEY_FAIL_IF = 0xc00, KEY_TOP, KEY_CLASS };
-
-static void add_fail_if(struct trace_args *a, const char *text, struct argp_state *state)
-{
-	struct err e;
-	if (a->n_fail_if == FAIL_ON_MAX)
-		print_usage(state, "--fail-if: more than %d conditions", FAIL_ON_MAX);
-	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_if[a->n_fail_if++], &e) < 0)
-		print_usage(state, "--fail-if: %s", e.msg);
-}
+enum { KEY_TOP = 0xc00, KEY_CLASS };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct trace_args *a = state->input;
 	struct err e;
 	switch (key) {
-	case KEY_FAIL_IF:
-		add_fail_if(a, arg, state);
+	case KEY_FAIL_ON:
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
 		return 0;
 	case KEY_CLASS:
 		if (trace_classes_add(&a->classes, arg, &e) < 0)
@@ -71,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->n_rows = (size_t)option_i64("--top", arg, 0, ROWS_MAX, state);
 		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, format_names, state);
+		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(SVG), state);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->path)
@@ -101,31 +93,30 @@ static double metric_of(const struct gpu_trace *t, const struct trace_gpu *g, si
 static int check_limits(const struct trace_args *a, const struct gpu_trace *t)
 {
 	int code = EXIT_OK;
-	char name[GPU_TRACE_TEXT];
-	for (size_t i = 0; i < a->n_fail_if; i++)
-		for (size_t k = 0; k < t->n_gpus; k++) {
-			double v = metric_of(t, t->gpus[k], a->fail_if[i].metric);
-			if (!fail_on_is_met(&a->fail_if[i], v))
-				continue;
-			print_error("gpuscale trace: GPU %s: --fail-if '%s': the value is %.4g\n",
-			            gpu_trace_name(t->gpus[k], name), a->fail_if[i].text, v);
+	for (size_t k = 0; k < t->n_gpus; k++) {
+		double values[FAIL_METRIC__COUNT];
+		char name[GPU_TRACE_TEXT], who[GPU_TRACE_TEXT + 32];
+		for (size_t i = 0; i < FAIL_METRIC__COUNT; i++)
+			values[i] = metric_of(t, t->gpus[k], i);
+		snprintf(who, sizeof who, "gpuscale trace: GPU %s", gpu_trace_name(t->gpus[k], name));
+		if (fail_on_check(&a->fail_on, who, values) != EXIT_OK)
 			code = EXIT_CHANGES;
-		}
+	}
 	return code;
 }
 
-static int print(const struct trace_args *a, const struct trace_report *r, struct err *e)
+static int print(const struct trace_args *a, const struct trace_report *r)
 {
 	struct buf out, notes;
 	buf_init(&out, OUTPUT_MAX);
 	buf_init(&notes, OUTPUT_MAX);
 	formats[a->output](r, &out);
 	trace_report_notes(r, &notes);
-	bool ok = print_out(&out) == 0;
+	int rc = output_print("gpuscale trace", &out, a->output);
 	print_notes(&notes);
 	buf_done(&out);
 	buf_done(&notes);
-	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	return rc;
 }
 
 static void show_progress(void *arg, size_t done, size_t total)
@@ -147,9 +138,9 @@ static int run(const struct trace_args *a, struct err *e)
 	int rc = trace_file_analyse(a->path, t, show_progress, &progress, &counts, e);
 	progress_clear(&progress);
 	const struct trace_report report = {t, &counts, a->n_rows};
-	if (rc == 0)
-		rc = print(a, &report, e);
-	int code = rc == 0 ? check_limits(a, t) : err_kind_info(e->kind)->exit_code;
+	int code = rc < 0                  ? err_kind_info(e->kind)->exit_code
+	           : print(a, &report) < 0 ? EXIT_FAILED
+	                                   : check_limits(a, t);
 	gpu_trace_done(t);
 	free(t);
 	return code;
@@ -158,14 +149,13 @@ static int run(const struct trace_args *a, struct err *e)
 int cmd_trace(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"fail-if", KEY_FAIL_IF, "CONDITION", 0,
-	         "exit with 3 when this holds for a GPU, as in 'idle > 20%' or 'longest-gap > 50ms' (repeatable)", 1},
+	        FLAG_FAIL_ON("'idle > 20%' or 'longest-gap > 50ms', of a GPU", 1),
 	        {"class", KEY_CLASS, "REGEX=ACTIVITY", 0,
 	         "host events whose name matches belong to this activity, as in 'load_shard=data-loading' (repeatable)",
 	         1},
 	        {"top", KEY_TOP, "N", 0, "number of gaps and kernels to list (default 10, at most 100)", 1},
-	        {"output", 'o', "FORMAT", 0,
-	         "table, json, or svg: a timeline with the causes of the gaps (default table)", 1},
+	        FLAG_OUTPUT("table, wide, json, yaml, or svg: a timeline with the causes of the gaps (default table)",
+	                    1),
 	        {0}};
 	const struct argp argp = {
 	        options,
@@ -177,7 +167,7 @@ int cmd_trace(int argc, char **argv)
 	        "once."
 	        "\vMetrics of CONDITION: idle, data-loading, copy, launch, collective, unknown (each a share of the "
 	        "time of the trace), longest-gap.\n"
-	        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.",
+	        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-on holds.",
 	        NULL,
 	        NULL,
 	        NULL};

@@ -266,14 +266,14 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 	put_notes(r, notes);
 }
 
-void cost_report_print(const struct cost_report *r, enum cost_format format, struct buf *out, struct buf *notes)
+void cost_report_print(const struct cost_report *r, enum output_format format, struct buf *out, struct buf *notes)
 {
-	if (format == COST_JSON) {
+	if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
 		print_json(r, out);
 		buf_puts(notes, r->savings);
-	} else if (format == COST_CSV) {
+	} else if (format == OUTPUT_CSV) {
 		print_csv(r, out, notes);
 	} else {
-		print_table(r, format == COST_WIDE, out);
+		print_table(r, format == OUTPUT_WIDE, out);
 	}
 }

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/explain/explain.h"
+
 struct buf;
 struct cost_use;
 struct gpu_cost;
-
-enum cost_format { COST_TABLE, COST_WIDE, COST_JSON, COST_CSV, COST_FORMAT__COUNT };
 
 struct cost_report {
 	const struct gpu_cost *cost;
@@ -26,6 +26,6 @@ struct cost_report {
 
 // Appends the report to `out`. `notes` gets what the format has no place for, one note per line: all notes of a
 // CSV, and the notes on savings of the JSON.
-void cost_report_print(const struct cost_report *r, enum cost_format format, struct buf *out, struct buf *notes);
+void cost_report_print(const struct cost_report *r, enum output_format format, struct buf *out, struct buf *notes);
 
 #endif

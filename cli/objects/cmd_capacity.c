@@ -17,6 +17,8 @@
 #include "cli/objects/policy_view.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
@@ -29,14 +31,12 @@
 #define CAPACITY_REPORT_MAX (16 * 1024 * 1024)
 #define COMMAND             "gpuscale capacity"
 
-enum capacity_format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON };
-
 struct capacity_args {
 	struct policy_scope scope;
 	struct prometheus_options prometheus; // of the metrics of Kueue
 	struct path_options files;
 	const char *pool_label; // NULL: the known ones
-	enum capacity_format format;
+	enum output_format format;
 };
 
 // The policies, from the cluster or from files, and what capacity_target_read() adds.
@@ -52,7 +52,6 @@ enum { KEY_POOL_LABEL = 0x600 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const formats[] = {"table", "wide", "json", NULL};
 	struct capacity_args *a = state->input;
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -63,7 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case 'o':
-		a->format = (enum capacity_format)option_choice("-o", arg, formats, state);
+		a->format = output_option(arg, OUTPUTS_LIST, state);
 		return 0;
 	case KEY_POOL_LABEL:
 		a->pool_label = arg;
@@ -72,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, state);
+		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 		if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
 			print_usage(
 			        state,
@@ -211,13 +210,14 @@ static int print(const struct capacity_args *a, const struct capacity_report *r)
 {
 	struct buf out;
 	buf_init(&out, CAPACITY_OUTPUT_MAX);
-	if (a->format == FORMAT_JSON)
+	if (output_is_document(a->format))
 		capacity_render_json(&out, r);
+	else if (a->format == OUTPUT_NAME)
+		for (size_t i = 0; i < r->n_targets; i++)
+			print_to(&out, "gpuautoscaler." CRD_GROUP "/%s\n", r->targets[i].name);
 	else
-		capacity_render_table(&out, r, a->format == FORMAT_WIDE);
-	int rc = print_out(&out) < 0 ? -1 : 0;
-	if (rc < 0)
-		print_error(COMMAND ": the output cannot be written\n");
+		capacity_render_table(&out, r, a->format == OUTPUT_WIDE);
+	int rc = output_print(COMMAND, &out, a->format);
 	buf_done(&out);
 	return rc;
 }
@@ -261,9 +261,8 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 int cmd_capacity(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"filename", 'f', "FILE|DIR", 0,
-	         "policies from these files instead of those in the cluster, - for standard input (repeatable)", 1},
-	        {"output", 'o', "FORMAT", 0, "table, wide or json (default table)", 1},
+	        FLAG_FILES("policies from these files, - for standard input, instead of those of the cluster", 1),
+	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
 	        {"pool-label", KEY_POOL_LABEL, "KEY", 0,
 	         "node label that names the pool; takes precedence over the known labels", 1},
 	        {0}};
@@ -281,7 +280,7 @@ int cmd_capacity(int argc, char **argv)
 	        children,
 	        NULL,
 	        NULL};
-	struct capacity_args args = {.format = FORMAT_TABLE};
+	struct capacity_args args = {.format = OUTPUT_TABLE};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
 	struct kube_session session;

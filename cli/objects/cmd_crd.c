@@ -12,6 +12,8 @@
 #include "cli/objects/crd.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
@@ -19,13 +21,10 @@
 
 #define CRD_TEXT_MAX (512 * 1024)
 
-enum { CRD_YAML, CRD_JSON };
-static const char *const formats[] = {"yaml", "json", NULL};
-
 struct crd_args {
-	int format;
+	enum output_format format;
 	bool cel;
-	const char *kind; // NULL: all
+	enum object_kind kind; // OBJECT_KIND__COUNT: all
 };
 
 enum { KEY_CEL = 0x720 };
@@ -35,17 +34,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct crd_args *a = state->input;
 	switch (key) {
 	case 'o':
-		a->format = option_choice("-o", arg, formats, state);
+		a->format = output_option(arg, OUTPUT_SET(YAML) | OUTPUT_SET(JSON) | OUTPUT_SET(NAME), state);
 		return 0;
 	case KEY_CEL:
 		a->cel = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->kind)
+		if (a->kind != OBJECT_KIND__COUNT)
 			print_usage(state, "one kind at a time");
-		for (size_t i = 0; i < crd_count() && !a->kind; i++)
-			a->kind = strcmp(crd_kind(i), arg) == 0 ? crd_kind(i) : NULL;
-		if (!a->kind)
+		a->kind = object_kind_find(arg, strlen(arg));
+		if (a->kind >= CRD_COUNT)
 			print_usage(state,
 			            "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND,
 			            arg);
@@ -55,9 +53,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static bool is_asked_for(const struct crd_args *args, size_t i)
+static bool is_selected(const struct crd_args *args, enum object_kind r)
 {
-	return !args->kind || strcmp(args->kind, crd_kind(i)) == 0;
+	return args->kind == OBJECT_KIND__COUNT || args->kind == r;
 }
 
 // One object, or a List of several.
@@ -65,17 +63,17 @@ static void write_json(const struct crd_args *args, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	if (!args->kind) {
+	if (args->kind == OBJECT_KIND__COUNT) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "apiVersion", "v1");
 		json_write_member_str(&w, "kind", "List");
 		json_write_key(&w, "items");
 		json_write_array_begin(&w);
 	}
-	for (size_t i = 0; i < crd_count(); i++)
-		if (is_asked_for(args, i))
+	for (enum object_kind i = 0; i < CRD_COUNT; i++)
+		if (is_selected(args, i))
 			crd_write(&w, i, args->cel);
-	if (!args->kind) {
+	if (args->kind == OBJECT_KIND__COUNT) {
 		json_write_array_end(&w);
 		json_write_object_end(&w);
 	}
@@ -86,10 +84,10 @@ static void write_json(const struct crd_args *args, struct buf *out)
 static void write_yaml(const struct crd_args *args, struct buf *out)
 {
 	bool is_first = true;
-	for (size_t i = 0; i < crd_count(); i++) {
+	for (enum object_kind i = 0; i < CRD_COUNT; i++) {
 		struct buf json;
 		struct json_writer w;
-		if (!is_asked_for(args, i))
+		if (!is_selected(args, i))
 			continue;
 		buf_init(&json, CRD_TEXT_MAX);
 		json_write_init(&w, &json, 0);
@@ -102,10 +100,20 @@ static void write_yaml(const struct crd_args *args, struct buf *out)
 	}
 }
 
+static void write_names(const struct crd_args *args, struct buf *out)
+{
+	for (enum object_kind i = 0; i < CRD_COUNT; i++)
+		if (is_selected(args, i))
+			print_to(out, "customresourcedefinition.apiextensions.k8s.io/%s." CRD_GROUP "\n",
+			         object_kind_info(i)->plural);
+}
+
 static void write_text(const struct crd_args *args, struct buf *out)
 {
-	if (args->format == CRD_JSON)
+	if (args->format == OUTPUT_JSON)
 		write_json(args, out);
+	else if (args->format == OUTPUT_NAME)
+		write_names(args, out);
 	else
 		write_yaml(args, out);
 }
@@ -113,7 +121,7 @@ static void write_text(const struct crd_args *args, struct buf *out)
 int cmd_crd(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"output", 'o', "FORMAT", 0, "yaml (default) or json", 0},
+	        FLAG_OUTPUT("yaml, json or name (default yaml)", 0),
 	        {"cel", KEY_CEL, 0, 0, "with rules between fields that Kubernetes 1.25 and later checks itself", 0},
 	        {0}};
 	const struct argp argp = {
@@ -127,7 +135,7 @@ int cmd_crd(int argc, char **argv)
 	        NULL,
 	        NULL,
 	        NULL};
-	struct crd_args args = {.format = CRD_YAML};
+	struct crd_args args = {.format = OUTPUT_YAML, .kind = OBJECT_KIND__COUNT};
 	args_parse(&argp, argc, argv, &args);
 	struct buf text;
 	buf_init(&text, CRD_TEXT_MAX);

@@ -4,32 +4,44 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_write.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
+#include "cli/objects/policy_events.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/policy_events.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "policies/schema/policy_schema.h"
 
 #define DESCRIBE_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define EVENTS_PAGES_MAX    200
 
+struct describe_args {
+	struct policy_scope scope;
+	enum output_format output;
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct policy_scope *scope = state->input;
+	struct describe_args *a = state->input;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = scope;
+		state->child_inputs[0] = &a->scope;
+		return 0;
+	case 'o':
+		a->output = output_option(
+		        arg, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(NAME), state);
 		return 0;
 	case ARGP_KEY_ARG:
-		policy_scope_add(scope, arg, state);
+		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		policy_scope_check(scope, state);
+		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -65,42 +77,74 @@ static int fetch_events(struct kube_session *session, const struct policy_view *
 	return kube_pages_fetch(session, &pages, e);
 }
 
-static void describe(struct buf *out, struct kube_session *session, const struct policy_view *p)
+static void describe_all(struct buf *out, struct kube_session *session, const struct policy_views *v)
 {
-	struct err e;
-	struct policy_events events;
-	err_clear(&e);
-	int rc = fetch_events(session, p, &events, &e);
-	policy_render_describe(out, p, rc < 0 ? NULL : &events, e.msg, clock_wall_ms(&session->clock));
+	for (size_t i = 0; i < v->n; i++) {
+		struct err e;
+		struct policy_events events;
+		err_clear(&e);
+		int rc = fetch_events(session, &v->items[i], &events, &e);
+		buf_puts(out, i > 0 ? "\n\n" : "");
+		policy_render_describe(out, &v->items[i], rc < 0 ? NULL : &events, e.msg,
+		                       clock_wall_ms(&session->clock));
+	}
+}
+
+// A List of the objects, each with its Events; "eventsError" where these cannot be read.
+static void write_all(struct buf *out, struct kube_session *session, const struct policy_views *v)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < v->n; i++) {
+		struct err e;
+		struct policy_events events;
+		err_clear(&e);
+		json_write_object_begin(&w);
+		json_write_key(&w, "object");
+		policy_render_object(&w, &v->items[i]);
+		if (fetch_events(session, &v->items[i], &events, &e) == 0)
+			policy_events_write(&events, &w);
+		else
+			json_write_member_text(&w, "eventsError", e.msg);
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
 }
 
 int cmd_describe(int argc, char **argv)
 {
-	static const struct argp_option options[] = {{0}};
+	static const struct argp_option options[] = {FLAG_OUTPUT("text, json, yaml or name (default text)", 1), {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,    parse,
 	        "[NAME..]", "Describe GPUAutoscalers: mode, signals, conditions, the last decisions and Events.",
 	        children,   NULL,
 	        NULL};
-	struct policy_scope scope = {0};
-	args_parse(&argp, argc, argv, &scope);
+	struct describe_args args = {.output = OUTPUT_TEXT};
+	args_parse(&argp, argc, argv, &args);
 	struct kube_session session;
-	int code = policy_fetch_open(&session, &scope, "gpuscale describe");
+	int code = policy_fetch_open(&session, &args.scope, "gpuscale describe");
 	if (code != EXIT_OK)
 		return code;
 	struct policy_views v;
-	code = policy_fetch_named(&session, &scope, "gpuscale describe", &v);
+	code = policy_fetch_named(&session, &args.scope, "gpuscale describe", &v);
 	struct buf out;
 	buf_init(&out, DESCRIBE_OUTPUT_MAX);
-	for (size_t i = 0; i < v.n; i++) {
-		if (i > 0)
-			buf_puts(&out, "\n\n");
-		describe(&out, &session, &v.items[i]);
-	}
-	if (v.n == 0 && code == EXIT_OK)
-		policy_fetch_say_none(&scope);
-	if (print_out(&out) < 0)
+	bool is_document = output_is_document(args.output);
+	if (v.n == 0 && code == EXIT_OK && !is_document)
+		policy_fetch_say_none(&args.scope);
+	else if (is_document && (v.n > 0 || code == EXIT_OK))
+		write_all(&out, &session, &v);
+	else if (args.output == OUTPUT_NAME)
+		policy_render_list(&out, &v, NULL, OUTPUT_NAME, false, false, 0);
+	else
+		describe_all(&out, &session, &v);
+	if (output_print("gpuscale describe", &out, out.len ? args.output : OUTPUT_TEXT) < 0)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale get [pools] [NAME..]: lists the GPUAutoscalers of a cluster, or its GPUPools, with their status; gpuscale
-// get remediations: failing GPUs.
+// gpuscale get [KIND] [NAME..]: lists the GPUAutoscalers of a cluster, or its GPUPools, with their status, or failing
+// GPUs.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
-#include "cli/term/price_option.h"
 #include "cli/objects/get_watch.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
@@ -18,19 +17,21 @@
 #include "cli/objects/remediation_list.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
+#include "cli/term/price_option.h"
 #include "policies/price/price_book.h"
 
+#define KINDS          (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION)
 #define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
 
 struct get_args {
 	struct policy_scope scope;
 	enum output_format output;
-	bool watch, pools, remediations;
+	bool watch;
 	const char *prices;
 	struct price_book book; // of -o wide
 };
-
-enum { KEY_PRICES = 0x780 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -40,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &a->scope;
 		return 0;
 	case 'o':
-		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
+		a->output = output_option(arg, OUTPUTS_LIST, state);
 		return 0;
 	case KEY_PRICES:
 		a->prices = arg;
@@ -49,24 +50,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->watch = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->scope.n_names == 0 && !a->pools && (strcmp(arg, "pools") == 0 || strcmp(arg, "gpupools") == 0)) {
-			a->pools = true; // a policy of this name is gpua/pools
-			return 0;
-		}
-		if (a->scope.n_names == 0 && !a->pools && strcmp(arg, "remediations") == 0) {
-			a->remediations = true;
-			return 0;
-		}
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->remediations && (a->scope.n_names || a->watch || a->output != OUTPUT_TABLE))
-			print_usage(state, "remediations takes no name, -w or -o");
-		policy_scope_check(&a->scope, state);
+		policy_scope_check(&a->scope, KINDS, state);
 		if (a->watch && a->scope.n_names > 1)
 			print_usage(state, "-w takes one name, or none for all");
-		if (a->pools && a->watch)
-			print_usage(state, "not supported: -w of pools; use kubectl get gpupools -w");
+		if (a->watch && a->scope.kind != OBJECT_POLICY)
+			print_usage(state, "not supported: -w of %s%s", object_kind_info(a->scope.kind)->plural,
+			            a->scope.kind == OBJECT_POOL ? "; use kubectl get gpupools -w" : "");
+		if (a->scope.kind == OBJECT_REMEDIATION && a->scope.n_names)
+			print_usage(state, "remediations takes no name");
 		if (a->prices && a->output != OUTPUT_WIDE)
 			print_usage(state, "--prices is for -o wide");
 		return 0;
@@ -80,9 +74,7 @@ static int print(const struct get_args *a, const struct policy_views *v, int64_t
 	struct buf out;
 	buf_init(&out, GET_OUTPUT_MAX);
 	policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
-	int rc = print_out(&out) < 0 ? -1 : 0;
-	if (rc < 0)
-		print_error("gpuscale get: the output cannot be written\n");
+	int rc = output_print("gpuscale get", &out, a->output);
 	buf_done(&out);
 	return rc;
 }
@@ -109,7 +101,7 @@ static int get_all(struct get_args *a)
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
-	if (a->pools)
+	if (a->scope.kind == OBJECT_POOL)
 		code = pool_get(&session, &a->scope, a->output);
 	else
 		code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
@@ -119,31 +111,29 @@ static int get_all(struct get_args *a)
 
 int cmd_get(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for the costs of -o wide (default: the shipped prices)",
-	         1},
-	        {"watch", 'w', 0, 0, "then print every change, until interrupted", 1},
-	        {0}};
+	static const struct argp_option options[] = {FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
+	                                             FLAG_PRICES(1),
+	                                             FLAG_WATCH("then print every change, until interrupted", 1),
+	                                             {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
-	        "[pools] [NAME..]\nremediations",
-	        "List the GPUAutoscalers of a cluster: bounds, present and desired replicas, and why. "
-	        "-o wide also shows what the present replicas cost per hour, for policies with "
-	        "spec.gpus; ~ marks an assumed price. With `pools` as the first word, list the GPUPools: "
-	        "what each may use and uses, and what each member asked for and got. `remediations` lists the GPUs "
-	        "that the agent of remediation took out of service, and its Events. A policy of such a name is "
-	        "gpua/pools."
+	        "[KIND] [NAME..]\nKIND/NAME..",
+	        "List objects of a cluster. KIND is gpuautoscalers (the default), gpupools or remediations, or its "
+	        "singular or short name, as in `gpua` and `pool`. Policies: bounds, present and desired replicas, and "
+	        "why; -o wide also shows what the present replicas cost per hour, for policies with "
+	        "spec.gpus; ~ marks an assumed price. Pools: what each may use and uses, and what each member asked "
+	        "for and got. Remediations: the GPUs that the agent of remediation took out of service, and its "
+	        "Events."
 	        "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
 	        children,
 	        NULL,
 	        NULL};
 	struct get_args args = {.output = OUTPUT_TABLE};
 	args_parse(&argp, argc, argv, &args);
-	if (args.remediations)
-		return remediation_list_print(&args.scope.kube);
+	if (args.scope.kind == OBJECT_REMEDIATION)
+		return remediation_list_print(&args.scope.kube, args.output);
 	struct arena prices;
 	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;

@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
+#include "cli/objects/crd.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/crd.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "policies/schema/policy_schema.h"
@@ -47,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, state);
+		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 		if (a->scope.n_names == 0 && !a->all)
 			print_usage(state, "name at least one GPUAutoscaler, or say --all");
 		if (a->scope.n_names && a->all)

@@ -6,25 +6,28 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
-#include "cli/term/price_option.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
+#include "cli/term/price_option.h"
 #include "policies/price/price_book.h"
 
 #define TOP_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 
 struct top_args {
 	struct policy_scope scope;
+	enum output_format output;
 	bool no_headers;
 	const char *prices;
 	struct price_book book;
 };
 
-enum { KEY_NO_HEADERS = 0x700, KEY_PRICES };
+enum { KEY_NO_HEADERS = 0x700 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -36,6 +39,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_HEADERS:
 		a->no_headers = true;
 		return 0;
+	case 'o':
+		a->output = output_option(arg, OUTPUTS_LIST, state);
+		return 0;
 	case KEY_PRICES:
 		a->prices = arg;
 		return 0;
@@ -43,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, state);
+		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -60,12 +66,12 @@ static int top(struct top_args *a)
 	code = policy_fetch_named(&session, &a->scope, "gpuscale top", &v);
 	struct buf out;
 	buf_init(&out, TOP_OUTPUT_MAX);
-	if (v.n > 0)
-		policy_render_top(&out, &v, &a->book, a->scope.all_namespaces, !a->no_headers,
+	if (v.n > 0 || (code == EXIT_OK && output_is_document(a->output)))
+		policy_render_top(&out, &v, &a->book, a->output, a->scope.all_namespaces, !a->no_headers,
 		                  clock_wall_ms(&session.clock));
 	else if (code == EXIT_OK)
 		policy_fetch_say_none(&a->scope);
-	if (print_out(&out) < 0)
+	if (output_print("gpuscale top", &out, out.len ? a->output : OUTPUT_TEXT) < 0)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);
@@ -75,10 +81,10 @@ static int top(struct top_args *a)
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"no-headers", KEY_NO_HEADERS, 0, 0, "print rows only", 1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for the costs (default: the shipped prices)", 1},
-	        {0}};
+	static const struct argp_option options[] = {{"no-headers", KEY_NO_HEADERS, 0, 0, "print rows only", 1},
+	                                             FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
+	                                             FLAG_PRICES(1),
+	                                             {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {options,
 	                          parse,

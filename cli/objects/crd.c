@@ -60,7 +60,7 @@ static const struct column idle_columns[] = {
 };
 
 struct definition {
-	const char *kind, *list_kind, *plural, *singular, *short_name, *scope;
+	const char *list_kind;
 	const struct schema *(*schema)(void), *(*status)(void);
 	const struct column *columns;
 	size_t n_columns;
@@ -69,21 +69,13 @@ struct definition {
 #define COLUMNS(table) (table), sizeof(table) / sizeof(table)[0]
 // clang-format off
 static const struct definition definitions[] = {
-	{POLICY_KIND, POLICY_KIND "List", CRD_PLURAL, "gpuautoscaler", "gpua", "Namespaced", policy_schema, status_schema, COLUMNS(policy_columns)},
-	{POOL_KIND, POOL_KIND "List", "gpupools", "gpupool", "gpup", "Cluster", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
-	{IDLE_RULE_KIND, IDLE_RULE_KIND "List", "gpuidlerules", "gpuidlerule", "gpuir", "Cluster", idle_rule_schema, idle_status_schema, COLUMNS(idle_columns)},
+	[OBJECT_POLICY]    = {POLICY_KIND "List", policy_schema, status_schema, COLUMNS(policy_columns)},
+	[OBJECT_POOL]      = {POOL_KIND "List", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
+	[OBJECT_IDLE_RULE] = {IDLE_RULE_KIND "List", idle_rule_schema, idle_status_schema, COLUMNS(idle_columns)},
 };
 // clang-format on
 
-size_t crd_count(void)
-{
-	return sizeof definitions / sizeof definitions[0];
-}
-
-const char *crd_kind(size_t i)
-{
-	return definitions[i].kind;
-}
+_Static_assert(sizeof definitions / sizeof definitions[0] == CRD_COUNT, "one definition per stored resource");
 
 static void put_list_of_one(struct json_writer *w, const char *key, const char *value)
 {
@@ -93,16 +85,16 @@ static void put_list_of_one(struct json_writer *w, const char *key, const char *
 	json_write_array_end(w);
 }
 
-static void put_names(struct json_writer *w, const struct definition *d)
+static void put_names(struct json_writer *w, const struct definition *d, const struct object_kind_info *r)
 {
 	json_write_key(w, "names");
 	json_write_object_begin(w);
-	json_write_member_str(w, "kind", d->kind);
+	json_write_member_str(w, "kind", r->kind);
 	json_write_member_str(w, "listKind", d->list_kind);
-	json_write_member_str(w, "plural", d->plural);
-	json_write_member_str(w, "singular", d->singular);
-	put_list_of_one(w, "shortNames", d->short_name);
-	if (strcmp(d->scope, "Namespaced") == 0)
+	json_write_member_str(w, "plural", r->plural);
+	json_write_member_str(w, "singular", r->singular);
+	put_list_of_one(w, "shortNames", r->short_name);
+	if (r->is_namespaced)
 		put_list_of_one(w, "categories", "all");
 	json_write_object_end(w);
 }
@@ -178,11 +170,13 @@ static void put_version(struct json_writer *w, const struct definition *d, bool 
 	json_write_object_end(w);
 }
 
-void crd_write(struct json_writer *w, size_t i, bool with_rules)
+void crd_write(struct json_writer *w, enum object_kind kind, bool with_rules)
 {
-	const struct definition *d = &definitions[i];
+	assert(kind < CRD_COUNT);
+	const struct definition *d = &definitions[kind];
+	const struct object_kind_info *r = object_kind_info(kind);
 	char name[CRD_NAME_BYTES];
-	snprintf(name, sizeof name, "%s." CRD_GROUP, d->plural);
+	snprintf(name, sizeof name, "%s." CRD_GROUP, r->plural);
 	json_write_object_begin(w);
 	json_write_member_str(w, "apiVersion", "apiextensions.k8s.io/v1");
 	json_write_member_str(w, "kind", "CustomResourceDefinition");
@@ -198,8 +192,8 @@ void crd_write(struct json_writer *w, size_t i, bool with_rules)
 	json_write_key(w, "spec");
 	json_write_object_begin(w);
 	json_write_member_str(w, "group", CRD_GROUP);
-	json_write_member_str(w, "scope", d->scope);
-	put_names(w, d);
+	json_write_member_str(w, "scope", r->is_namespaced ? "Namespaced" : "Cluster");
+	put_names(w, d, r);
 	json_write_key(w, "versions");
 	json_write_array_begin(w);
 	put_version(w, d, with_rules);

@@ -18,6 +18,7 @@
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
+#include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "k8s/cache/watch.h"
 
@@ -80,21 +81,25 @@ static void print(struct watcher *w, const struct policy_views *v, bool with_hea
 	int64_t now_ms = clock_wall_ms(&w->session->clock);
 	struct buf out;
 	buf_init(&out, WATCH_OUTPUT_MAX);
-	if (w->output == OUTPUT_TABLE || wide) {
+	bool is_table = w->output == OUTPUT_TABLE || wide;
+	if (is_table) {
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_row(&w->table, &v->items[i], w->prices, wide, all, now_ms);
 		if (v->n > 0)
 			table_print(&w->table, &out, 0, with_head);
 		out.failed = out.failed || w->table.cells.failed;
-	} else {
-		for (size_t i = 0; i < v->n; i++) { // each a document of its own
-			struct policy_views one = {.items = &v->items[i], .n = 1};
-			buf_puts(&out, w->output == OUTPUT_YAML ? "---\n" : "");
-			policy_render_list(&out, &one, w->prices, w->output, true, all, now_ms);
-		}
+		if (print_out(&out) < 0)
+			end(w, EXIT_FAILED);
 	}
-	if (print_out(&out) < 0)
-		end(w, EXIT_FAILED);
+	for (size_t i = 0; i < v->n && !is_table; i++) { // each a document of its own
+		struct policy_views one = {.items = &v->items[i], .n = 1};
+		buf_reset(&out);
+		policy_render_list(&out, &one, w->prices, w->output, true, all, now_ms);
+		if (w->output == OUTPUT_YAML)
+			print_line("---\n");
+		if (output_print("gpuscale get", &out, w->output) < 0)
+			end(w, EXIT_FAILED);
+	}
 	buf_done(&out);
 }
 

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
+#include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
@@ -57,6 +58,25 @@ static int add(void *events, struct json_span event, struct err *e)
 int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e)
 {
 	return kube_pages_each("Events", json, len, add, v, e);
+}
+
+void policy_events_write(const struct policy_events *v, struct json_writer *w)
+{
+	json_write_key(w, "events");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct policy_event *x = &v->items[i];
+		json_write_object_begin(w);
+		if (x->last_ms)
+			json_write_member_time(w, "time", x->last_ms);
+		json_write_member_str(w, "type", x->type);
+		json_write_member_str(w, "reason", x->reason);
+		json_write_member_i64(w, "count", x->count);
+		json_write_member_str(w, "from", x->from);
+		json_write_member_text(w, "message", x->message);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
 }
 
 static const char *or_none(const char *text)

@@ -8,6 +8,7 @@
 
 struct buf;
 struct err;
+struct json_writer;
 
 #define POLICY_EVENTS_SHOWN_MAX     20
 #define POLICY_EVENTS_MESSAGE_BYTES 1025 // the API server's ceiling, and a NUL
@@ -27,6 +28,8 @@ void policy_events_init(struct policy_events *v);
 // Adds one page of a list of Events. A field that is not text or is too long for its column is shown empty, so one
 // malformed Event does not hide the others. Returns 0, or -1 and *e (ERR_PROTOCOL) when the page is not a list.
 int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e);
+// Writes the member "events", newest first.
+void policy_events_write(const struct policy_events *v, struct json_writer *w);
 // Appends the section "Events:" of `describe` to `out`. now_ms: ms since the epoch.
 void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms);
 

@@ -3,16 +3,18 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/print.h"
+#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/crd.h"
 #include "cli/term/commands.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
@@ -44,41 +46,94 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+// The input of the children is that of the scope.
+static error_t parse_labels(int key, char *arg, struct argp_state *state)
+{
+	struct policy_scope *s = state->input;
+	if (key == ARGP_KEY_INIT)
+		state->child_inputs[0] = s;
+	if (key != 'l')
+		return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+	if (strlen(arg) > SELECTOR_BYTES_MAX)
+		print_usage(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
+	s->selector = arg;
+	return 0;
+}
+
 static const struct argp_option flags[] = {
         {"namespace", 'n', "NAME", 0, "namespace to use (default: that of the context)", 3},
         {"all-namespaces", 'A', 0, 0, "use all namespaces", 3},
-        {"selector", 'l', "LABELS", 0, "only policies with these labels, such as team=ml,tier!=test", 3},
+        {0},
+};
+static const struct argp_option labels[] = {
+        {"selector", 'l', "LABELS", 0, "only objects with these labels, such as team=ml,tier!=test", 3},
         {0},
 };
 static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
-const struct argp policy_scope_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+const struct argp namespace_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+static const struct argp_child scope_children[] = {{&namespace_argp, 0, NULL, 3}, {0}};
+const struct argp policy_scope_argp = {labels, parse_labels, NULL, NULL, scope_children, NULL, NULL};
 
-void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state)
+static _Noreturn void refuse_kind(const char *word, size_t len, struct argp_state *state)
 {
-	static const char *const kinds[] = {"gpua/", "gpuautoscaler/", "gpuautoscalers/",
-	                                    "gpuautoscaler." CRD_GROUP "/", "gpuautoscalers." CRD_GROUP "/"};
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strncmp(name, kinds[i], strlen(kinds[i])) == 0) {
-			name += strlen(kinds[i]);
-			break;
-		}
-	if (s->n_names == POLICY_FETCH_NAMES_MAX)
-		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
-	s->names[s->n_names++] = name;
+	const char *close = object_kind_closest(word, len);
+	print_usage(state, "no resource \"%.*s\"%s%s%s", (int)len, word, close ? "; did you mean " : "",
+	            close ? close : ": expected gpuautoscalers, gpupools, gpuidlerules or remediations",
+	            close ? "?" : "; a namespace is named by -n");
+	exit(EXIT_USAGE);
 }
 
-void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
+void policy_scope_add(struct policy_scope *s, const char *arg, struct argp_state *state)
 {
-	if (s->all_namespaces && s->n_names)
+	const char *slash = strchr(arg, '/');
+	size_t len = slash ? (size_t)(slash - arg) : strlen(arg);
+	bool may_be_kind = slash || (s->n_names == 0 && !s->has_kind);
+	enum object_kind kind = may_be_kind ? object_kind_find(arg, len) : OBJECT_KIND__COUNT;
+	if (slash && kind == OBJECT_KIND__COUNT)
+		refuse_kind(arg, len, state);
+	if (kind != OBJECT_KIND__COUNT) {
+		if ((s->has_kind || s->n_names) && kind != s->kind)
+			print_usage(state, "one kind of resource at a time: %s or %s",
+			            object_kind_info(s->kind)->plural, object_kind_info(kind)->plural);
+		s->kind = kind;
+		s->has_kind = true;
+		if (!slash)
+			return;
+	}
+	if (s->n_names == POLICY_FETCH_NAMES_MAX)
+		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
+	s->names[s->n_names++] = slash ? slash + 1 : arg;
+}
+
+void policy_scope_check(const struct policy_scope *s, unsigned kinds, struct argp_state *state)
+{
+	const struct object_kind_info *k = object_kind_info(s->kind);
+	if (!(kinds & 1U << s->kind))
+		print_usage(state, "not supported for %s%s%s", k->plural,
+		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
+		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
+	if (s->all_namespaces && s->n_names && k->is_namespaced)
 		print_usage(state, "a name needs its namespace: -n instead of -A");
 	if (s->selector && s->n_names)
 		print_usage(state, "names and -l cannot be used together");
 }
 
-static void resolve_scope(struct policy_scope *s, const struct kube_session *session)
+int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)
 {
-	if (!s->namespace_name)
-		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
+	struct k8s_config config = {0};
+	struct err why = {0};
+	if (s->all_namespaces)
+		s->namespace_name = NULL;
+	if (s->all_namespaces || s->namespace_name)
+		return 0;
+	int rc = k8s_config_load(a, &s->kube.config, &config, &why);
+	s->namespace_name = rc == 0 ? arena_strdup(a, config.namespace_name) : "default";
+	k8s_config_wipe(&config);
+	if (rc == 0 && s->namespace_name)
+		return 0;
+	if (rc < 0 && why.kind == ERR_NOT_FOUND && !s->kube.config.kubeconfig && !s->kube.config.context)
+		return 0; // there is no kubeconfig
+	return err_set(e, why.kind, "the namespace of the context is unknown: %s; use -n or -A", why.msg);
 }
 
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e)
@@ -159,6 +214,10 @@ static int fetch_one(struct kube_session *session, const struct policy_scope *s,
 	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
 	if (rc < 0) {
 		policy_fetch_explain(e, name);
+		const char *close = s->has_kind || e->code != 404 ? NULL : object_kind_closest(name, strlen(name));
+		if (close)
+			err_set_code(e, ERR_NOT_FOUND, 404, "no policy \"%s\"; did you mean the resource %s?", name,
+			             close);
 	} else {
 		cJSON *object = json_read(buf_str(&body), body.len, e);
 		rc = object ? policy_views_add(v, object, e) : err_wrap(e, "%s", name);
@@ -176,7 +235,8 @@ int policy_fetch_open(struct kube_session *session, struct policy_scope *s, cons
 		print_error("%s: %s\n", command, e.msg);
 		return err_kind_info(e.kind)->exit_code;
 	}
-	resolve_scope(s, session);
+	if (!s->namespace_name)
+		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
 	return EXIT_OK;
 }
 

@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli/objects/object_kind.h"
 #include "runtime/options/controller_options.h"
 
+struct arena;
 struct err;
 struct kube_session;
 struct policy_views;
@@ -16,21 +18,28 @@ struct policy_views;
 #define POLICY_FETCH_NAMES_MAX 256
 #define POLICY_PATH_BYTES_MAX  1024
 
-// The flags -n, -A, -l and those of kube_argp, as an argp child; its input is a struct policy_scope. The command adds
-// the names itself.
+// What the command line selects, with kubectl's meaning of -n, -A and -l. The command adds the arguments itself.
 struct policy_scope {
 	struct kube_options kube;
 	const char *namespace_name; // -n; NULL: that of the context, once policy_fetch_open() returned
-	bool all_namespaces;        // -A
+	bool all_namespaces;        // -A, which overrides -n
 	const char *selector;       // -l: of labels; NULL: none
+	enum object_kind kind;      // POLICY unless the arguments name a different kind
+	bool has_kind;              // an argument names it
 	const char *names[POLICY_FETCH_NAMES_MAX];
 	size_t n_names; // 0: all
 };
-extern const struct argp policy_scope_argp;
-// Appends a name, or exits with a usage error. "gpua/NAME" and "gpuautoscaler.gpuscale.dev/NAME" mean NAME.
-void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state);
-// Exits with a usage error if names are combined with -A (their namespace is ambiguous) or -l.
-void policy_scope_check(const struct policy_scope *s, struct argp_state *state);
+// argp children whose input is a struct policy_scope: -n, -A and the flags of kube_argp; the same and -l.
+extern const struct argp namespace_argp, policy_scope_argp;
+// Adds an argument: KIND (the first one only), NAME or KIND/NAME. Exits with a usage error for an unknown kind, and for
+// two different ones.
+void policy_scope_add(struct policy_scope *s, const char *arg, struct argp_state *state);
+// Exits with a usage error if the kind is not in the set `kinds` (1U << OBJECT_x), or if names are combined with -A
+// (their namespace is ambiguous) or -l.
+void policy_scope_check(const struct policy_scope *s, unsigned kinds, struct argp_state *state);
+// Sets namespace_name for a command that needs no cluster: NULL with -A, else that of -n or of the context of the
+// kubeconfig, "default" where there is none. The name is allocated in `a`. Returns 0, or -1 and *e.
+int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e);
 
 // Formats the path of the collection, or of the object called `name`.
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e);

@@ -11,11 +11,11 @@
 #include "base/buf.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/json/yaml_out.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/objects/policy_view.h"
 #include "cli/objects/crd.h"
+#include "cli/objects/policy_view.h"
+#include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
@@ -41,17 +41,32 @@ static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
 	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : NONE);
 }
 
-// What the current replicas cost per hour: "58.77 USD", with "~" for an assumed price.
-static void cost_cell(struct table *t, const struct policy_view *p, const struct price_book *prices)
+// Returns what the current replicas cost per hour; NaN: unknown. ret_basis may be NULL.
+static double cost_of(const struct policy_view *p, const struct price_book *prices, enum price_basis *ret_basis)
 {
 	enum price_basis basis;
 	int64_t micro = policy_gpu_micro(prices, p->gpu_model, &basis);
+	if (ret_basis)
+		*ret_basis = basis;
 	if (!p->status.current_set || p->gpus_per_replica == 0 || basis == PRICE_NONE)
+		return NAN;
+	return (double)p->status.current * (double)p->gpus_per_replica * (double)micro / 1e6;
+}
+
+// "58.77 USD", with "~" for an assumed price.
+static void cost_cell(struct table *t, const struct policy_view *p, const struct price_book *prices)
+{
+	enum price_basis basis;
+	double cost = cost_of(p, prices, &basis);
+	if (isnan(cost))
 		table_cell(t, "<unknown>");
 	else
-		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "",
-		           (double)p->status.current * (double)p->gpus_per_replica * (double)micro / 1e6,
-		           prices->currency);
+		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "", cost, prices->currency);
+}
+
+static void put_name(struct buf *out, const struct policy_view *p)
+{
+	print_to(out, "gpuautoscaler." CRD_GROUP "/%s\n", p->name);
 }
 
 // ---- get ----
@@ -93,40 +108,11 @@ void policy_render_row(struct table *t, const struct policy_view *p, const struc
 	age_cell(t, p->created_ms, now_ms);
 }
 
-// Pretty-prints JSON; the printer of cJSON supports only tabs.
-static void write_json(struct json_writer *w, const cJSON *node)
-{
-	if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
-		bool is_object = cJSON_IsObject(node);
-		if (is_object)
-			json_write_object_begin(w);
-		else
-			json_write_array_begin(w);
-		for (const cJSON *c = node->child; c; c = c->next) {
-			if (is_object)
-				json_write_key(w, c->string);
-			write_json(w, c);
-		}
-		if (is_object)
-			json_write_object_end(w);
-		else
-			json_write_array_end(w);
-	} else if (cJSON_IsString(node)) {
-		json_write_str(w, node->valuestring);
-	} else if (cJSON_IsNumber(node)) {
-		json_write_f64(w, node->valuedouble);
-	} else if (cJSON_IsBool(node)) {
-		json_write_bool(w, cJSON_IsTrue(node));
-	} else {
-		json_write_null(w);
-	}
-}
-
-static void write_object(struct json_writer *w, const struct policy_view *p)
+void policy_render_object(struct json_writer *w, const struct policy_view *p)
 {
 	cJSON *tree = json_read(p->json, strlen(p->json), NULL);
 	if (tree)
-		write_json(w, tree);
+		output_put_tree(w, tree);
 	else
 		w->out->failed = true;
 	cJSON_Delete(tree);
@@ -137,7 +123,7 @@ static void write_list(struct buf *out, const struct policy_views *v, bool is_si
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	if (is_single && v->n == 1) {
-		write_object(&w, &v->items[0]);
+		policy_render_object(&w, &v->items[0]);
 	} else {
 		json_write_object_begin(&w);
 		json_write_key(&w, "apiVersion");
@@ -147,21 +133,11 @@ static void write_list(struct buf *out, const struct policy_views *v, bool is_si
 		json_write_key(&w, "items");
 		json_write_array_begin(&w);
 		for (size_t i = 0; i < v->n; i++)
-			write_object(&w, &v->items[i]);
+			policy_render_object(&w, &v->items[i]);
 		json_write_array_end(&w);
 		json_write_object_end(&w);
 	}
 	buf_putc(out, '\n');
-}
-
-static void write_yaml(struct buf *out, const struct policy_views *v, bool is_single)
-{
-	struct buf json;
-	buf_init(&json, out->max);
-	write_list(&json, v, is_single);
-	if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
-		out->failed = true;
-	buf_done(&json);
 }
 
 static void put_table(struct buf *out, struct table *t, int indent, bool with_head)
@@ -176,27 +152,16 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 {
 	struct table t;
 	bool wide = format == OUTPUT_WIDE;
-	switch (format) {
-	case OUTPUT_JSON:
+	if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
 		write_list(out, v, is_single);
-		break;
-	case OUTPUT_YAML:
-		write_yaml(out, v, is_single);
-		break;
-	case OUTPUT_NAME:
+	} else if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < v->n; i++)
-			print_to(out, "gpuautoscaler." CRD_GROUP "/%s\n", v->items[i].name);
-		break;
-	case OUTPUT_TABLE:
-	case OUTPUT_WIDE:
-	case OUTPUT__COUNT:
-		if (v->n == 0)
-			break;
+			put_name(out, &v->items[i]);
+	} else if (v->n > 0) {
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
 		put_table(out, &t, 0, true);
-		break;
 	}
 }
 
@@ -291,8 +256,50 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 	age_cell(t, p->status.updated_ms, now_ms);
 }
 
+static void put_number(struct json_writer *w, const char *key, bool set, double value)
+{
+	json_write_key(w, key);
+	json_write_f64(w, set ? value : NAN);
+}
+
+static void write_load(struct json_writer *w, const struct load *l, const struct price_book *prices)
+{
+	const struct policy_view *p = l->policy;
+	const struct status_view_signal *s = l->signal;
+	double cost = cost_of(p, prices, NULL);
+	json_write_object_begin(w);
+	json_write_member_str(w, "namespace", p->namespace_name);
+	json_write_member_str(w, "name", p->name);
+	json_write_member_str(w, "signal", s ? s->name : NULL);
+	json_write_member_str(w, "value", s ? s->value : NULL); // as in the status
+	json_write_member_str(w, "target", s ? s->target : NULL);
+	put_number(w, "load", l->load >= 0, l->load);
+	put_number(w, "replicas", p->status.current_set, p->status.current);
+	put_number(w, "wants", s && s->proposal_set, s ? s->proposal : 0);
+	json_write_member_str(w, "state", s ? s->state : NULL);
+	put_number(w, "costPerHour", true, round(cost * 1e6) / 1e6);
+	if (p->status.updated_ms)
+		json_write_member_time(w, "time", p->status.updated_ms);
+	json_write_object_end(w);
+}
+
+static void write_loads(struct buf *out, const struct load *loads, size_t n, const struct price_book *prices)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "currency", prices->currency);
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < n; i++)
+		write_load(&w, &loads[i], prices);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
 void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
-                       bool with_namespace, bool with_head, int64_t now_ms)
+                       enum output_format format, bool with_namespace, bool with_head, int64_t now_ms)
 {
 	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
 	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
@@ -307,6 +314,15 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	size_t n = collect_loads(v, loads);
 	qsort(loads, n, sizeof *loads, compare_loads);
 	struct table t;
+	if (output_is_document(format))
+		write_loads(out, loads, n, prices);
+	for (size_t i = 0; i < n && format == OUTPUT_NAME; i++)
+		if (i == 0 || loads[i].policy != loads[i - 1].policy)
+			put_name(out, loads[i].policy);
+	if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+		free(loads);
+		return;
+	}
 	table_init(&t, heads + !with_namespace);
 	for (size_t i = 0; i < n; i++)
 		load_row(&t, &loads[i], prices, with_namespace, now_ms);

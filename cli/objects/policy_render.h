@@ -10,6 +10,7 @@
 #include "policies/explain/explain.h"
 
 struct buf;
+struct json_writer;
 struct policy_events;
 struct policy_view;
 struct policy_views;
@@ -21,13 +22,16 @@ struct table;
 void policy_render_table(struct table *t, bool wide, bool with_namespace);
 void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
                        bool with_namespace, int64_t now_ms);
-// Prints all policies in `format`: a table, the objects as a List (`is_single`: the object itself), or their names.
+// Prints all policies in `format`: a table, the objects as a List (`is_single`: the object itself), or their names. For
+// OUTPUT_YAML, the result is JSON, which the caller converts.
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
                         enum output_format format, bool is_single, bool with_namespace, int64_t now_ms);
 // Prints signals against their targets, most loaded first: policies ordered by their most loaded signal, then
-// signals.
+// signals. For OUTPUT_YAML, the result is JSON, which the caller converts.
 void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
-                       bool with_namespace, bool with_head, int64_t now_ms);
+                       enum output_format format, bool with_namespace, bool with_head, int64_t now_ms);
+// Writes the object as the server stores it, without managedFields.
+void policy_render_object(struct json_writer *w, const struct policy_view *p);
 // Appends the details of one policy. `events` is NULL when the Events could not be read; events_fault then holds the
 // reason.
 void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,

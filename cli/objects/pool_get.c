@@ -14,13 +14,14 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/crd.h"
 #include "cli/term/commands.h"
+#include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "controller/status/pool_status_schema.h"
 #include "k8s/client/object_name.h"
@@ -262,7 +263,7 @@ static void put(struct buf *out, const struct pool_views *v, enum output_format 
 	if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < v->objects.n; i++)
 			print_to(out, "gpupool." CRD_GROUP "/%s\n", v->objects.items[i].name);
-	} else if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
+	} else if (output_is_document(format)) {
 		policy_render_list(out, &v->objects, NULL, format, is_single, false, now_ms);
 	} else {
 		put_pools(out, v, wide, now_ms);
@@ -305,13 +306,11 @@ int pool_get(struct kube_session *session, const struct policy_scope *scope, enu
 	views_init(&v);
 	buf_init(&out, OUTPUT_MAX);
 	int code = fetch(session, scope, &v);
-	bool is_document = format == OUTPUT_JSON || format == OUTPUT_YAML;
+	bool is_document = output_is_document(format);
 	if (v.objects.n > 0 || (is_document && code == EXIT_OK)) {
 		put(&out, &v, format, scope->n_names == 1, clock_wall_ms(&session->clock));
-		if (print_out(&out) < 0) {
-			print_error("gpuscale get: the output cannot be written\n");
+		if (output_print("gpuscale get", &out, format) < 0)
 			code = EXIT_FAILED;
-		}
 	} else if (code == EXIT_OK) {
 		print_error("No resources found\n");
 	}

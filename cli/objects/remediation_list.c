@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/remediation_list.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_read.h"
 #include "base/json/json_span.h"
+#include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/term/commands.h"
+#include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "remedy/agent/node_view.h"
 #include "remedy/plan/remedy_evidence.h"
@@ -28,7 +32,9 @@
 #define RECORD_BYTES (REMEDY_RECORD_BYTES_MAX + 1)
 
 struct listing {
+	enum output_format format;
 	struct table nodes, events;
+	cJSON *node_rows, *event_rows; // the same for documents
 	size_t n_nodes, n_events;
 	int64_t now_ms;
 	struct remedy_node record;
@@ -43,6 +49,22 @@ static const char *state_of(const struct remedy_node *n, int gpu, const struct r
 	if (f)
 		return "Failing";
 	return g->was_out_ms >= 0 && now_ms - g->was_out_ms < REMEDY_DAY_MS ? "Returned" : NULL;
+}
+
+static void put_time(cJSON *row, const char *key, int64_t ms)
+{
+	char time[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(time, ms);
+	cJSON_AddStringToObject(row, key, time);
+}
+
+// Adds an object for a row; NULL when memory is exhausted, which the functions of cJSON accept.
+static cJSON *add_row(cJSON *rows, const char *node)
+{
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddStringToObject(row, "node", node);
+	cJSON_AddItemToArray(rows, row);
+	return row;
 }
 
 static void add_gpus(struct listing *l, const char *node)
@@ -64,7 +86,17 @@ static void add_gpus(struct listing *l, const char *node)
 		table_cell(&l->nodes, "%s", fault);
 		table_cell(&l->nodes, "%s", need);
 		table_cell(&l->nodes, "%d", n->n_attempts);
-		table_cell(&l->nodes, "%s", table_age(age, f ? f->first_ms : n->gpus[i].was_out_ms, l->now_ms));
+		int64_t since_ms = f ? f->first_ms : n->gpus[i].was_out_ms;
+		table_cell(&l->nodes, "%s", table_age(age, since_ms, l->now_ms));
+		cJSON *row = add_row(l->node_rows, node);
+		cJSON_AddStringToObject(row, "gpu", i > 0 ? n->gpus[i].uuid : "node");
+		cJSON_AddStringToObject(row, "state", state);
+		if (f)
+			cJSON_AddStringToObject(row, "fault", fault);
+		if (n->gpus[i].out_ms >= 0)
+			cJSON_AddNumberToObject(row, "cleanSeconds", (double)n->gpus[i].need_ms / 1000);
+		cJSON_AddNumberToObject(row, "attempts", n->n_attempts);
+		put_time(row, "since", since_ms);
 		l->n_nodes++;
 	}
 }
@@ -86,6 +118,7 @@ static void add_node(struct listing *l, struct json_span node)
 	const char *const cells[] = {name, "-", "BadRecord", "-", "-", "-", "<unknown>"};
 	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
 		table_cell(&l->nodes, "%s", cells[i]);
+	cJSON_AddStringToObject(add_row(l->node_rows, name), "state", "BadRecord");
 	l->n_nodes++;
 }
 
@@ -108,6 +141,11 @@ static void add_event(struct listing *l, struct json_span event)
 	table_cell(&l->events, "%s", message);
 	table_cell(&l->events, "%lld", (long long)count);
 	table_cell(&l->events, "%s", table_age(age, last_ms, l->now_ms));
+	cJSON *row = add_row(l->event_rows, node);
+	cJSON_AddStringToObject(row, "event", reason);
+	cJSON_AddStringToObject(row, "message", message);
+	cJSON_AddNumberToObject(row, "count", (double)count);
+	put_time(row, "last", last_ms);
 	l->n_events++;
 }
 
@@ -141,6 +179,8 @@ static void restart_nodes(void *arg)
 	struct listing *l = arg;
 	table_done(&l->nodes);
 	table_init(&l->nodes, node_head);
+	cJSON_Delete(l->node_rows);
+	l->node_rows = cJSON_CreateArray();
 	l->n_nodes = 0;
 }
 
@@ -149,6 +189,8 @@ static void restart_events(void *arg)
 	struct listing *l = arg;
 	table_done(&l->events);
 	table_init(&l->events, event_head);
+	cJSON_Delete(l->event_rows);
+	l->event_rows = cJSON_CreateArray();
 	l->n_events = 0;
 }
 
@@ -171,26 +213,49 @@ static int fetch(struct kube_session *session, struct listing *l, struct err *e)
 	return kube_pages_fetch(session, &nodes, e) < 0 || kube_pages_fetch(session, &events, e) < 0 ? -1 : 0;
 }
 
+static void put_document(const struct listing *l, struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_key(&w, "gpus");
+	output_put_tree(&w, l->node_rows);
+	json_write_key(&w, "events");
+	output_put_tree(&w, l->event_rows);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+	out->failed |= (size_t)cJSON_GetArraySize(l->node_rows) != l->n_nodes ||
+	               (size_t)cJSON_GetArraySize(l->event_rows) != l->n_events;
+}
+
 static int print(struct listing *l)
 {
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
-	if (l->n_nodes)
-		table_print(&l->nodes, &out, 0, true);
-	if (l->n_nodes && l->n_events)
-		buf_putc(&out, '\n');
-	if (l->n_events)
-		table_print(&l->events, &out, 0, true);
-	if (l->n_nodes + l->n_events == 0)
-		print_error("No remediations found.\n");
-	bool is_failed = l->nodes.cells.failed || l->events.cells.failed || print_out(&out) < 0;
+	if (output_is_document(l->format)) {
+		put_document(l, &out);
+	} else if (l->format == OUTPUT_NAME) {
+		for (const cJSON *c = l->node_rows ? l->node_rows->child : NULL; c; c = c->next)
+			if (!c->prev->next ||
+			    strcmp(json_get_str(c, "node", ""), json_get_str(c->prev, "node", "")) != 0)
+				print_to(&out, "node/%s\n", json_get_str(c, "node", ""));
+	} else {
+		if (l->n_nodes)
+			table_print(&l->nodes, &out, 0, true);
+		if (l->n_nodes && l->n_events)
+			buf_putc(&out, '\n');
+		if (l->n_events)
+			table_print(&l->events, &out, 0, true);
+		out.failed |= l->nodes.cells.failed || l->events.cells.failed;
+		if (l->n_nodes + l->n_events == 0)
+			print_error("No remediations found.\n");
+	}
+	int rc = output_print(COMMAND, &out, l->format);
 	buf_done(&out);
-	if (is_failed)
-		print_error(COMMAND ": the output cannot be written\n");
-	return is_failed ? EXIT_FAILED : EXIT_OK;
+	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-int remediation_list_print(const struct kube_options *kube)
+int remediation_list_print(const struct kube_options *kube, enum output_format format)
 {
 	struct kube_session session;
 	struct err e;
@@ -205,7 +270,10 @@ int remediation_list_print(const struct kube_options *kube)
 		free(l);
 		return err_kind_info(e.kind)->exit_code;
 	}
+	l->format = format;
 	l->now_ms = clock_wall_ms(&session.clock);
+	l->node_rows = cJSON_CreateArray();
+	l->event_rows = cJSON_CreateArray();
 	table_init(&l->nodes, node_head);
 	table_init(&l->events, event_head);
 	if (fetch(&session, l, &e) == 0)
@@ -214,6 +282,8 @@ int remediation_list_print(const struct kube_options *kube)
 		print_error(COMMAND ": %s\n", e.msg);
 	table_done(&l->nodes);
 	table_done(&l->events);
+	cJSON_Delete(l->node_rows);
+	cJSON_Delete(l->event_rows);
 	free(l);
 	kube_session_close(&session);
 	return code;

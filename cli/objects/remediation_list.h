@@ -4,9 +4,11 @@
 #ifndef GPUSCALE_CLI_OBJECTS_REMEDIATION_LIST_H
 #define GPUSCALE_CLI_OBJECTS_REMEDIATION_LIST_H
 
+#include "policies/explain/explain.h"
+
 struct kube_options;
 
-// Fetches and prints both tables. Prints errors, and returns the exit code.
-int remediation_list_print(const struct kube_options *kube);
+// Fetches and prints both lists in `format`; OUTPUT_NAME: the nodes. Prints errors, and returns the exit code.
+int remediation_list_print(const struct kube_options *kube, enum output_format format);
 
 #endif

@@ -13,10 +13,14 @@
 #include "base/file_open.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
+#include "cli/policy/check_report.h"
 #include "cli/policy/fix_file.h"
 #include "cli/policy/lint_file.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
 #include "policies/load/idle_rule_set.h"
@@ -25,14 +29,19 @@
 #include "runtime/options/controller_options.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
-#define EXIT_WARNINGS    3
+#define CHECK_OUTPUT_MAX (256 * 1024 * 1024)
+#define FORMATS          (OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(SARIF) | OUTPUT_SET(GITHUB))
 
-enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK, KEY_FIX, KEY_DIALECT };
+enum { KEY_NO_LINT = 0x200, KEY_ASK, KEY_FIX, KEY_DIALECT };
+enum { FAIL_WARNINGS, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {{"warnings", FAIL_COUNT}};
 
 struct check_args {
 	struct path_options files;
 	struct prometheus_options prometheus;
-	bool quiet, lint_fatal, no_lint, ask, fix;
+	struct fail_options fail_on;
+	enum output_format output;
+	bool quiet, no_lint, ask, fix;
 	int dialect; // enum promql_kind
 };
 
@@ -43,8 +52,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
 		return 0;
-	case KEY_LINT_FATAL:
-		a->lint_fatal = true;
+	case KEY_FAIL_ON:
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
+		return 0;
+	case 'o':
+		a->output = output_option(arg, FORMATS, state);
 		return 0;
 	case KEY_NO_LINT:
 		a->no_lint = true;
@@ -185,25 +197,36 @@ static int check_idle_rules(const struct check_args *args, struct buf *report, s
 	return rc;
 }
 
-static void print_summary(const struct file_set *set, size_t n_pools, size_t n_rules, const struct lint_totals *totals)
+// has_policies: the files contain policies, valid or not.
+static void print_summary(const struct check_counts *c, bool has_policies)
 {
-	size_t errors = set->n_errors + totals->errors, n_policies = set->n_policies;
-	n_policies -= totals->n_invalid < n_policies ? totals->n_invalid : n_policies;
-	bool has_policies = set->n_policies || n_pools || n_rules || !set->n_price_books;
+	has_policies |= c->pools || c->idle_rules || !c->price_books;
 	if (has_policies)
-		print_error("%zu %s", n_policies, n_policies == 1 ? "policy" : "policies");
-	if (n_pools)
-		print_error(" and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
-	if (n_rules)
-		print_error(" and %zu %s", n_rules, n_rules == 1 ? "idle rule" : "idle rules");
+		print_error("%zu %s", c->policies, c->policies == 1 ? "policy" : "policies");
+	if (c->pools)
+		print_error(" and %zu %s", c->pools, c->pools == 1 ? "pool" : "pools");
+	if (c->idle_rules)
+		print_error(" and %zu %s", c->idle_rules, c->idle_rules == 1 ? "idle rule" : "idle rules");
 	if (has_policies)
 		print_error(" valid, ");
-	if (set->n_price_books)
-		print_error("%zu %s, ", set->n_price_books, set->n_price_books == 1 ? "price book" : "price books");
-	print_error("%zu %s", errors, errors == 1 ? "error" : "errors");
-	if (totals->warnings)
-		print_error(", %zu %s", totals->warnings, totals->warnings == 1 ? "warning" : "warnings");
+	if (c->price_books)
+		print_error("%zu %s, ", c->price_books, c->price_books == 1 ? "price book" : "price books");
+	print_error("%zu %s", c->errors, c->errors == 1 ? "error" : "errors");
+	if (c->warnings)
+		print_error(", %zu %s", c->warnings, c->warnings == 1 ? "warning" : "warnings");
 	print_error("\n");
+}
+
+static int print_findings(const struct buf *report, const struct check_counts *counts, enum output_format format)
+{
+	struct buf out;
+	if (format == OUTPUT_TEXT || report->failed)
+		return output_print("gpuscale check", report, OUTPUT_TEXT);
+	buf_init(&out, CHECK_OUTPUT_MAX);
+	check_report_write(&out, buf_str(report), counts, format);
+	int rc = output_print("gpuscale check", &out, format);
+	buf_done(&out);
+	return rc;
 }
 
 // Replaces fd with a copy of its data. A copy of 1 MiB plus one byte exceeds the ceiling of every reader.
@@ -248,7 +271,10 @@ int cmd_check(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"quiet", 'q', 0, 0, "print errors and warnings only", 1},
-	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
+	        FLAG_OUTPUT("text, json, yaml, sarif (2.1.0, for code scanning) or github (annotations of a workflow); "
+	                    "default text",
+	                    1),
+	        FLAG_FAIL_ON("warnings, or 'warnings > 5'", 1),
 	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
 	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
 	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
@@ -271,12 +297,13 @@ int cmd_check(int argc, char **argv)
 	        "With --prometheus each query is also sent once: does it parse, is there data, how many "
 	        "series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the names of sources "
 	        "are checked; no query is sent without --ask."
-	        "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 for "
-	        "warnings with --lint-fatal.",
+	        "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 when "
+	        "--fail-on is met.",
 	        children,
 	        NULL,
 	        NULL};
-	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO, .dialect = PROMQL_KIND_AUTO};
+	struct check_args args = {
+	        .output = OUTPUT_TEXT, .prometheus.query.kind = PROMQL_KIND_AUTO, .dialect = PROMQL_KIND_AUTO};
 	args_parse(&argp, argc, argv, &args);
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);
@@ -301,19 +328,28 @@ int cmd_check(int argc, char **argv)
 	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0 ||
 	    check_idle_rules(&args, &report, &totals, &n_rules) < 0)
 		code = EXIT_FAILED;
-	print_out(&report); // before the summary, in case both go to one file
-	if (set.n_errors || totals.errors) {
+	const size_t n_invalid = totals.n_invalid < set.n_policies ? totals.n_invalid : set.n_policies;
+	const struct check_counts counts = {.policies = set.n_policies - n_invalid,
+	                                    .pools = n_pools,
+	                                    .idle_rules = n_rules,
+	                                    .price_books = set.n_price_books,
+	                                    .errors = set.n_errors + totals.errors,
+	                                    .warnings = totals.warnings};
+	const double values[FAIL_METRIC__COUNT] = {(double)totals.warnings};
+	if (print_findings(&report, &counts, args.output) < 0) // before the summary, in case both go to one file
+		code = EXIT_FAILED;
+	if (counts.errors) {
 		code = EXIT_FAILED;
 	} else if (set.n_policies == 0 && n_pools == 0 && n_rules == 0 && set.n_price_books == 0) {
 		print_error(
 		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
 		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
 		code = EXIT_FAILED;
-	} else if (code == EXIT_OK && totals.warnings && args.lint_fatal) {
-		code = EXIT_WARNINGS;
+	} else if (code == EXIT_OK) {
+		code = fail_on_check(&args.fail_on, "gpuscale check", values);
 	}
 	if (!args.quiet)
-		print_summary(&set, n_pools, n_rules, &totals);
+		print_summary(&counts, set.n_policies > 0);
 	file_set_done(&set);
 	buf_done(&report);
 	return code;

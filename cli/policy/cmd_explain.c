@@ -8,9 +8,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/print.h"
+#include "base/schema/schema.h"
 #include "base/schema/schema_explain.h"
 #include "base/schema/schema_page.h"
+#include "cli/objects/crd.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "policies/price/price_schema.h"
@@ -48,38 +51,64 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-// What is not a policy: the first word of the field, in any case, and the path that it stands for.
+// The kinds of documents: the first word of the field, in any case, and the path that it stands for. Those of the
+// cluster have further names (cli/objects/object_kind.h).
 static const struct topic {
 	const char *word, *path;
 	const struct schema *(*schema)(void);
 } topics[] = {
+        [OBJECT_POLICY] = {POLICY_KIND, POLICY_KIND, policy_schema},
+        [OBJECT_POOL] = {POOL_KIND, POOL_KIND, pool_schema},
+        [OBJECT_IDLE_RULE] = {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {"sources", PROMQL_SOURCES_KIND ".sources", promql_source_schema},
-        {POOL_KIND, POOL_KIND, pool_schema},
-        {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
         {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, engine_model_schema},
 };
+#define N_TOPICS (sizeof topics / sizeof topics[0])
 
-static const struct topic *find_topic(const char *field)
+// Finds the topic that the first `len` bytes of the field name, or NULL.
+static const struct topic *find_topic(const char *field, size_t len)
 {
-	for (size_t i = 0; field && i < sizeof topics / sizeof topics[0]; i++)
-		if (strncasecmp(field, topics[i].word, strlen(topics[i].word)) == 0)
+	enum object_kind kind = object_kind_find(field, len);
+	if (kind < CRD_COUNT)
+		return &topics[kind];
+	for (size_t i = CRD_COUNT; i < N_TOPICS; i++)
+		if (strlen(topics[i].word) == len && strncasecmp(field, topics[i].word, len) == 0)
 			return &topics[i];
 	return NULL;
 }
 
-// Resolves a path without its start: `window` is spec.signals.window.
+// Adds the topic that the first word of the field may mean.
+static int suggest_topic(const char *field, struct err *e)
+{
+	char word[EXPLAIN_PATH_BYTES];
+	const char *names[N_TOPICS];
+	for (size_t i = 0; i < N_TOPICS; i++)
+		names[i] = topics[i].word;
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(field, "."), field);
+	const char *close = num_closest_name(word, names, N_TOPICS);
+	return close ? err_set(e, ERR_NOT_FOUND, "no field %s, did you mean %s?", field, close) : -1;
+}
+
+// Resolves a path without its start: `window` is spec.signals.window. Of the errors, that of the start at which a
+// similar name exists is the best one.
 static int explain(const struct schema *schema, const char *path, bool of_policy, struct buf *out, struct err *e)
 {
-	static const char *const roots[] = {"spec.", "spec.signals."};
-	int rc = schema_explain(schema, path, out, e);
-	for (size_t i = 0; rc < 0 && of_policy && i < sizeof roots / sizeof roots[0]; i++) {
+	static const char *const roots[] = {"", "spec.", "spec.signals."};
+	bool has_best = false;
+	for (size_t i = 0; i < (of_policy ? sizeof roots / sizeof roots[0] : 1); i++) {
 		char longer[EXPLAIN_PATH_BYTES + 16];
-		struct err ignored;
+		const char *closest = NULL;
+		struct err why;
 		snprintf(longer, sizeof longer, "%s%s", roots[i], path);
-		rc = schema_explain(schema, longer, out, &ignored);
+		if (schema_explain(schema, longer, out, &why) == 0)
+			return 0;
+		bool is_similar = !schema_find(schema, longer, NULL, &closest) && closest;
+		if (i == 0 || (is_similar && !has_best))
+			*e = why;
+		has_best |= is_similar;
 	}
-	return rc;
+	return has_best || !of_policy ? -1 : suggest_topic(path, e);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -110,11 +139,12 @@ int cmd_explain(int argc, char **argv)
 	struct err e;
 	int code = EXIT_OK;
 	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;
-	const struct topic *topic = find_topic(args.field);
+	size_t word_len = args.field ? strcspn(args.field, ".") : 0;
+	const struct topic *topic = args.field ? find_topic(args.field, word_len) : NULL;
 	const struct schema *schema = topic ? topic->schema() : policy_schema();
 	char path[EXPLAIN_PATH_BYTES];
 	if (topic)
-		snprintf(path, sizeof path, "%s%s", topic->path, args.field + strlen(topic->word));
+		snprintf(path, sizeof path, "%s%s", topic->path, args.field + word_len);
 	else
 		snprintf(path, sizeof path, "%s", args.field ? args.field : "");
 	if (of_metrics)

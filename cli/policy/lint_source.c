@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,6 +11,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "cli/policy/label_hint.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "promql/promql_failover.h"
@@ -69,7 +71,8 @@ static size_t place_of(const char *message, const char *query)
 	return offset < len ? offset : len ? len - 1 : 0;
 }
 
-static void judge(struct lint_query *q, const struct answer *a, struct schema_errors *warnings,
+// hint: why there is no data; "": unknown.
+static void judge(struct lint_query *q, const struct answer *a, const char *hint, struct schema_errors *warnings,
                   struct schema_errors *notes)
 {
 	const struct policy_signal *s = q->signal;
@@ -83,10 +86,9 @@ static void judge(struct lint_query *q, const struct answer *a, struct schema_er
 		schema_report(warnings, q->node, q->path, "gives a %s, not a vector: take the range away",
 		              promql_type_name(a->type));
 	else if (a->n_series == 0)
-		schema_report(warnings, q->node, q->path, "parses, but there is no data now: %s",
-		              s->on_missing == ON_MISSING_HOLD
-		                      ? "the scale would be held; check metric and label names against the source"
-		                      : "check metric and label names against the source");
+		schema_report(warnings, q->node, q->path, "parses, but there is no data now: %s%s",
+		              s->on_missing == ON_MISSING_HOLD ? "the scale would be held; " : "",
+		              hint[0] ? hint : "check metric and label names against the source");
 	else if (pods && a->n_without_pod > 0)
 		schema_report(warnings, q->node, q->path,
 		              "%zu of %zu series have neither the label pod nor exported_pod: group by one of them",
@@ -160,6 +162,25 @@ int lint_source_had_data(struct connections *c, const char *namespace_name, cons
 	return 0;
 }
 
+const char *lint_source_hint(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                             char out[LINT_HINT_BYTES])
+{
+	char written[LABEL_HINT_BYTES], other[LABEL_HINT_BYTES];
+	struct policy_signal renamed = *signal;
+	struct answer a;
+	struct err e;
+	struct buf query;
+	bool is_confined;
+	out[0] = '\0';
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	bool has_query = label_hint_query(signal->query, &query, written, other);
+	renamed.query = buf_str(&query);
+	if (has_query && ask(c, namespace_name, &renamed, 0, &a, &is_confined, &e) == 0 && !a.failed && a.n_series == 1)
+		snprintf(out, LINT_HINT_BYTES, "no series with %s; %.0f with %s", written, a.first, other);
+	buf_done(&query);
+	return out;
+}
+
 int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e)
 {
@@ -168,7 +189,10 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
 	if (ask(c, q->namespace_name, q->signal, 0, &a, &is_confined, e) < 0)
 		return -1;
 	if (!a.failed) {
-		judge(q, &a, warnings, notes);
+		char hint[LINT_HINT_BYTES] = "";
+		if (a.n_series == 0 && a.type == PROMQL_VECTOR)
+			lint_source_hint(c, q->namespace_name, q->signal, hint);
+		judge(q, &a, hint, warnings, notes);
 		return 0;
 	}
 	struct lint_query refused = *q;

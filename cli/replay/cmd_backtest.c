@@ -21,6 +21,8 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "cli/term/progress.h"
 #include "policies/engine/policy.h"
@@ -34,19 +36,14 @@
 #define GPUS_PER_REPLICA  1024
 #define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
 
-enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT_SVG, REPORT__COUNT };
-static const char *const report_format_names[] = {"table", "wide", "json", "csv", "svg", NULL};
-_Static_assert(sizeof report_format_names / sizeof *report_format_names == REPORT__COUNT + 1, "one name per format");
-
 struct backtest_args {
 	struct replay_args replay;
 	const char *decisions, *html, *engine;
 	bool closed_loop;
 	double price, gpus_per_replica;
 	struct price_option price_option;
-	int output;
-	struct fail_on fail_on[FAIL_ON_MAX];
-	size_t n_fail_on;
+	enum output_format output;
+	struct fail_options fail_on;
 };
 
 enum {
@@ -55,11 +52,6 @@ enum {
 	KEY_FIXED,
 	KEY_POLICY_ONLY,
 	KEY_SWEEP,
-	KEY_PRICE,
-	KEY_PRICES,
-	KEY_GPU_MODEL,
-	KEY_GPUS,
-	KEY_FAIL_ON,
 	KEY_DECISIONS,
 	KEY_HTML,
 	KEY_ENGINE,
@@ -85,15 +77,6 @@ static const struct fail_metric fail_metrics[] = {
 };
 _Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
 
-static void add_fail_on(struct backtest_args *a, const char *text, struct argp_state *state)
-{
-	struct err e;
-	if (a->n_fail_on == FAIL_ON_MAX)
-		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
-	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_on[a->n_fail_on++], &e) < 0)
-		print_usage(state, "--fail-on: %s", e.msg);
-}
-
 static void check_args(const struct backtest_args *a, struct argp_state *state)
 {
 	const struct backtest_config *c = &a->replay.config;
@@ -105,17 +88,17 @@ static void check_args(const struct backtest_args *a, struct argp_state *state)
 	if (a->closed_loop && open_loop)
 		print_usage(state, "--closed-loop and --open-loop cannot be used together");
 	if (c->sweep_threads > 0 &&
-	    (open_loop || a->engine || c->n_fixed || c->policy_only || a->decisions || a->html || a->n_fail_on))
+	    (open_loop || a->engine || c->n_fixed || c->policy_only || a->decisions || a->html || a->fail_on.n))
 		print_usage(state, "--sweep cannot be used with --open-loop, --engine, --fixed, --policy-only, "
 		                   "--decisions, --html or --fail-on");
-	if (open_loop && a->output == REPORT_SVG)
+	if (open_loop && a->output == OUTPUT_SVG)
 		print_usage(state, "-o svg: lateness is unknown in open loop");
-	for (size_t i = 0; i < a->n_fail_on; i++) {
-		size_t m = a->fail_on[i].metric;
-		if (m == FAIL_COST && isnan(a->price))
-			print_usage(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
-		if (open_loop && (m == FAIL_LATE || m == FAIL_P95_WAIT))
-			print_usage(state, "--fail-on '%s': waits are unknown in open loop", a->fail_on[i].text);
+	for (size_t i = 0; i < a->fail_on.n; i++) {
+		const struct fail_on *f = &a->fail_on.items[i];
+		if (f->metric == FAIL_COST && isnan(a->price))
+			print_usage(state, "--fail-on '%s' needs --price or --gpu-model", f->text);
+		if (open_loop && (f->metric == FAIL_LATE || f->metric == FAIL_P95_WAIT))
+			print_usage(state, "--fail-on '%s': waits are unknown in open loop", f->text);
 	}
 }
 
@@ -129,7 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &a->replay;
 		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, report_format_names, state);
+		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(CSV) | OUTPUT_SET(SVG), state);
 		return 0;
 	case KEY_CLOSED_LOOP:
 		a->closed_loop = true;
@@ -159,7 +142,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->gpus_per_replica = option_f64("--gpus-per-replica", arg, 0.001, GPUS_PER_REPLICA, state);
 		return 0;
 	case KEY_FAIL_ON:
-		add_fail_on(a, arg, state);
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
 		return 0;
 	case KEY_DECISIONS:
 		a->decisions = arg;
@@ -181,37 +164,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 // ---- running ----
 
-static double metric_of(const struct backtest_report *r, const struct backtest_row *row, size_t metric)
-{
-	switch (metric) {
-	case FAIL_LATE:
-		return score_late_percent(&row->score);
-	case FAIL_P95_WAIT:
-		return score_wait_quantile_s(&row->score, 0.95);
-	case FAIL_GPU_HOURS:
-		return backtest_gpu_hours(r, row);
-	case FAIL_COST:
-		return backtest_cost(r, row);
-	case FAIL_CHANGES:
-		return row->score.changes;
-	default:
-		return score_at_max_percent(&row->score);
-	}
-}
-
 static int check_limits(const struct backtest_args *a, const struct backtest_report *r)
 {
 	const struct backtest_row *row = backtest_policy_row(r->backtest);
-	int code = EXIT_OK;
-	for (size_t i = 0; i < a->n_fail_on; i++) {
-		double v = metric_of(r, row, a->fail_on[i].metric);
-		if (!fail_on_is_met(&a->fail_on[i], v))
-			continue;
-		print_error("gpuscale backtest: %s: --fail-on '%s': the value is %.4g\n", row->name, a->fail_on[i].text,
-		            v);
-		code = EXIT_CHANGES;
-	}
-	return code;
+	const double values[FAIL_METRIC__COUNT] = {[FAIL_LATE] = score_late_percent(&row->score),
+	                                           [FAIL_P95_WAIT] = score_wait_quantile_s(&row->score, 0.95),
+	                                           [FAIL_GPU_HOURS] = backtest_gpu_hours(r, row),
+	                                           [FAIL_COST] = backtest_cost(r, row),
+	                                           [FAIL_CHANGES] = row->score.changes,
+	                                           [FAIL_AT_MAX] = score_at_max_percent(&row->score)};
+	char who[128];
+	snprintf(who, sizeof who, "gpuscale backtest: %s", row->name);
+	return fail_on_check(&a->fail_on, who, values);
 }
 
 static int print(const struct backtest_args *a, const struct backtest_report *r)
@@ -220,24 +184,20 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
 		return 0;
 	buf_init(&out, OUTPUT_MAX);
-	if (a->output == REPORT_CSV || a->output == REPORT_SVG) { // which has no place for them
+	if (a->output == OUTPUT_CSV || a->output == OUTPUT_SVG) { // which has no place for them
 		backtest_report_notes(r, &out);
 		print_notes(&out);
 		buf_reset(&out);
 	}
-	if (a->output == REPORT_JSON)
+	if (output_is_document(a->output))
 		backtest_report_json(r, &out);
-	else if (a->output == REPORT_CSV)
+	else if (a->output == OUTPUT_CSV)
 		backtest_report_csv(r, &out);
-	else if (a->output == REPORT_SVG)
+	else if (a->output == OUTPUT_SVG)
 		backtest_charts_put_document(&out, r);
 	else
-		backtest_report_table(r, a->output == REPORT_WIDE, &out);
-	int rc = out.failed ? -1 : 0;
-	if (rc < 0)
-		print_error("gpuscale backtest: out of memory\n");
-	else
-		print_out(&out);
+		backtest_report_table(r, a->output == OUTPUT_WIDE, &out);
+	int rc = output_print("gpuscale backtest", &out, a->output);
 	buf_done(&out);
 	return rc;
 }
@@ -358,20 +318,16 @@ int cmd_backtest(int argc, char **argv)
 	         "scaled when it has no objective",
 	         2},
 	        {0, 0, 0, 0, "Output:", 3},
-	        {"output", 'o', "FORMAT", 0, "table, wide, json, csv or svg (table)", 3},
+	        FLAG_OUTPUT("table, wide, json, yaml, csv or svg (default table)", 3),
 	        {"decisions", KEY_DECISIONS, "FILE", 0,
 	         "write every decision of the policy to FILE, one line of JSON each, as step prints them", 3},
 	        {"html", KEY_HTML, "FILE", 0,
 	         "write a page with charts to FILE; - is standard output, instead of the table", 3},
-	        {"price", KEY_PRICE, "X", 0, "price of one GPU-hour", 3},
-	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
-	         "use the price of this model in the price book, as in H100-SXM", 3},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for --gpu-model (default: the shipped prices)", 3},
-	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica (1)", 3},
-	        {"fail-on", KEY_FAIL_ON, "CONDITION", 0,
-	         "exit with 3 when the policy meets CONDITION, such as 'late > 5%' (repeatable): late, p95-wait, "
-	         "gpu-hours, cost, changes, at-max",
-	         3},
+	        FLAG_PRICE(3),
+	        FLAG_GPU_MODEL(3),
+	        FLAG_PRICES(3),
+	        FLAG_GPUS("1", 3),
+	        FLAG_FAIL_ON("'late > 5%'; the metrics are late, p95-wait, gpu-hours, cost, changes, at-max", 3),
 	        {0}};
 	static const struct argp_child children[] = {
 	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};

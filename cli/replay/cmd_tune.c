@@ -20,6 +20,9 @@
 #include "cli/replay/tune_report.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "cli/term/progress.h"
 #include "policies/engine/policy.h"
 #include "replay/parallel.h"
@@ -31,21 +34,20 @@
 #define CANDIDATES_DEFAULT 500
 #define GPUS_PER_REPLICA   1024
 
-enum tune_format { TUNE_TABLE, TUNE_WIDE, TUNE_JSON, TUNE_FORMAT__COUNT };
-static const char *const tune_format_names[] = {"table", "wide", "json", NULL};
-_Static_assert(sizeof tune_format_names / sizeof *tune_format_names == TUNE_FORMAT__COUNT + 1, "one name per format");
+enum { FAIL_CHANGES, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {{"changes", FAIL_COUNT}};
 
 struct tune_args {
 	struct replay_args replay;
 	struct tune_config config;
 	const char *patch;
 	const char *tests; // NULL: FILE_test.yaml beside the policy FILE.yaml
-	bool exit_code;
+	struct fail_options fail_on;
 	double price, gpus_per_replica;
-	int output;
+	enum output_format output;
 };
 
-enum { KEY_CANDIDATES = 0x700, KEY_THREADS, KEY_PATCH, KEY_EXIT_CODE, KEY_PRICE, KEY_GPUS, KEY_TESTS };
+enum { KEY_CANDIDATES = 0x700, KEY_THREADS, KEY_PATCH, KEY_TESTS };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -56,7 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &a->replay;
 		return 0;
 	case 'o':
-		a->output = option_choice("-o", arg, tune_format_names, state);
+		a->output = output_option(arg, OUTPUTS_REPORT, state);
 		return 0;
 	case KEY_CANDIDATES:
 		a->config.candidates = (size_t)option_i64("--candidates", arg, 2, TUNE_CANDIDATES_MAX, state);
@@ -70,8 +72,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_TESTS:
 		a->tests = arg;
 		return 0;
-	case KEY_EXIT_CODE:
-		a->exit_code = true;
+	case KEY_FAIL_ON:
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
 		return 0;
 	case KEY_PRICE:
 		a->price = option_f64("--price", arg, 0, 1e9, state);
@@ -120,17 +122,15 @@ static int write_patch(const struct tune_args *a, const struct tune_report *r, c
 	return rc;
 }
 
-static int report(const struct tune_args *a, const struct tune_report *r, struct err *e)
+static int report(const struct tune_args *a, const struct tune_report *r)
 {
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
-	if (a->output == TUNE_JSON)
+	if (output_is_document(a->output))
 		tune_report_json(r, &out);
 	else
-		tune_report_table(r, a->output == TUNE_WIDE, &out);
-	int rc = out.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
-	if (rc == 0)
-		print_out(&out);
+		tune_report_table(r, a->output == OUTPUT_WIDE, &out);
+	int rc = output_print("gpuscale tune", &out, a->output);
 	buf_done(&out);
 	return rc;
 }
@@ -180,8 +180,11 @@ static int search(const struct tune_args *a, const struct backtest *scene, const
 		int rc = tune_run(&config, scene, space, &t, e);
 		progress_clear(&progress);
 		const struct tune_report r = {&t, space, scene, a->price, a->gpus_per_replica, config.tests};
-		if (rc == 0 && report(a, &r, e) == 0 && write_patch(a, &r, &text, e) == 0)
-			code = a->exit_code && t.verdict == TUNE_RECOMMENDED ? EXIT_CHANGES : EXIT_OK;
+		const double changes[FAIL_METRIC__COUNT] = {t.verdict == TUNE_RECOMMENDED};
+		if (rc == 0 && report(a, &r) < 0)
+			code = EXIT_FAILED;
+		else if (rc == 0 && write_patch(a, &r, &text, e) == 0)
+			code = fail_on_check(&a->fail_on, "gpuscale tune", changes);
 	}
 	tune_done(&t);
 	tune_tests_free(config.tests);
@@ -219,11 +222,11 @@ int cmd_tune(int argc, char **argv)
 	        {"tests", KEY_TESTS, "FILE", 0,
 	         "unit tests that the recommended numbers must pass (POLICY_test.yaml beside the policy file)", 2},
 	        {0, 0, 0, 0, "Output:", 3},
-	        {"output", 'o', "FORMAT", 0, "table, wide or json (table)", 3},
+	        FLAG_OUTPUT(OUTPUTS_REPORT_HELP, 3),
 	        {"patch", KEY_PATCH, "FILE", 0, "write the policy file with the recommended numbers to FILE", 3},
-	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit with 3 when a change is recommended", 3},
-	        {"price", KEY_PRICE, "X", 0, "price of one GPU-hour", 3},
-	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica (1)", 3},
+	        FLAG_FAIL_ON("changes, when a change is recommended", 3),
+	        FLAG_PRICE(3),
+	        FLAG_GPUS("1", 3),
 	        {0}};
 	static const struct argp_child children[] = {
 	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};
@@ -238,8 +241,7 @@ int cmd_tune(int argc, char **argv)
 	        "a unit test that the present policy passes, or the recording is too short."
 	        "\vThe recording has the same format as for gpuscale backtest. --objective defaults to that of the "
 	        "policy, or to 1%,10s. --seed also determines the candidates; equal seeds give equal "
-	        "results.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 with --exit-code when a change is "
-	        "recommended.",
+	        "results.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on is met.",
 	        children,
 	        NULL,
 	        NULL};

@@ -12,11 +12,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
+#include "cli/objects/policy_fetch.h"
 #include "cli/objects/shape_read.h"
+#include "cli/policy/lint_source.h"
 #include "cli/run/plan_objects.h"
 #include "cli/run/plan_pools.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "cli/term/progress.h"
 #include "controller/tick/observe.h"
@@ -34,14 +39,15 @@
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define PLAN_REPORT_MAX (16 * 1024 * 1024)
+#define HINTS_MAX       10 // queries about labels under another name
 
 struct plan_args {
 	struct prometheus_options prometheus;
-	struct kube_options kube;
+	struct policy_scope scope; // of the policies of the cluster that are shown
 	struct path_options files;
 	int32_t replicas; // -1: ask the cluster
 	enum output_format output;
-	bool exit_code;
+	struct fail_options fail_on;
 	struct price_option price_option;
 	double price;             // of one GPU-hour, by flag; NaN: that of each policy
 	int32_t gpus_per_replica; // 0: those of each policy
@@ -71,7 +77,9 @@ struct plan {
 	struct event *progress;
 };
 
-enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS };
+enum { KEY_REPLICAS = 0x500 };
+enum { FAIL_CHANGES, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {{"changes", FAIL_COUNT}};
 
 static bool prints_prices(const struct plan_args *a)
 {
@@ -84,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->kube;
+		state->child_inputs[1] = &a->scope;
 		return 0;
 	case 'f':
 		path_options_add(&a->files, arg, state);
@@ -96,10 +104,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->replicas = (int32_t)option_i64("--replicas", arg, 0, POLICY_REPLICAS_MAX, state);
 		return 0;
 	case 'o':
-		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
+		a->output = output_option(arg, OUTPUTS_LIST, state);
 		return 0;
-	case KEY_EXIT_CODE:
-		a->exit_code = true;
+	case KEY_FAIL_ON:
+		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
 		return 0;
 	case KEY_PRICES:
 		a->price_option.prices = arg;
@@ -114,6 +122,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (a->files.n == 0 && a->replicas >= 0)
 			print_usage(state, "--replicas needs the policies of files: -f FILE|DIR");
+		if (a->files.n && (a->scope.namespace_name || a->scope.all_namespaces))
+			print_usage(state, "-n and -A select policies of the cluster: leave out -f, or -n and -A");
 		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
 			print_usage(state, "--prices and --gpu-model are for -o table and -o wide");
 		if (a->price_option.model)
@@ -183,8 +193,10 @@ static void ask_all(struct plan *p)
 	}
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);
-	if (p->progress)
+	if (p->progress) {
+		event_del(p->progress);
 		print_clear_line();
+	}
 }
 
 static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
@@ -250,6 +262,13 @@ static void put_prices(const struct plan *plan, struct buf *out, const struct de
 	}
 }
 
+// Policies of other namespaces are planned because they share pools, and not shown.
+static bool is_shown(const struct plan_args *args, const struct plan_item *it)
+{
+	const char *namespace_name = args->files.n ? NULL : args->scope.namespace_name;
+	return !namespace_name || strcmp(namespace_name, it->policy->namespace_name) == 0;
+}
+
 static int print(const struct plan *p, const struct plan_args *args)
 {
 	enum output_format format = args->output;
@@ -260,6 +279,8 @@ static int print(const struct plan *p, const struct plan_args *args)
 	int rc = 0;
 	for (size_t i = 0; list && i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
+		if (!is_shown(args, it))
+			continue;
 		if (it->decided) {
 			list[n++] = (struct decided){it->policy, binding_of(it)->target, &it->decision,
 			                             it->observation.details, it->pool};
@@ -275,51 +296,73 @@ static int print(const struct plan *p, const struct plan_args *args)
 	}
 	if (!list)
 		rc = -1;
-	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
+	else if (n || output_is_document(format))
 		explain_list(&out, list, n, format);
 	if (list && n && prints_prices(args))
 		put_prices(p, &out, list, n, args);
-	if (print_out(&out) < 0)
+	if (output_print("gpuscale plan", &out, format) < 0)
 		rc = -1;
 	buf_done(&out);
 	free(list);
 	return rc;
 }
 
-// True if the policy holds because data is missing: an unchanged target is then not a finding.
+// True if the policy decides without data: an unchanged target is then not a finding.
 static bool is_blind(const struct decision *d)
 {
-	bool misses = d->reason == REASON_ALL_SIGNALS_MISSING;
+	size_t n_missing = 0;
 	for (size_t i = 0; i < d->n_signals; i++)
-		misses = misses || d->signals[i].state == SIGNAL_MISSING;
-	return misses && d->action == ACTION_HOLD;
+		n_missing += d->signals[i].state == SIGNAL_MISSING;
+	bool misses = d->reason == REASON_ALL_SIGNALS_MISSING || n_missing > 0;
+	return misses && (d->action == ACTION_HOLD || n_missing == d->n_signals);
 }
 
-// Returns the exit code, and reports policies without data. Without --exit-code, only a plan in which all policies lack
-// data has failed.
-static int code_of(const struct plan *p, bool reports_changes)
+// Reports labels that exist under another name.
+static void print_hints(struct plan *p, const struct plan_item *it, size_t *n_hints)
 {
-	int code = EXIT_OK;
-	size_t n_blind = 0;
-	for (size_t i = 0; i < p->n; i++)
-		n_blind += is_blind(&p->items[i].decision);
-	if (!reports_changes && n_blind < p->n)
-		return EXIT_OK;
+	for (size_t i = 0; i < it->decision.n_signals && *n_hints < HINTS_MAX; i++) {
+		const struct decision_signal *d = &it->decision.signals[i];
+		const struct policy_signal *s = &it->policy->signals[i];
+		char hint[LINT_HINT_BYTES];
+		if (!s->query || d->reason != REASON_NO_DATA)
+			continue;
+		++*n_hints;
+		if (lint_source_hint(&p->connections, it->policy->namespace_name, s, hint)[0])
+			print_error("gpuscale plan: %s/%s: signal %s: %s\n", it->policy->namespace_name,
+			            it->policy->name, s->name, hint);
+	}
+}
+
+// Returns the exit code, and reports policies without data. Without --fail-on, only a plan in which all policies lack
+// data has failed.
+static int code_of(struct plan *p, const struct plan_args *args)
+{
+	size_t n_blind = 0, n_shown = 0, n_hints = 0;
+	double changes[FAIL_METRIC__COUNT] = {0};
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		if (!is_shown(args, it))
+			continue;
+		print_hints(p, it, &n_hints);
+		n_shown++;
+		n_blind += is_blind(&it->decision);
+		changes[FAIL_CHANGES] += it->decision.desired != it->decision.current && !is_blind(&it->decision);
+	}
+	if (n_blind == 0 || (args->fail_on.n == 0 && n_blind < n_shown))
+		return fail_on_check(&args->fail_on, "gpuscale plan", changes);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
 		struct decided decided = {it->policy, binding_of(it)->target, &it->decision, it->observation.details,
 		                          it->pool};
 		char message[RENDER_SENTENCE_BYTES];
-		if (is_blind(&it->decision)) {
-			explain_message(&decided, message);
-			print_error("gpuscale plan: %s/%s holds because data is missing: %s\n",
-			            it->policy->namespace_name, it->policy->name, message);
-			code = EXIT_FAILED;
-		} else if (it->decision.desired != it->decision.current && code == EXIT_OK) {
-			code = EXIT_CHANGES;
-		}
+		if (!is_shown(args, it) || !is_blind(&it->decision))
+			continue;
+		explain_message(&decided, message);
+		print_error("gpuscale plan: %s/%s %s: %s\n", it->policy->namespace_name, it->policy->name,
+		            it->decision.action == ACTION_HOLD ? "holds because data is missing" : "has no data",
+		            message);
 	}
-	return code;
+	return EXIT_FAILED;
 }
 
 // objects: NULL: the pools are in the files.
@@ -344,7 +387,7 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		int rc = share_pools(p, objects, args);
 		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
 		if (code == EXIT_OK)
-			code = code_of(p, args->exit_code);
+			code = code_of(p, args);
 	} else {
 		print_error("gpuscale plan: out of memory\n");
 	}
@@ -366,8 +409,8 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 {
 	struct plan plan = {0};
 	struct err e;
-	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->kube : NULL, NULL, &e) <
-	    0) {
+	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->scope.kube : NULL, NULL,
+	                     &e) < 0) {
 		print_error("gpuscale plan: %s\n", e.msg);
 		if (args->replicas < 0 && e.kind != ERR_USAGE)
 			print_error("Without a cluster, pass the number of replicas: --replicas N\n");
@@ -413,14 +456,19 @@ static int plan_files(const struct plan_args *args)
 	return code;
 }
 
-static int plan_cluster(const struct plan_args *args)
+static int plan_cluster(struct plan_args *args)
 {
+	struct err e;
+	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0) {
+		print_error("gpuscale plan: %s\n", e.msg);
+		return err_kind_info(e.kind)->exit_code;
+	}
 	struct plan_objects *objects = calloc(1, sizeof *objects);
 	if (!objects) {
 		print_error("gpuscale plan: out of memory\n");
 		return EXIT_FAILED;
 	}
-	int code = plan_objects_read(objects, &args->kube);
+	int code = plan_objects_read(objects, &args->scope.kube);
 	if (code == EXIT_OK && objects->n_policies > 0)
 		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
 	else if (code == EXIT_OK) {
@@ -435,35 +483,29 @@ static int plan_cluster(const struct plan_args *args)
 int cmd_plan(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"filename", 'f', "FILE|DIR", 0,
-	         "policy file or folder, - for standard input (repeatable; default: the policies and pools of the "
-	         "cluster, in "
-	         "all namespaces)",
-	         1},
+	        FLAG_FILES("policies from these files, - for standard input, instead of those of the cluster", 1),
 	        {"replicas", KEY_REPLICAS, "N", 0, "assume N ready replicas of the target; do not query the cluster",
 	         1},
-	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
-	        {"exit-code", KEY_EXIT_CODE, 0, 0,
-	         "exit with 3 if a policy wants to change its replicas, with 1 if a policy holds because data is "
-	         "missing",
-	         1},
-	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
-	         "show what each change costs with GPUs of this model, as in H100-SXM (default: spec.gpus.model)", 1},
-	        {"gpus-per-replica", KEY_GPUS, "N", 0,
-	         "GPUs of one replica (default: spec.gpus.perReplica of the policy, else what the pod template of the "
-	         "target requests, else 1)",
-	         1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
+	        FLAG_FAIL_ON("changes, or 'changes > 2': so many policies want other replicas. A policy without data "
+	                     "then fails the plan",
+	                     1),
+	        FLAG_GPU_MODEL(1),
+	        FLAG_GPUS("spec.gpus.perReplica of the policy, else what the pod template of the target requests, "
+	                  "else 1",
+	                  1),
+	        FLAG_PRICES(1),
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {
+	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "",
 	        "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit "
-	        "their members. Writes nothing."
-	        "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 changes wanted (with "
-	        "--exit-code).",
+	        "their members. Without -f, the policies and pools of the cluster are planned, and those of the "
+	        "namespace are shown. Writes nothing."
+	        "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 when --fail-on is met.",
 	        children,
 	        NULL,
 	        NULL};

@@ -4,22 +4,23 @@
 #include <curl/curl.h>
 #include <event2/event.h>
 #include <openssl/crypto.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/buf.h"
 #include "base/print.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
+#include "cli/term/output.h"
+
+#define OUTPUT_MAX 4096
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	bool *json = state->input;
+	enum output_format *format = state->input;
 	switch (key) {
 	case 'o':
-		if (strcmp(arg, "json") != 0 && strcmp(arg, "text") != 0)
-			print_usage(state, "-o takes text or json, not \"%s\"", arg);
-		*json = strcmp(arg, "json") == 0;
+		*format = output_option(arg, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML), state);
 		return 0;
 	case ARGP_KEY_ARG:
 		print_usage(state, "unexpected argument \"%s\"", arg);
@@ -31,16 +32,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_version(int argc, char **argv)
 {
-	static const struct argp_option options[] = {{"output", 'o', "FORMAT", 0, "text or json", 0}, {0}};
+	static const struct argp_option options[] = {FLAG_OUTPUT("text, json or yaml (default text)", 0), {0}};
 	const struct argp argp = {options, parse, "", "Print the version.", NULL, NULL, NULL};
-	bool json = false;
-	args_parse(&argp, argc, argv, &json);
+	enum output_format format = OUTPUT_TEXT;
+	struct buf out;
+	args_parse(&argp, argc, argv, &format);
+	buf_init(&out, OUTPUT_MAX);
 	const char *curl = curl_version_info(CURLVERSION_NOW)->version;
-	if (json)
-		print_line("{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",
-		           GPUSCALE_VERSION, curl, event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+	if (output_is_document(format))
+		print_to(&out, "{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",
+		         GPUSCALE_VERSION, curl, event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
 	else
-		print_line("gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
-		           event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
-	return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+		print_to(&out, "gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
+		         event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+	int code = output_print("gpuscale version", &out, format) < 0 ? EXIT_FAILED : EXIT_OK;
+	buf_done(&out);
+	return code;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of commands. Each command parses its own arguments and returns the exit code of the process: 0 done, 1
-// failed, 2 usage error, 3 changes wanted (plan --exit-code, tune --exit-code), findings (check --lint-fatal, diagnose
-// --exit-code) or a limit exceeded (backtest --fail-on, trace --fail-if).
+// failed, 2 usage error, 3 a condition of --fail-on is met (plan, check, tune, diagnose, backtest, trace).
 #ifndef GPUSCALE_CLI_TERM_COMMANDS_H
 #define GPUSCALE_CLI_TERM_COMMANDS_H
 

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
+#include "cli/term/commands.h"
 
 static const char *const comparisons[] = {">", ">=", "<", "<="};
 _Static_assert(sizeof comparisons / sizeof *comparisons == FAIL_COMPARISON__COUNT, "one sign per comparison");
@@ -54,10 +56,13 @@ int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n,
 		comparison++;
 	if (metric == n)
 		return unknown_metric(text, metrics, n, e);
+	*ret = (struct fail_on){text, metric, FAIL_ABOVE, 0};
+	if (!sign[0] && metrics[metric].unit == FAIL_COUNT)
+		return 0;
 	if (comparison == FAIL_COMPARISON__COUNT)
 		return err_set(e, ERR_USAGE, "\"%s\": expected METRIC > NUMBER, such as '%s > 5'", text,
 		               metrics[metric].name);
-	*ret = (struct fail_on){text, metric, (enum fail_comparison)comparison, 0};
+	ret->comparison = (enum fail_comparison)comparison;
 	const char *limit = sign + sign_len;
 	return parse_limit(limit + strspn(limit, " "), &metrics[metric], &ret->limit, e);
 }
@@ -78,4 +83,27 @@ bool fail_on_is_met(const struct fail_on *f, double value)
 		break;
 	}
 	return value <= f->limit;
+}
+
+void fail_on_add(struct fail_options *o, const char *text, const struct fail_metric *metrics, size_t n,
+                 struct argp_state *state)
+{
+	struct err e;
+	if (o->n == FAIL_ON_MAX)
+		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
+	if (fail_on_parse(text, metrics, n, &o->items[o->n++], &e) < 0)
+		print_usage(state, "--fail-on: %s", e.msg);
+}
+
+int fail_on_check(const struct fail_options *o, const char *who, const double *values)
+{
+	int code = EXIT_OK;
+	for (size_t i = 0; i < o->n; i++) {
+		const struct fail_on *f = &o->items[i];
+		if (!fail_on_is_met(f, values[f->metric]))
+			continue;
+		print_error("%s: --fail-on '%s': the value is %.4g\n", who, f->text, values[f->metric]);
+		code = EXIT_CHANGES;
+	}
+	return code;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of --fail-on and --fail-if: "late > 5%", "p95-wait > 30s", "gpu-hours >= 500". Each command has a table of
-// its metrics.
+// Conditions of --fail-on: "late > 5%", "p95-wait > 30s", "warnings". Each command has a table of its metrics.
 #ifndef GPUSCALE_CLI_TERM_FAIL_ON_H
 #define GPUSCALE_CLI_TERM_FAIL_ON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+struct argp_state;
 struct err;
 
 #define FAIL_ON_MAX 16
@@ -15,6 +15,7 @@ enum fail_unit {
 	FAIL_NUMBER,
 	FAIL_PERCENT, // a % may follow the number
 	FAIL_SECONDS, // may be a duration, such as 30s
+	FAIL_COUNT,   // of findings; without a comparison, the condition is that there are any
 };
 
 struct fail_metric {
@@ -30,6 +31,18 @@ struct fail_on {
 	enum fail_comparison comparison;
 	double limit; // in the unit of the metric
 };
+
+// The conditions of a command line.
+struct fail_options {
+	struct fail_on items[FAIL_ON_MAX];
+	size_t n;
+};
+// Appends the argument of one --fail-on; exits with a usage error when it is not a condition.
+void fail_on_add(struct fail_options *o, const char *text, const struct fail_metric *metrics, size_t n,
+                 struct argp_state *state);
+// Reports each condition that `values`, one per metric, meet, as "WHO: --fail-on ..". Returns EXIT_CHANGES when one is
+// met, else EXIT_OK.
+int fail_on_check(const struct fail_options *o, const char *who, const double *values);
 
 // Parses METRIC, a comparison (> >= < <=) and a number, with optional blanks between them. `metrics` are the n rows of
 // the command. Returns 0, or -1 and *e (ERR_USAGE). `text` must outlive the result.

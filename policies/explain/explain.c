@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
-#include "base/json/yaml_out.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "policies/engine/decision.h"
@@ -18,7 +17,8 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
-const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "json", "yaml", "name", NULL};
+const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "json",  "yaml",   "name", "csv",
+                                                            "svg",   "text", "sarif", "github", NULL};
 
 // Formats metric values for people: six significant digits, without an exponent in the usual range.
 static void format_value(char *out, size_t size, double v)
@@ -381,27 +381,14 @@ void explain_trace(struct buf *out, const struct decided *d, int indent)
 
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
 {
-	switch (format) {
-	case OUTPUT_JSON:
+	if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
 		write_list(out, items, n);
 		return;
-	case OUTPUT_YAML: {
-		struct buf json;
-		buf_init(&json, out->max);
-		write_list(&json, items, n);
-		if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
-			out->failed = true;
-		buf_done(&json);
-		return;
 	}
-	case OUTPUT_NAME:
+	if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < n; i++)
-			print_to(out, "%s/%s\n", items[i].policy->namespace_name, items[i].policy->name);
+			print_to(out, "gpuautoscaler.gpuscale.dev/%s\n", items[i].policy->name);
 		return;
-	case OUTPUT_TABLE:
-	case OUTPUT_WIDE:
-	case OUTPUT__COUNT:
-		break;
 	}
 	print_summary(out, items, n, format == OUTPUT_WIDE);
 	for (size_t i = 0; i < n; i++) {

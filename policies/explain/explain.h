@@ -16,7 +16,20 @@ struct trace_entry;
 
 #define RENDER_SENTENCE_BYTES 384
 
-enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME, OUTPUT__COUNT };
+// The formats of -o; each command supports some of them (cli/term/output.h).
+enum output_format {
+	OUTPUT_TABLE,
+	OUTPUT_WIDE,
+	OUTPUT_JSON,
+	OUTPUT_YAML,
+	OUTPUT_NAME,
+	OUTPUT_CSV,
+	OUTPUT_SVG,
+	OUTPUT_TEXT,
+	OUTPUT_SARIF,
+	OUTPUT_GITHUB,
+	OUTPUT__COUNT
+};
 extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-terminated
 
 // A decision, with the policy and the details of the observation.
@@ -40,7 +53,8 @@ bool explain_signal(const struct decided *d, size_t signal, char *out);
 void explain_decision_json(struct json_writer *w, const struct decided *d);
 // Appends the trace as aligned lines, indented by `indent` blanks.
 void explain_trace(struct buf *out, const struct decided *d, int indent);
-// Appends a whole DecisionList in `format`; tables also show the trace of each decision.
+// Appends a whole DecisionList in `format`; tables also show the trace of each decision. For OUTPUT_YAML, the result is
+// JSON, which the caller converts.
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
 
 #endif

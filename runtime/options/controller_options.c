@@ -31,15 +31,17 @@ int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, s
 int option_choice(const char *flag, const char *text, const char *const *names, struct argp_state *state)
 {
 	char all[256] = "";
-	size_t used = 0;
-	for (int i = 0; names[i]; i++) {
+	size_t used = 0, n_names = 0;
+	for (int i = 0; names[i]; i++, n_names++) {
 		if (strcasecmp(names[i], text) == 0)
 			return i;
 		int n = snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
 		if (n > 0 && (size_t)n < sizeof all - used)
 			used += (size_t)n;
 	}
-	print_usage(state, "%s: \"%s\" is not one of %s", flag, text, all);
+	const char *close = num_closest_name(text, names, n_names);
+	print_usage(state, "%s: \"%s\" is not one of %s%s%s%s", flag, text, all, close ? "; did you mean " : "",
+	            close ? close : "", close ? "?" : "");
 	return 0;
 }
 

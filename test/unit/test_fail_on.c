@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of --fail-on and --fail-if.
+// Conditions of --fail-on.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

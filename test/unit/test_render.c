@@ -141,7 +141,7 @@ static void table_shows_the_row_and_the_trace(void **state)
 	        "time\n");
 	buf_done(&b);
 	render(&b, OUTPUT_NAME);
-	assert_string_equal(buf_str(&b), "serving/llama\n");
+	assert_string_equal(buf_str(&b), "gpuautoscaler.gpuscale.dev/llama\n");
 	buf_done(&b);
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/objects/object_kind.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/num.h"
+#include "policies/schema/idle_rule_schema.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/pool_schema.h"
+
+#define WORD_BYTES 64
+
+// clang-format off
+static const struct object_kind_info table[OBJECT_KIND__COUNT] = {
+	[OBJECT_POLICY]      = {POLICY_KIND,    CRD_PLURAL,     "gpuautoscaler", "gpua",  true},
+	[OBJECT_POOL]        = {POOL_KIND,      "gpupools",     "gpupool",       "gpup",  false},
+	[OBJECT_IDLE_RULE]   = {IDLE_RULE_KIND, "gpuidlerules", "gpuidlerule",   "gpuir", false},
+	[OBJECT_REMEDIATION] = {"Remediation",  "remediations", "remediation",   NULL,    false},
+};
+// A kind is the singular in other letters.
+#define NAMES_OF(singular, kind) {"gpu" singular "s", kind}, {"gpu" singular, kind}, {singular "s", kind}, {singular, kind}
+static const struct {
+	const char *word;
+	enum object_kind kind;
+} names[] = {
+	{"gpua", OBJECT_POLICY}, {"gpup", OBJECT_POOL}, {"gpuir", OBJECT_IDLE_RULE},
+	NAMES_OF("autoscaler", OBJECT_POLICY),
+	NAMES_OF("pool", OBJECT_POOL),
+	NAMES_OF("idlerule", OBJECT_IDLE_RULE),
+	{"remediations", OBJECT_REMEDIATION}, {"remediation", OBJECT_REMEDIATION},
+};
+// clang-format on
+#define N_NAMES (sizeof names / sizeof names[0])
+
+const struct object_kind_info *object_kind_info(enum object_kind r)
+{
+	assert(r < OBJECT_KIND__COUNT);
+	return &table[r];
+}
+
+enum object_kind object_kind_find(const char *word, size_t len)
+{
+	static const char group[] = "." CRD_GROUP;
+	const size_t group_len = sizeof group - 1;
+	if (len > group_len && strncmp(word + len - group_len, group, group_len) == 0)
+		len -= group_len;
+	for (size_t i = 0; i < N_NAMES; i++)
+		if (strlen(names[i].word) == len && strncasecmp(word, names[i].word, len) == 0)
+			return names[i].kind;
+	return OBJECT_KIND__COUNT;
+}
+
+const char *object_kind_closest(const char *word, size_t len)
+{
+	const char *words[N_NAMES];
+	char text[WORD_BYTES];
+	for (size_t i = 0; i < N_NAMES; i++)
+		words[i] = names[i].word;
+	snprintf(text, sizeof text, "%.*s", (int)(len < sizeof text ? len : sizeof text - 1), word);
+	return num_closest_name(text, words, N_NAMES);
+}

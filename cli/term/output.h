@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flag -o of all commands: the formats, and one way to write a document. A command renders JSON; YAML is converted
+// from it.
+#ifndef GPUSCALE_CLI_TERM_OUTPUT_H
+#define GPUSCALE_CLI_TERM_OUTPUT_H
+
+#include <stdbool.h>
+
+#include "policies/explain/explain.h"
+
+struct argp_state;
+struct buf;
+struct cJSON;
+struct err;
+struct json_writer;
+
+// What a command supports, as sets of formats: a list of objects, a list of figures, a report.
+#define OUTPUT_SET(format) (1U << OUTPUT_##format)
+#define OUTPUTS_REPORT     (OUTPUT_SET(TABLE) | OUTPUT_SET(WIDE) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML))
+#define OUTPUTS_LIST       (OUTPUTS_REPORT | OUTPUT_SET(NAME))
+
+// Returns the format that the argument of -o names; exits with a usage error when it is not in `allowed`.
+enum output_format output_option(const char *arg, unsigned allowed, struct argp_state *state);
+// Returns whether the format is a document, JSON or YAML.
+bool output_is_document(enum output_format format);
+// Writes a tree with the writer's indentation; the printer of cJSON supports only tabs.
+void output_put_tree(struct json_writer *w, const struct cJSON *node);
+// Writes a complete report to standard output. For OUTPUT_YAML, `report` is JSON and is converted. Returns 0, or -1
+// and *e (ERR_IO) when the report has failed or cannot be written.
+int output_write(const struct buf *report, enum output_format format, struct err *e);
+// The same, with an error message of `command` on standard error.
+int output_print(const char *command, const struct buf *report, enum output_format format);
+
+#endif
