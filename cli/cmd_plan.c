@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/plan_objects.h"
 #include "cli/plan_pools.h"
+#include "cli/plan_render.h"
 #include "cli/price_option.h"
 #include "cli/progress.h"
 #include "cli/shape_read.h"
@@ -268,6 +269,8 @@ static int print(const struct plan *p, const struct plan_args *args)
 	}
 	if (!list)
 		rc = -1;
+	else if (n && prints_prices(args))
+		plan_render(&out, list, n, format == OUTPUT_WIDE);
 	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
 		explain_list(&out, list, n, format);
 	if (list && n && prints_prices(args))

@@ -126,8 +126,8 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 			table_cell(&t, "%d", x->proposal);
 		else
 			table_cell(&t, "<none>");
-		table_cell(&t, "%s", or_none(x->state));
-		table_cell(&t, "%s", or_none(x->reason));
+		policy_render_state(&t, x->state);
+		policy_render_state(&t, x->reason);
 		age_cell(&t, x->sample_ms, now_ms);
 	}
 	put_table(out, &t);
@@ -147,7 +147,7 @@ static void put_conditions(struct buf *out, const struct status_view *s, int64_t
 		const struct status_view_condition *c = &s->conditions[i];
 		table_cell(&t, "%s", or_none(c->type));
 		table_cell(&t, "%s", or_none(c->status));
-		table_cell(&t, "%s", or_none(c->reason));
+		policy_render_state(&t, c->reason);
 		age_cell(&t, c->since_ms, now_ms);
 		table_cell(&t, "%s", c->message ? c->message : "");
 	}
@@ -170,7 +170,7 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 		table_cell(&t, "%s", or_none(d->action));
 		table_cell(&t, "%d", d->from);
 		table_cell(&t, "%d", d->to);
-		table_cell(&t, "%s", or_none(d->reason));
+		policy_render_state(&t, d->reason);
 		table_cell(&t, "%s", d->message ? d->message : "");
 	}
 	put_table(out, &t);

@@ -293,73 +293,6 @@ static void write_list(struct buf *out, const struct decided *items, size_t n)
 	buf_putc(out, '\n');
 }
 
-// ---- tables ----
-
-#define TABLE_COLUMNS_MAX 12
-#define TABLE_CELL_BYTES  160
-
-// Left-aligned columns, three blanks apart, as kubectl prints them. The last cell of a row is never padded.
-static void print_row(struct buf *out, const char (*cells)[TABLE_CELL_BYTES], const int *widths, size_t n)
-{
-	for (size_t c = 0; c < n; c++)
-		print_to(out, c + 1 < n ? "%-*s   " : "%.*s", c + 1 < n ? widths[c] : TABLE_CELL_BYTES, cells[c]);
-	buf_putc(out, '\n');
-}
-
-static size_t summary_cells(const struct decided *d, bool wide, char (*cells)[TABLE_CELL_BYTES])
-{
-	const struct decision *dec = d->decision;
-	size_t c = 0;
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->namespace_name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s/%s", d->policy->target_kind, d->policy->target_name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->current);
-	if (wide) {
-		if (dec->ready < 0)
-			snprintf(cells[c++], TABLE_CELL_BYTES, "?");
-		else
-			snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->ready);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->pending);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%d..%d", d->decision->min_replicas, d->decision->max_replicas);
-	}
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->desired);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", action_name(dec->action));
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", reason_info(dec->reason)->name);
-	if (wide) {
-		char message[RENDER_SENTENCE_BYTES];
-		explain_message(d, message);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%s", message);
-	}
-	return c;
-}
-
-static void print_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
-{
-	static const char *const narrow_head[] = {"NAMESPACE", "NAME",   "TARGET", "CURRENT",
-	                                          "DESIRED",   "ACTION", "REASON"};
-	static const char *const wide_head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "READY",  "PENDING",
-	                                        "RANGE",     "DESIRED", "ACTION", "REASON",  "MESSAGE"};
-	const char *const *head = wide ? wide_head : narrow_head;
-	size_t columns = wide ? sizeof wide_head / sizeof wide_head[0] : sizeof narrow_head / sizeof narrow_head[0];
-	char cells[TABLE_COLUMNS_MAX][TABLE_CELL_BYTES];
-	int widths[TABLE_COLUMNS_MAX];
-	for (size_t c = 0; c < columns; c++)
-		widths[c] = (int)strlen(head[c]);
-	for (size_t i = 0; i < n; i++) {
-		summary_cells(&items[i], wide, cells);
-		for (size_t c = 0; c < columns; c++)
-			if (widths[c] < (int)strlen(cells[c]))
-				widths[c] = (int)strlen(cells[c]);
-	}
-	for (size_t c = 0; c < columns; c++)
-		snprintf(cells[c], TABLE_CELL_BYTES, "%s", head[c]);
-	print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
-	for (size_t i = 0; i < n; i++) {
-		summary_cells(&items[i], wide, cells);
-		print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
-	}
-}
-
 void explain_trace(struct buf *out, const struct decided *d, int indent)
 {
 	const struct decision *dec = d->decision;
@@ -401,10 +334,5 @@ void explain_list(struct buf *out, const struct decided *items, size_t n, enum o
 	case OUTPUT_WIDE:
 	case OUTPUT__COUNT:
 		break;
-	}
-	print_summary(out, items, n, format == OUTPUT_WIDE);
-	for (size_t i = 0; i < n; i++) {
-		print_to(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
-		explain_trace(out, &items[i], 2);
 	}
 }

@@ -38,7 +38,7 @@ bool explain_signal(const struct decided *d, size_t signal, char *out);
 void explain_decision_json(struct json_writer *w, const struct decided *d);
 // Appends the trace as aligned lines, indented by `indent` blanks.
 void explain_trace(struct buf *out, const struct decided *d, int indent);
-// Appends a whole DecisionList in `format`; tables also show the trace of each decision.
+// Appends a whole DecisionList as JSON or YAML, or the names of its policies. cli/plan_render.h has the tables.
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
 
 #endif

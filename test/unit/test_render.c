@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "cli/plan_render.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
@@ -121,7 +122,10 @@ static void render(struct buf *b, enum output_format format)
 	struct decision d = sample();
 	struct decided decided = {&policy_x, &d, NULL, NULL};
 	buf_init(b, 1 << 20);
-	explain_list(b, &decided, 1, format);
+	if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
+		plan_render(b, &decided, 1, format == OUTPUT_WIDE);
+	else
+		explain_list(b, &decided, 1, format);
 	assert_false(b->failed);
 }
 
@@ -186,7 +190,7 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		buf_init(&texts[i], 65536);
 		explain_list(&texts[i], &items[i], 1, OUTPUT_JSON);
-		explain_list(&texts[i], &items[i], 1, OUTPUT_TABLE);
+		plan_render(&texts[i], &items[i], 1, false);
 	}
 	assert_true(texts[0].len > 0);
 	assert_string_equal(buf_str(&texts[0]), buf_str(&texts[1]));
