@@ -110,8 +110,10 @@ static void put_value(struct buf *out, enum verdict_measure m, double value)
 		print_to(out, "%s %.0f %%", info->label, 100 * value);
 	else if (info->unit == UNIT_BYTES_PER_SECOND)
 		print_to(out, "%s %.1f GB/s", info->label, value / 1e9);
+	else if (info->unit == UNIT_PER_SECOND)
+		print_to(out, "%s %.3g", info->label, value);
 	else
-		print_to(out, "%s %.0f", info->label, value < 1 ? ceil(value) : value); // a count of events
+		print_to(out, "%s %.0f", info->label, value < 1 ? ceil(value) : value);
 }
 
 static void put_evidence(struct table *t, const struct workload *w)

@@ -52,6 +52,8 @@ static void put_replicas(struct buf *out, const struct policy_view *p)
 		buf_puts(out, "<unknown>");
 	if (s->ready_set)
 		print_to(out, " / %d ready", s->ready);
+	if (s->ready_set && s->current_set && s->ready < s->current)
+		print_to(out, " / %d starting", s->current - s->ready);
 	buf_putc(out, '\n');
 }
 

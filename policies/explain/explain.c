@@ -79,6 +79,16 @@ static void format_divisor(char *out, size_t size, double divisor, double ratio)
 		snprintf(out, size, "both queries should be divided by %.3g", ratio);
 }
 
+// A time is rounded, unless it would then equal the period that it is compared with.
+static void format_time(char *out, const struct trace_entry *t)
+{
+	char window[NUM_TEXT_BYTES];
+	num_format_duration_ms(window, t->window_ms);
+	num_format_about_ms(out, t->duration_ms);
+	if (strcmp(out, window) == 0)
+		num_format_duration_ms(out, t->duration_ms);
+}
+
 // Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
 static bool placeholder(const struct decided *d, const struct trace_entry *t, const char *name, size_t len, char *out,
                         size_t size)
@@ -123,7 +133,7 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		snprintf(out, size, "%s",
 		         t->count >= 0 && (size_t)t->count < p->n_schedules ? p->schedules[t->count].name : "schedule");
 	else if (IS("duration"))
-		num_format_duration_ms(out, t->duration_ms);
+		format_time(out, t);
 	else if (IS("window"))
 		num_format_duration_ms(out, t->window_ms);
 	else if (IS("detail")) {
@@ -156,6 +166,10 @@ void explain_sentence(const struct decided *d, const struct trace_entry *t, char
 		}
 	}
 	out[used] = '\0';
+	int32_t spec = d->decision->current, ready = d->decision->ready;
+	if (t->stage == STAGE_SIGNALS && ready >= 0 && ready < spec)
+		snprintf(out + used, RENDER_SENTENCE_BYTES - used, " (%d of %d replicas ready, %d starting)", ready,
+		         spec, spec - ready);
 }
 
 void explain_message(const struct decided *d, char *out)

@@ -28,7 +28,8 @@ struct decided {
 	const char *pool; // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
 };
 
-// Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.
+// Writes the sentence of one trace entry, from the template of its reason; what a signal proposes is followed by the
+// replicas that are starting. `out` has RENDER_SENTENCE_BYTES.
 void explain_sentence(const struct decided *d, const struct trace_entry *t, char *out);
 // Writes the sentence of the entry that explains the decision.
 void explain_message(const struct decided *d, char *out);
