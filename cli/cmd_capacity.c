@@ -17,6 +17,7 @@
 #include "cli/kueue_quota.h"
 #include "cli/policy_fetch.h"
 #include "cli/policy_view.h"
+#include "cli/progress.h"
 #include "controller/connections.h"
 #include "controller/options/controller_options.h"
 #include "k8s/capacity/capacity_groups.h"
@@ -173,12 +174,16 @@ static int explain(struct err *e)
 static struct inventory *open_inventory(struct kube_session *session, struct err *e)
 {
 	struct inventory *i = inventory_new(&(struct inventory_options){.client = session->k8s}, e);
-	while (i && inventory_get_state(i, NULL) == INVENTORY_UNSYNCED) {
-		if (event_base_loop(session->loop, EVLOOP_ONCE) != 0) {
-			err_set(e, ERR_INTERNAL, "the event loop exited before the lists were complete");
-			inventory_free(i);
-			return NULL;
-		}
+	struct progress progress = {.what = "nodes and pods"};
+	bool is_open = true;
+	progress_watch(&progress, session->loop);
+	while (i && is_open && inventory_get_state(i, NULL) == INVENTORY_UNSYNCED)
+		is_open = event_base_loop(session->loop, EVLOOP_ONCE) == 0;
+	progress_clear(&progress);
+	if (!is_open) {
+		err_set(e, ERR_INTERNAL, "the event loop exited before the lists were complete");
+		inventory_free(i);
+		return NULL;
 	}
 	if (!i || inventory_get_state(i, e) == INVENTORY_KNOWN)
 		return i;

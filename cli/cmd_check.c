@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/fix_file.h"
 #include "cli/lint_file.h"
+#include "cli/progress.h"
 #include "controller/connections.h"
 #include "controller/options/controller_options.h"
 #include "policies/load/file_list.h"
@@ -132,7 +133,11 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
 	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
 	if (rc == 0) {
+		struct progress progress = {.what = "querying"};
+		if (named)
+			progress_watch(&progress, c.loop);
 		rc = lint(args, named ? &c : NULL, report, totals, &e);
+		progress_clear(&progress);
 		if (named)
 			connections_close(&c);
 	}

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -68,7 +67,7 @@ struct plan {
 	struct plan_item *items;
 	size_t n, n_done;
 	int64_t now_ms;
-	struct event *progress;
+	struct progress progress;
 };
 
 enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS };
@@ -126,7 +125,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void item_done(struct plan_item *it)
 {
-	if (++it->plan->n_done == it->plan->n)
+	it->plan->progress.done = ++it->plan->n_done;
+	if (it->plan->n_done == it->plan->n)
 		event_base_loopbreak(it->plan->connections.loop);
 }
 
@@ -154,14 +154,6 @@ static void on_observed(void *arg, struct observation_call *c)
 		on_refilled(it, true, NULL);
 }
 
-static void on_progress(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	const struct plan *p = arg;
-	progress_line("%zu of %zu policies answered", p->n_done, p->n);
-}
-
 static void ask_all(struct plan *p)
 {
 	struct err unused; // the trace says that the capacity is unknown
@@ -170,16 +162,11 @@ static void ask_all(struct plan *p)
 	for (size_t i = 0; i < p->n; i++)
 		observe_start(&p->items[i].observation, &p->sources, p->items[i].policy, p->now_ms, on_observed,
 		              &p->items[i]);
-	if (isatty(STDERR_FILENO)) {
-		p->progress = event_new(p->connections.loop, -1, EV_PERSIST, on_progress, p);
-		struct timeval second = {1, 0};
-		if (p->progress)
-			event_add(p->progress, &second);
-	}
+	p->progress = (struct progress){.what = "querying", .done = p->n_done, .total = p->n};
+	progress_watch(&p->progress, p->connections.loop);
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);
-	if (p->progress)
-		print_clear_line();
+	progress_clear(&p->progress);
 }
 
 static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
@@ -349,8 +336,6 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		free(p->items[i].state);
 		free(p->items[i].pool);
 	}
-	if (p->progress)
-		event_free(p->progress);
 	free(p->items);
 	return code;
 }
