@@ -10,30 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/commands.h"
-#include "cli/table.h"
+#include "cli/complete.h"
 #include "controller/options/controller_options.h"
-#include "controller/options/ha_options.h"
 
 #define ARGS_FLAGS_MAX    128
 #define ARGS_CHILDREN_MAX 16
-#define HELP_COLUMNS      79
-#define HELP_BYTES_MAX    (64 * 1024)
-
-// Groups of flags that several commands share. Their hidden flags are described by `gpuscale help NAME` only.
-static const struct {
-	const char *name;
-	const struct argp *argp;
-	const char *about;
-} groups[] = {
-        {"prometheus", &prometheus_argp, "Flags of the commands that query Prometheus:"},
-        {"kubernetes", &kube_argp, "Flags of the commands that use a cluster:"},
-        {"high-availability", &ha_argp, "Flags of run and remediate, for several processes of which one acts:"},
-};
-#define N_GROUPS (sizeof groups / sizeof groups[0])
 
 // A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
 // reason.
@@ -155,43 +139,6 @@ static const struct argp_option common_flags[] = {
         {0}};
 static const struct argp common_argp = {common_flags, parse_common, NULL, NULL, NULL, NULL, NULL};
 
-// ---- help of a group ----
-
-const char *args_group_name(size_t i)
-{
-	return i < N_GROUPS ? groups[i].name : NULL;
-}
-
-bool args_group_help(const char *name)
-{
-	static const char *const columns[] = {"", "", NULL};
-	struct table t;
-	struct buf out;
-	size_t i = 0;
-	while (i < N_GROUPS && strcmp(groups[i].name, name) != 0)
-		i++;
-	if (i == N_GROUPS)
-		return false;
-	table_init(&t, columns);
-	t.gap = 2;
-	t.columns = HELP_COLUMNS;
-	for (const struct argp_option *o = groups[i].argp->options; o->name || o->doc; o++) {
-		bool is_optional = o->flags & OPTION_ARG_OPTIONAL;
-		if (!o->name)
-			continue;
-		table_cell(&t, "--%s%s%s%s%s", o->name, is_optional ? "[" : "", o->arg ? "=" : "", o->arg ? o->arg : "",
-		           is_optional ? "]" : "");
-		table_cell(&t, "%s", o->doc);
-	}
-	buf_init(&out, HELP_BYTES_MAX);
-	print_to(&out, "%s\n\n", groups[i].about);
-	table_print(&t, &out, 2, false);
-	print_out(&out);
-	buf_done(&out);
-	table_done(&t);
-	return true;
-}
-
 void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
 	struct argp all = *argp;
@@ -205,6 +152,8 @@ void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 	all.children = children;
 	if (all.args_doc && !all.args_doc[0])
 		all.args_doc = NULL;
+	if (strcmp(argv[0], COMPLETE_COMMAND) == 0)
+		complete_arguments(&all, argc, argv);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
 	look_at_flags(&all, argc, argv);

@@ -4,18 +4,10 @@
 #ifndef GPUSCALE_CLI_ARGS_H
 #define GPUSCALE_CLI_ARGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct argp;
 
 // Parses argv (argv[0] is "gpuscale <name>") into `input`, like argp_parse(). Does not return on a usage error or if
 // help was requested.
 void args_parse(const struct argp *argp, int argc, char **argv, void *input);
-
-// Prints the help of a group of flags that commands share, "prometheus". Returns false if no group has that name.
-bool args_group_help(const char *name);
-// Returns the name of a group, or NULL from the end of the table on.
-const char *args_group_name(size_t i);
 
 #endif

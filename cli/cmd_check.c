@@ -258,9 +258,8 @@ int cmd_check(int argc, char **argv)
 	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
 	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
 	        {"dialect", KEY_DIALECT, "TYPE", 0,
-	         "server that the queries are written for: Prometheus, Thanos, Mimir or VictoriaMetrics, which accepts "
-	         "more "
-	         "(default: the type of the source, else Prometheus)",
+	         "Prometheus, Thanos, Mimir or VictoriaMetrics (which accepts more): the server that the queries are "
+	         "written for (default: the type of the source, else Prometheus)",
 	         1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};

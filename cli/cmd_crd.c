@@ -113,15 +113,15 @@ static void write_text(const struct crd_args *args, struct buf *out)
 int cmd_crd(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"output", 'o', "FORMAT", 0, "yaml (default) or json", 0},
+	        {"output", 'o', "FORMAT", 0, "yaml or json (default yaml)", 0},
 	        {"cel", KEY_CEL, 0, 0, "with rules between fields that Kubernetes 1.25 and later checks itself", 0},
 	        {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
-	        "[KIND]",
+	        "[GPUAutoscaler|GPUIdleRule|GPUPool]",
 	        "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one "
-	        "KIND. They come from the same tables that decode and check files, so that the API "
+	        "kind. They come from the same tables that decode and check files, so that the API "
 	        "server admits what `gpuscale check` admits, except for rules between fields."
 	        "\vExample: gpuscale crd | kubectl apply -f -",
 	        NULL,

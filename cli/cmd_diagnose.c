@@ -283,7 +283,7 @@ int cmd_diagnose(int argc, char **argv)
 	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit with 3 when a verdict is a fault or has advice", 1},
 	        {"watch", 'w', 0, 0, "print the table, then each workload whose verdict changes", 1},
 	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
-	        {"print", KEY_PRINT, "WHAT", 0,
+	        {"print", KEY_PRINT, "rules|page", 0,
 	         "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from "
 	         "the same table",
 	         1},

@@ -366,7 +366,7 @@ static error_t parse_log(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option log_flags[] = {
         {0, 0, 0, 0, "Logging:", 4},
-        {"logging-format", KEY_LOG_FORMAT, "FORMAT", 0, "text (klog) or json (default text)", 4},
+        {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "format of the log (default text: klog's)", 4},
         {"verbose", 'v', 0, 0, "log every decision, not only changes", 4},
         {0},
 };
