@@ -161,12 +161,15 @@ STRIP ?= strip
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/gpuscale
 RULESDIR = $(DESTDIR)$(PREFIX)/share/gpuscale/rules
+# Links in a page lead to files that are not installed.
+UNLINKED = s/!\[[^]]*\]\([^)]*\)\n?//g; s/\[([^]]*)\]\(([^):\#]*)(\#[^)]*)?\)/\1/g
 ##@ package
 install: all ## install to DESTDIR/PREFIX (/usr/local), stripped, with kubectl-gpuscale
 	install -d $(BINDIR) $(DOCDIR) $(RULESDIR)
 	set -e; for p in $(PROGRAMS); do install -m 755 $$p $(BINDIR)/; $(STRIP) $(BINDIR)/$$(basename $$p); done
 	ln -sf gpuscale $(BINDIR)/kubectl-gpuscale
-	install -m 644 LICENSE $(wildcard README.md) CHANGELOG.md $(DOCDIR)/
+	install -m 644 LICENSE $(DOCDIR)/
+	set -e; for f in $(wildcard README.md) CHANGELOG.md; do sed -zE '$(UNLINKED)' $$f >$(DOCDIR)/$$f; done
 	install -m 644 manifests/monitoring/rules/*.yaml $(RULESDIR)/
 uninstall: ## remove what install put there
 	rm -f $(BINDIR)/gpuscale $(BINDIR)/gpuscale-exporter $(BINDIR)/kubectl-gpuscale

@@ -44,6 +44,8 @@ size_t num_format_f64(char *out, double value);
 // Prometheus duration, "0s" for 0; years and weeks only when nothing remains ("90d", not "12w6d"); negative values
 // get a '-'. Prometheus: model.Duration.String.
 size_t num_format_duration_ms(char *out, int64_t ms);
+// As num_format_duration_ms, for people: rounded to seconds from one second on ("2s", not "2s4ms").
+size_t num_format_about_ms(char *out, int64_t ms);
 // "2026-01-05T09:00:00Z", with ".mmm" only when the milliseconds are not 0.
 size_t num_format_rfc3339_ms(char *out, int64_t epoch_ms);
 

@@ -147,6 +147,12 @@ size_t num_format_duration_ms(char *out, int64_t ms)
 	return n;
 }
 
+size_t num_format_about_ms(char *out, int64_t ms)
+{
+	int64_t rest = ms % 1000;
+	return num_format_duration_ms(out, ms < 1000 ? ms : ms - rest + (rest >= 500 ? 1000 : 0));
+}
+
 // Days between 1970-01-01 and a date of the proleptic Gregorian calendar, and back. The year is counted from March, so
 // that the leap day is its last day; 400-year eras make both exact for negative years too.
 // Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil and civil_from_days.

@@ -9,13 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
 #define MESSAGE_MAX ((size_t)1024 * 1024)
+#define COLUMNS_MIN 20
+#define COLUMNS_MAX 10000
 
 // ---- formatted text ----
 
@@ -169,6 +173,31 @@ int print_to(struct buf *out, const char *fmt, ...)
 
 // ---- the standard streams ----
 
+static bool is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+	return value && value[0];
+}
+
+bool print_has_colour(void)
+{
+	const char *term = getenv("TERM");
+	return is_set("CLICOLOR_FORCE") ||
+	       (isatty(STDOUT_FILENO) && !is_set("NO_COLOR") && !(term && strcmp(term, "dumb") == 0));
+}
+
+size_t print_columns(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size = {0};
+	int64_t n;
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (columns && num_parse_i64(columns, strlen(columns), COLUMNS_MIN, COLUMNS_MAX, &n, NULL) == 0)
+		return (size_t)n;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= COLUMNS_MIN ? size.ws_col : 0;
+}
+
 // The length of an escape sequence for a colour ("\033[31m") at s[0..len), or 0.
 static size_t colour_len(const char *s, size_t len)
 {
@@ -184,13 +213,13 @@ static size_t colour_len(const char *s, size_t len)
 static int put_composed(const char *s, size_t len, FILE *to)
 {
 	size_t from = 0, i = 0, taken;
-	bool is_terminal = isatty(fileno(to));
+	bool with_colour = to == stdout && print_has_colour();
 	for (; i < len; i += taken) {
 		char shown[TEXT_CHAR_BYTES];
 		taken = 1;
 		if ((s[i] >= ' ' && s[i] <= '~') || s[i] == '\n' || s[i] == '\t')
 			continue;
-		if (is_terminal && (taken = colour_len(s + i, len - i)) > 0)
+		if (with_colour && (taken = colour_len(s + i, len - i)) > 0)
 			continue;
 		size_t n = text_show_char(s + i, len - i, shown, &taken);
 		if (shown[0] != '\\')

@@ -8,6 +8,7 @@
 #define GPUSCALE_BASE_PRINT_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct argp_state;
@@ -26,9 +27,16 @@ void print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 // Reports a wrong argument and exits, as argp_error. Returns only if `state` says not to exit.
 void print_usage(const struct argp_state *state, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// Writes a complete report to standard output and flushes it. The report's newlines and tabs are kept, and colours on a
-// terminal; whatever else is unsafe is escaped once more, in case a report was not composed by one of the writers.
-// Returns 0, or -1 when `text` has failed or cannot be written.
+// Returns whether a report on standard output has colours: on a terminal other than a dumb one, unless the environment
+// variable NO_COLOR is set. A CLICOLOR_FORCE that is set overrides both. The flag --color sets these variables.
+bool print_has_colour(void);
+// Returns the width of the terminal of standard output in characters: $COLUMNS, or what the terminal reports. 0:
+// unknown, or standard output is not a terminal.
+size_t print_columns(void);
+
+// Writes a complete report to standard output and flushes it. The report's newlines and tabs are kept, and colours if
+// print_has_colour(); whatever else is unsafe is escaped once more, in case a report was not composed by one of the
+// writers. Returns 0, or -1 when `text` has failed or cannot be written.
 int print_out(const struct buf *text);
 int print_outn(const char *text, size_t len);
 // Clears the terminal of standard output, for a report that is shown again and again, and the last line of that of

@@ -11,6 +11,8 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
+#include "cli/term/complete.h"
+#include "cli/term/flag_group.h"
 #include "cli/term/streams.h"
 
 #define HELP_BYTES_MAX (64 * 1024)
@@ -26,7 +28,11 @@ static void put_help(struct buf *out)
 	              "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n");
 	for (size_t i = 0; i < n; i++)
 		print_to(out, "  %-*s  %s\n", width, c[i].name, c[i].summary);
-	buf_puts(out, "\n`gpuscale COMMAND --help` describes a command.\n"
+	buf_puts(out, "\nGroups of flags that commands share:");
+	for (size_t i = 0; flag_group_name(i); i++)
+		print_to(out, "%s %s", i ? "," : "", flag_group_name(i));
+	buf_puts(out, "\n\n`gpuscale help COMMAND|GROUP` describes a command or a group of flags.\n"
+	              "Every command takes --color=auto|always|never.\n"
 	              "Exit codes: 0 done, 1 failed, 2 usage, 3 changes or findings.\n");
 }
 
@@ -62,6 +68,8 @@ static int unknown_command(const char *word)
 	for (size_t i = 0; i < n; i++)
 		names[i] = c[i].name;
 	names[n++] = "help";
+	for (size_t i = 0; flag_group_name(i); i++)
+		names[n++] = flag_group_name(i);
 	const char *close = num_closest_name(word, names, n);
 	if (word[0] == '-') {
 		print_error("gpuscale: \"%s\" where a command is expected: flags follow the command\n", word);
@@ -86,6 +94,8 @@ int main(int argc, char **argv)
 	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		const char *word_after = argc > 2 && strcmp(argv[2], "help") != 0 ? argv[2] : NULL;
 		const struct command *about = word_after ? command_find(word_after) : NULL;
+		if (word_after && flag_group_help(word_after))
+			return EXIT_OK;
 		if (word_after && !about)
 			return unknown_command(word_after);
 		if (!about)
@@ -96,6 +106,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(word, "--version") == 0)
 		word = "version";
+	if (strcmp(word, COMPLETE_COMMAND) == 0)
+		return complete_words(argc - 2, argv + 2);
 	const struct command *c = command_find(word);
 	if (!c)
 		return unknown_command(word);

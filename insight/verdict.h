@@ -56,7 +56,7 @@ enum measure_scope {
 };
 // How the values of the GPUs of a workload become one value.
 enum measure_fold { FOLD_AVG, FOLD_MAX, FOLD_MIN };
-enum measure_unit { UNIT_RATIO, UNIT_BYTES_PER_SECOND, UNIT_COUNT };
+enum measure_unit { UNIT_RATIO, UNIT_BYTES_PER_SECOND, UNIT_COUNT, UNIT_PER_SECOND };
 
 struct verdict_measure_info {
 	const char *name;  // in JSON, and in the name of the recorded series

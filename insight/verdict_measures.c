@@ -112,7 +112,7 @@ static const struct verdict_measure_info measures[] = {
 	[MEASURE_ECC]           = {"ecc",           "ECC errors",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")},
 	[MEASURE_REMAP]         = {"remap_failed",  "remap failure",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ROW_REMAP_FAILURE")},
 	[MEASURE_NVLINK]        = {"nvlink_errors", "NVLink errors",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, NVLINK},
-	[MEASURE_PCIE_REPLAY]   = {"pcie_replays",  "PCIe replays/s",  SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$W])")},
+	[MEASURE_PCIE_REPLAY]   = {"pcie_replays",  "PCIe replays/s",  SCOPE_GPU,    FOLD_MAX, UNIT_PER_SECOND, BY_GPU("rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$W])")},
 	[MEASURE_SHARE]         = {"gpu_share",     "share of GPU",    SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, GPU_INSTANCE_SHARE},
 	[MEASURE_LOADING]       = {"loading",       "loading",         SCOPE_DEVICE, FOLD_MAX, UNIT_COUNT, LOADING},
 	[MEASURE_CPU]           = {"cpu",           "CPU of limit",    SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=\"\",pod!=\"\"}[$W])) / (" CPU_LIMIT ")"},

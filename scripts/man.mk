@@ -4,7 +4,7 @@
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man
 MAN_PAGES := $(wildcard docs/man/*.[1-8])
 
-man: $(OUT)/gpuscale ## write the manual page of the policy format from its table
+man: $(OUT)/gpuscale ## write the manual pages from the tables of commands, flags and fields
 	@scripts/man-page --update
 install: install-man
 install-man:

@@ -355,10 +355,10 @@ int cmd_cost(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        FLAG_SINCE("24h, at most 400d", 1),
 	        {"until", KEY_UNTIL, "TIME", 0, "end of the period, as in 2026-11-01T00:00:00Z (default now)", 1},
-	        {"by", KEY_BY, "WHAT", 0,
-	         "a row per namespace, pod, model, policy, or label=NAME of the pods (default namespace)", 1},
+	        {"by", KEY_BY, "namespace|pod|model|policy|label=NAME", 0,
+	         "a row for each; NAME is a label of pods (default namespace)", 1},
 	        FLAG_FILES("policies for --by policy", 1),
-	        {"against", KEY_AGAINST, "WHAT", 0,
+	        {"against", KEY_AGAINST, "max|hpa", 0,
 	         "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a "
 	         "Horizontal Pod Autoscaler would have run, by replay)",
 	         1},

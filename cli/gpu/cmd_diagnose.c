@@ -288,7 +288,7 @@ int cmd_diagnose(int argc, char **argv)
 	        FLAG_FAIL_ON("faults, or findings, which are faults and advice, or 'findings > 2'", 1),
 	        FLAG_WATCH("print the table, then each workload whose verdict changes", 1),
 	        FLAG_PRICES(1),
-	        {"print", KEY_PRINT, "WHAT", 0,
+	        {"print", KEY_PRINT, "rules|page", 0,
 	         "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from "
 	         "the same table",
 	         1},

@@ -133,18 +133,16 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	if (!source)
 		return -1;
-	bool is_tty = isatty(STDERR_FILENO);
+	struct progress progress = {.what = "reading the period", .total = (size_t)(period->end_s - period->start_s)};
+	progress_watch(&progress, c->loop);
 	int rc = 0;
-	int64_t length_s = period->end_s - period->start_s;
 	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
 		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
 		end_s += part_s;
 		rc = fetch_part(c, source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
-		if (is_tty)
-			progress_line("%3d %% of the period read", (int)(100 * (end_s - period->start_s) / length_s));
+		progress.done = (size_t)(end_s - period->start_s);
 	}
-	if (is_tty)
-		print_clear_line();
+	progress_clear(&progress);
 	gpu_use_close(&ret_use->use);
 	return rc;
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "cli/term/progress.h"
 #include "insight/detect.h"
 #include "insight/rank_names.h"
 #include "promql/promql_failover.h"
@@ -360,7 +361,10 @@ int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct
 	f.columns = calloc(SERIES_MAX, sizeof *f.columns);
 	f.names = rank_names_new();
 	arena_init(&f.arena, ARENA_MAX);
+	struct progress progress = {.what = "querying"};
+	progress_watch(&progress, c->loop);
 	int rc = f.columns && f.names ? read_all(c, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	progress_clear(&progress);
 	if (rc == 0)
 		rc = name_all(&f, fetch, e);
 	if (rc == 0 && !has_job(&f))

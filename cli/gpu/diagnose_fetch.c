@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
+#include "cli/term/progress.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "promql/fuse.h"
@@ -150,5 +151,9 @@ int diagnose_fetch(struct connections *c, int64_t window_s, struct workload_set 
 {
 	workload_set_init(ret_set);
 	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	return source ? fetch(c, source, window_s, ret_set, e) : -1;
+	struct progress progress = {.what = "querying"};
+	progress_watch(&progress, c->loop);
+	int rc = source ? fetch(c, source, window_s, ret_set, e) : -1;
+	progress_clear(&progress);
+	return rc;
 }

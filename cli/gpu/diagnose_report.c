@@ -94,6 +94,9 @@ static struct lines lines_of(const struct diagnose_report *r, struct buf *out)
 
 // ---- table ----
 
+static const enum table_tone tones[LEVEL__COUNT] = {
+        [LEVEL_OK] = TONE_GOOD, [LEVEL_ADVICE] = TONE_WAITING, [LEVEL_FAULT] = TONE_BAD};
+
 static const char *format_money(char out[CELL_BYTES], double money)
 {
 	snprintf(out, CELL_BYTES, isnan(money) ? "-" : "%.2f", money);
@@ -107,8 +110,10 @@ static void put_value(struct buf *out, enum verdict_measure m, double value)
 		print_to(out, "%s %.0f %%", info->label, 100 * value);
 	else if (info->unit == UNIT_BYTES_PER_SECOND)
 		print_to(out, "%s %.1f GB/s", info->label, value / 1e9);
-	else
+	else if (info->unit == UNIT_PER_SECOND)
 		print_to(out, "%s %.3g", info->label, value);
+	else
+		print_to(out, "%s %.0f", info->label, value < 1 ? ceil(value) : value);
 }
 
 static void put_evidence(struct table *t, const struct workload *w)
@@ -139,7 +144,7 @@ void diagnose_print_table(const struct diagnose_report *r, bool with_head, struc
 		table_cell(&t, "%s", w->namespace_name[0] ? w->namespace_name : "-");
 		table_cell(&t, "%s", w->name);
 		table_cell(&t, "%zu", w->n_gpus);
-		table_cell(&t, "%s", v->name);
+		table_state(&t, tones[v->level], v->name);
 		table_cell(&t, "%s", format_money(cell, l.rows[i].cost));
 		table_cell(&t, "%s", format_money(cell, l.rows[i].lost));
 		put_evidence(&t, w);
@@ -212,7 +217,7 @@ void diagnose_print_summary(const struct diagnose_report *r, struct buf *out)
 		if (totals.workloads[v] == 0)
 			continue;
 		table_cell(&t, "%s", info->name);
-		table_cell(&t, "%s", verdict_level_name(info->level));
+		table_state(&t, tones[info->level], verdict_level_name(info->level));
 		table_cell(&t, "%zu", totals.workloads[v]);
 		table_cell(&t, "%s", format_money(cell, totals.cost[v]));
 		table_cell(&t, "%s", format_money(cell, totals.lost[v]));

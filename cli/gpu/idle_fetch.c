@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/term/progress.h"
 #include "insight/gpu_use_query.h"
 #include "promql/promql_failover.h"
 #include "runtime/connections.h"
@@ -106,6 +107,8 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 	if (!source)
 		return -1;
 	struct buf query;
+	struct progress progress = {.what = "querying"};
+	progress_watch(&progress, c->loop);
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
 	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
@@ -115,6 +118,7 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
 		rc = rc < 0 ? rc : ask(c, source, buf_str(&query), now_s, &q, e);
 	}
+	progress_clear(&progress);
 	buf_done(&query);
 	return rc;
 }

@@ -7,8 +7,8 @@
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "cli/objects/capacity_target.h"
-#include "cli/objects/kueue_quota.h"
 #include "cli/objects/crd.h"
+#include "cli/objects/kueue_quota.h"
 #include "cli/term/table.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/capacity_groups.h"
@@ -152,6 +152,7 @@ static void render_targets(struct buf *out, const struct capacity_report *r, boo
 		return;
 	buf_putc(out, '\n');
 	table_init(&t, wide ? all : narrow);
+	t.columns = wide ? 0 : t.columns;
 	for (size_t i = 0; i < r->n_targets; i++)
 		render_target(&t, r, &r->targets[i], wide);
 	table_print(&t, out, 0, true);

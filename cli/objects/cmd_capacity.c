@@ -19,6 +19,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/progress.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
@@ -174,12 +175,16 @@ static int explain(struct err *e)
 static struct inventory *open_inventory(struct kube_session *session, struct err *e)
 {
 	struct inventory *i = inventory_new(&(struct inventory_options){.client = session->k8s}, e);
-	while (i && inventory_get_state(i, NULL) == INVENTORY_UNSYNCED) {
-		if (event_base_loop(session->loop, EVLOOP_ONCE) != 0) {
-			err_set(e, ERR_INTERNAL, "the event loop exited before the lists were complete");
-			inventory_free(i);
-			return NULL;
-		}
+	struct progress progress = {.what = "nodes and pods"};
+	bool is_open = true;
+	progress_watch(&progress, session->loop);
+	while (i && is_open && inventory_get_state(i, NULL) == INVENTORY_UNSYNCED)
+		is_open = event_base_loop(session->loop, EVLOOP_ONCE) == 0;
+	progress_clear(&progress);
+	if (!is_open) {
+		err_set(e, ERR_INTERNAL, "the event loop exited before the lists were complete");
+		inventory_free(i);
+		return NULL;
 	}
 	if (!i || inventory_get_state(i, e) == INVENTORY_KNOWN)
 		return i;

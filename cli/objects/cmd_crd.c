@@ -127,9 +127,9 @@ int cmd_crd(int argc, char **argv)
 	const struct argp argp = {
 	        options,
 	        parse,
-	        "[KIND]",
+	        "[GPUAutoscaler|GPUIdleRule|GPUPool]",
 	        "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one "
-	        "KIND. They come from the same tables that decode and check files, so that the API "
+	        "kind. They come from the same tables that decode and check files, so that the API "
 	        "server admits what `gpuscale check` admits, except for rules between fields."
 	        "\vExample: gpuscale crd | kubectl apply -f -",
 	        NULL,

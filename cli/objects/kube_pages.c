@@ -9,6 +9,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "cli/objects/kube_session.h"
+#include "cli/term/progress.h"
 
 #define PATH_BYTES_MAX (32 * 1024)
 #define RESTARTS_MAX   3 // of a list that outlives its continue token
@@ -71,6 +72,8 @@ int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, s
 {
 	char more[KUBE_PAGES_CONTINUE_BYTES] = "";
 	int rc = 0, restarts = 0;
+	struct progress progress = {.what = p->what};
+	progress_watch(&progress, session->loop);
 	for (int pages = 0; rc == 0 && pages < p->pages_max && (pages == 0 || more[0]); pages++) {
 		rc = fetch_page(session, p, more, e);
 		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) {
@@ -80,6 +83,7 @@ int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, s
 			rc = 0;
 		}
 	}
+	progress_clear(&progress);
 	if (rc == 0 && more[0]) // truncating the list here would make it look complete
 		rc = err_set(e, ERR_LIMIT, "the list of %s has more than %d pages", p->what, p->pages_max);
 	return rc;

@@ -9,9 +9,9 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/text.h"
+#include "cli/objects/policy_events.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/policy_events.h"
 #include "cli/term/table.h"
 #include "policies/schema/policy_schema.h"
 
@@ -52,6 +52,8 @@ static void put_replicas(struct buf *out, const struct policy_view *p)
 		buf_puts(out, "<unknown>");
 	if (s->ready_set)
 		print_to(out, " / %d ready", s->ready);
+	if (s->ready_set && s->current_set && s->ready < s->current)
+		print_to(out, " / %d starting", s->current - s->ready);
 	buf_putc(out, '\n');
 }
 
@@ -126,8 +128,8 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 			table_cell(&t, "%d", x->proposal);
 		else
 			table_cell(&t, "<none>");
-		table_cell(&t, "%s", or_none(x->state));
-		table_cell(&t, "%s", or_none(x->reason));
+		policy_render_state(&t, x->state);
+		policy_render_state(&t, x->reason);
 		age_cell(&t, x->sample_ms, now_ms);
 	}
 	put_table(out, &t);
@@ -147,7 +149,7 @@ static void put_conditions(struct buf *out, const struct status_view *s, int64_t
 		const struct status_view_condition *c = &s->conditions[i];
 		table_cell(&t, "%s", or_none(c->type));
 		table_cell(&t, "%s", or_none(c->status));
-		table_cell(&t, "%s", or_none(c->reason));
+		policy_render_state(&t, c->reason);
 		age_cell(&t, c->since_ms, now_ms);
 		table_cell(&t, "%s", c->message ? c->message : "");
 	}
@@ -170,7 +172,7 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 		table_cell(&t, "%s", or_none(d->action));
 		table_cell(&t, "%d", d->from);
 		table_cell(&t, "%d", d->to);
-		table_cell(&t, "%s", or_none(d->reason));
+		policy_render_state(&t, d->reason);
 		table_cell(&t, "%s", d->message ? d->message : "");
 	}
 	put_table(out, &t);

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
+#include "cli/objects/policy_render.h"
 #include "cli/term/table.h"
 
 #define INDENT     2
@@ -94,7 +95,7 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 		const struct policy_event *x = &v->items[i];
 		char age[TABLE_AGE_BYTES];
 		table_cell(&t, "%s", table_age(age, x->last_ms, now_ms));
-		table_cell(&t, "%s", or_none(x->type));
+		policy_render_state(&t, x->type);
 		table_cell(&t, "%s", or_none(x->reason));
 		table_cell(&t, "%lld", (long long)x->count);
 		table_cell(&t, "%s", or_none(x->from));

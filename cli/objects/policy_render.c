@@ -17,6 +17,7 @@
 #include "cli/objects/policy_view.h"
 #include "cli/term/output.h"
 #include "cli/term/table.h"
+#include "policies/engine/reason.h"
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 
@@ -33,6 +34,30 @@ static void replicas_cell(struct table *t, bool set, int32_t replicas)
 static void text_cell(struct table *t, const char *text)
 {
 	table_cell(t, "%s", text && text[0] ? text : NONE);
+}
+
+void policy_render_state(struct table *t, const char *word)
+{
+	static const struct {
+		const char *word;
+		enum table_tone tone;
+	} words[] = {{"OK", TONE_GOOD},     {"Active", TONE_GOOD},     {"Normal", TONE_GOOD},    {"Warning", TONE_BAD},
+	             {"Missing", TONE_BAD}, {"Ignored", TONE_WAITING}, {"Filling", TONE_WAITING}};
+	enum table_tone tone = TONE_PLAIN;
+	word = word && word[0] ? word : NONE;
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strcmp(words[i].word, word) == 0)
+			tone = words[i].tone;
+	for (int i = REASON_DESIRED_WITHIN_RANGE; i < REASON__COUNT && tone == TONE_PLAIN; i++) {
+		const struct reason_info *r = reason_info((enum reason)i);
+		if (strcmp(r->name, word) == 0)
+			tone = strcmp(r->event_type, "Warning") == 0 ? TONE_BAD
+			       : i == REASON_DESIRED_WITHIN_RANGE ||
+			                       (r->condition && strcmp(r->condition, "ScalingActive") == 0)
+			               ? TONE_GOOD
+			               : TONE_WAITING;
+	}
+	table_state(t, tone, word);
 }
 
 static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
@@ -79,6 +104,8 @@ void policy_render_table(struct table *t, bool wide, bool with_namespace)
 	static const char *const narrow[] = {"NAMESPACE", "NAME",    "TARGET", "MIN", "MAX",
 	                                     "CURRENT",   "DESIRED", "REASON", "AGE", NULL};
 	table_init(t, (wide ? heads : narrow) + !with_namespace);
+	if (wide)
+		t->columns = 0;
 }
 
 void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
@@ -93,10 +120,10 @@ void policy_render_row(struct table *t, const struct policy_view *p, const struc
 	text_cell(t, p->max);
 	replicas_cell(t, s->current_set, s->current);
 	replicas_cell(t, s->desired_set, s->desired);
-	text_cell(t, s->reason);
+	policy_render_state(t, s->reason);
 	if (wide) {
 		replicas_cell(t, s->ready_set, s->ready);
-		text_cell(t, policy_view_mode(p));
+		policy_render_state(t, policy_view_mode(p));
 		text_cell(t, s->summary);
 		age_cell(t, s->last_scale_ms, now_ms);
 		if (s->current_set && p->gpus_per_replica > 0)
@@ -251,7 +278,7 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 		table_cell(t, NONE);
 	replicas_cell(t, p->status.current_set, p->status.current);
 	replicas_cell(t, s && s->proposal_set, s ? s->proposal : 0);
-	text_cell(t, s ? s->state : NULL);
+	policy_render_state(t, s ? s->state : NULL);
 	cost_cell(t, p, prices);
 	age_cell(t, p->status.updated_ms, now_ms);
 }

@@ -197,6 +197,7 @@ static void put_pools(struct buf *out, const struct pool_views *v, bool wide, in
 	static const char *const narrow[] = {"NAME", "GPUS", "USED", "MEMBERS", "LIMITED", "PROJECTED", "AGE", NULL};
 	struct table t;
 	table_init(&t, wide ? heads : narrow);
+	t.columns = wide ? 0 : t.columns;
 	for (size_t i = 0; i < v->objects.n; i++) {
 		const struct pool_view *p = &v->pools[i];
 		const struct pool_status *s = &p->status;
@@ -236,6 +237,7 @@ static void put_members(struct buf *out, const struct pool_views *v, bool wide)
 	struct table t;
 	bool any = false;
 	table_init(&t, wide ? heads : narrow);
+	t.columns = wide ? 0 : t.columns;
 	for (size_t i = 0; i < v->objects.n; i++)
 		for (size_t k = 0; k < v->pools[i].status.n_members; k++) {
 			const struct pool_status_member *m = &v->pools[i].status.members[k];
@@ -245,7 +247,7 @@ static void put_members(struct buf *out, const struct pool_views *v, bool wide)
 			table_cell(&t, "%d", m->requested);
 			table_cell(&t, "%d", m->granted);
 			table_cell(&t, "%d", m->gpus);
-			text_cell(&t, m->reason);
+			policy_render_state(&t, m->reason);
 			if (wide)
 				text_cell(&t, m->message);
 		}

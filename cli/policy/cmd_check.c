@@ -21,6 +21,7 @@
 #include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/progress.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
 #include "policies/load/idle_rule_set.h"
@@ -144,7 +145,11 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
 	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
 	if (rc == 0) {
+		struct progress progress = {.what = "querying"};
+		if (named)
+			progress_watch(&progress, c.loop);
 		rc = lint(args, named ? &c : NULL, report, totals, &e);
+		progress_clear(&progress);
 		if (named)
 			connections_close(&c);
 	}
@@ -279,9 +284,8 @@ int cmd_check(int argc, char **argv)
 	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
 	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
 	        {"dialect", KEY_DIALECT, "TYPE", 0,
-	         "server that the queries are written for: Prometheus, Thanos, Mimir or VictoriaMetrics, which accepts "
-	         "more "
-	         "(default: the type of the source, else Prometheus)",
+	         "Prometheus, Thanos, Mimir or VictoriaMetrics (which accepts more): the server that the queries are "
+	         "written for (default: the type of the source, else Prometheus)",
 	         1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};

@@ -317,12 +317,6 @@ static int write_junit(const struct session *s)
 	return rc;
 }
 
-static bool wants_colour(void)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
 static int run_all(struct session *s)
 {
 	for (size_t i = 0; i < s->args->files.n; i++) {
@@ -386,7 +380,7 @@ int cmd_test(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	s->args = &args;
-	s->style = (struct test_style){.colour = wants_colour(), .diff = args.diff};
+	s->style = (struct test_style){.colour = print_has_colour(), .diff = args.diff};
 	s->only = args.run ? &only : NULL;
 	clock_init_real(&s->clock);
 	junit_init(&s->junit, TEST_REPORT_MAX);

@@ -58,7 +58,7 @@ static const struct backtest_row *cheapest_peer(const struct backtest *b)
 static void put_duration(struct buf *out, int64_t ms)
 {
 	char text[NUM_TEXT_BYTES];
-	num_format_duration_ms(text, ms);
+	num_format_about_ms(text, ms);
 	buf_puts(out, text);
 }
 

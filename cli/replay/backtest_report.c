@@ -36,7 +36,7 @@ static const char *mode_name(const struct backtest_report *r)
 static void put_duration(struct buf *out, int64_t ms)
 {
 	char text[NUM_TEXT_BYTES];
-	num_format_duration_ms(text, ms);
+	num_format_about_ms(text, ms);
 	buf_puts(out, text);
 }
 

@@ -448,6 +448,7 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 	f->progress.what = "reading";
 	int rc = connections_open(&f->connections, options->prometheus, NULL, NULL, e);
 	if (rc == 0) {
+		progress_watch(&f->progress, f->connections.loop);
 		rc = fetch_all(f, notes, e);
 		progress_clear(&f->progress);
 		connections_close(&f->connections);

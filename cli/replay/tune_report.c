@@ -25,7 +25,7 @@ static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 static void put_duration(struct buf *out, int64_t ms)
 {
 	char text[NUM_TEXT_BYTES];
-	num_format_duration_ms(text, ms);
+	num_format_about_ms(text, ms);
 	buf_puts(out, text);
 }
 

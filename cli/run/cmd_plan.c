@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -17,6 +16,7 @@
 #include "cli/policy/lint_source.h"
 #include "cli/run/plan_objects.h"
 #include "cli/run/plan_pools.h"
+#include "cli/run/plan_render.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
@@ -74,7 +74,7 @@ struct plan {
 	struct plan_item *items;
 	size_t n, n_done;
 	int64_t now_ms;
-	struct event *progress;
+	struct progress progress;
 };
 
 enum { KEY_REPLICAS = 0x500 };
@@ -136,7 +136,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void item_done(struct plan_item *it)
 {
-	if (++it->plan->n_done == it->plan->n)
+	it->plan->progress.done = ++it->plan->n_done;
+	if (it->plan->n_done == it->plan->n)
 		event_base_loopbreak(it->plan->connections.loop);
 }
 
@@ -164,14 +165,6 @@ static void on_observed(void *arg, struct observation_call *c)
 		on_refilled(it, true, NULL);
 }
 
-static void on_progress(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	const struct plan *p = arg;
-	progress_line("%zu of %zu policies answered", p->n_done, p->n);
-}
-
 static const struct binding *binding_of(const struct plan_item *it)
 {
 	return &policy_ref_of(it->policy)->binding;
@@ -185,18 +178,11 @@ static void ask_all(struct plan *p)
 	for (size_t i = 0; i < p->n; i++)
 		observe_start(&p->items[i].observation, &p->sources, binding_of(&p->items[i]), p->now_ms, on_observed,
 		              &p->items[i]);
-	if (isatty(STDERR_FILENO)) {
-		p->progress = event_new(p->connections.loop, -1, EV_PERSIST, on_progress, p);
-		struct timeval second = {1, 0};
-		if (p->progress)
-			event_add(p->progress, &second);
-	}
+	p->progress = (struct progress){.what = "querying", .done = p->n_done, .total = p->n};
+	progress_watch(&p->progress, p->connections.loop);
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);
-	if (p->progress) {
-		event_del(p->progress);
-		print_clear_line();
-	}
+	progress_clear(&p->progress);
 }
 
 static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
@@ -296,6 +282,8 @@ static int print(const struct plan *p, const struct plan_args *args)
 	}
 	if (!list)
 		rc = -1;
+	else if (n && prints_prices(args))
+		plan_render(&out, list, n, format == OUTPUT_WIDE);
 	else if (n || output_is_document(format))
 		explain_list(&out, list, n, format);
 	if (list && n && prints_prices(args))
@@ -397,8 +385,6 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		free(p->items[i].state);
 		free(p->items[i].pool);
 	}
-	if (p->progress)
-		event_free(p->progress);
 	free(p->items);
 	return code;
 }

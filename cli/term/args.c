@@ -2,6 +2,7 @@
 #include "cli/term/args.h"
 
 #include <argp.h>
+#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,8 +13,11 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
+#include "cli/term/complete.h"
+#include "runtime/options/controller_options.h"
 
-#define ARGS_FLAGS_MAX 128
+#define ARGS_FLAGS_MAX    128
+#define ARGS_CHILDREN_MAX 16
 
 // A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
 // reason.
@@ -112,11 +116,44 @@ static void look_at_flags(const struct argp *argp, int argc, char **argv)
 	}
 }
 
+// ---- flags of every command ----
+
+enum { KEY_COLOR = 0x7f00 };
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+	static const char *const names[] = {"auto", "always", "never", NULL};
+	int choice;
+	if (key != KEY_COLOR)
+		return ARGP_ERR_UNKNOWN;
+	choice = option_choice("--color", arg, names, state);
+	if (choice > 0)
+		setenv(choice == 1 ? "CLICOLOR_FORCE" : "NO_COLOR", "1", 1);
+	if (choice != 1)
+		unsetenv("CLICOLOR_FORCE");
+	return 0;
+}
+
+static const struct argp_option common_flags[] = {
+        {"color", KEY_COLOR, "auto|always|never", OPTION_HIDDEN, "colours of states (default auto: on a terminal)", 0},
+        {0}};
+static const struct argp common_argp = {common_flags, parse_common, NULL, NULL, NULL, NULL, NULL};
+
 void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
 	struct argp all = *argp;
+	struct argp_child children[ARGS_CHILDREN_MAX + 2] = {0};
+	size_t n = 0;
+	for (const struct argp_child *c = argp->children; c && c->argp; c++) {
+		assert(n < ARGS_CHILDREN_MAX);
+		children[n++] = *c;
+	}
+	children[n].argp = &common_argp;
+	all.children = children;
 	if (all.args_doc && !all.args_doc[0])
 		all.args_doc = NULL;
+	if (strcmp(argv[0], COMPLETE_COMMAND) == 0)
+		complete_arguments(&all, argc, argv);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
 	look_at_flags(&all, argc, argv);

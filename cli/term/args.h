@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses the arguments of a command with argp, and adds what argp lacks: an unknown flag is reported with the most
-// similar one, -h is --help, and a usage error exits with EXIT_USAGE.
+// similar one, -h is --help, a usage error exits with EXIT_USAGE, and every command takes --color.
 #ifndef GPUSCALE_CLI_TERM_ARGS_H
 #define GPUSCALE_CLI_TERM_ARGS_H
 

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on standard error, for commands that take a while. Without a terminal, nothing is written.
+// Reports on standard error how far a command is: a line that is redrawn on a terminal, else a line every ten seconds.
 #ifndef GPUSCALE_CLI_TERM_PROGRESS_H
 #define GPUSCALE_CLI_TERM_PROGRESS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROGRESS_REDRAW_MS 100 // shortest time between two drawings
+struct event;
+struct event_base;
+
+#define PROGRESS_REDRAW_MS 100   // shortest time between two drawings on a terminal
+#define PROGRESS_LINE_MS   10000 // time between two lines elsewhere
 
 struct progress {
-	const char *what; // in front of the bar, such as "reading"; set by the command
-	int64_t drawn_ms; // 0: not yet
+	const char *what; // in front of the line, such as "reading"; set by the command
+	size_t done, total;
+	int64_t started_ms, shown_ms; // 0: not yet
+	struct event *timer;
 };
 
-// Draws "WHAT [####    ] 45% DETAIL" when standard error is a terminal and the last drawing is long enough ago.
+// Shows "WHAT [####    ] 45% DETAIL" on a terminal, "WHAT: 45 % after 20 s" elsewhere, unless the last time is too
+// short ago. Does nothing when `total` is 0.
 void progress_show(struct progress *p, size_t done, size_t total, const char *detail);
-// Removes the bar, so that other output can follow.
+// Reports the progress every second while `loop` runs, until progress_clear(): for a command that waits for replies.
+// Between two calls, the command may set p->done and p->total; a total of 0 is unknown.
+void progress_watch(struct progress *p, struct event_base *loop);
+// Removes the line and the timer, so that other output can follow.
 void progress_clear(struct progress *p);
-
-// Replaces the last line of the terminal by formatted text (base/print.h), without a newline.
-void progress_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

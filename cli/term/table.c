@@ -8,26 +8,35 @@
 #include "base/print.h"
 #include "base/text.h"
 
-#define GAP 3
-
-static size_t width_of(const char *s)
+static bool starts_character(char c)
 {
-	size_t n = 0;
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80; // one per character
-	return n;
+	return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+static void keep_larger(size_t *most, size_t n)
+{
+	*most = *most < n ? n : *most;
 }
 
 static void widen(struct table *t, size_t column, const char *cell)
 {
-	size_t width = width_of(cell);
-	if (t->widths[column] < width)
-		t->widths[column] = width;
+	size_t width = 0, word = 0, part = 0;
+	for (; *cell; cell++) {
+		size_t n = starts_character(*cell);
+		width += n;
+		word = *cell == ' ' ? 0 : word + n;
+		part = *cell == ' ' ? 0 : part + n;
+		keep_larger(&t->words[column], word);
+		keep_larger(&t->parts[column], part);
+		if (*cell == '/' || *cell == '-')
+			part = 0;
+	}
+	keep_larger(&t->widths[column], width);
 }
 
 void table_init(struct table *t, const char *const *head)
 {
-	*t = (struct table){.head = head};
+	*t = (struct table){.head = head, .gap = 3, .columns = print_columns()};
 	buf_init(&t->cells, TABLE_BYTES_MAX);
 	for (; head[t->n_columns]; t->n_columns++) {
 		assert(t->n_columns < TABLE_COLUMNS_MAX);
@@ -40,41 +49,120 @@ void table_done(struct table *t)
 	buf_done(&t->cells);
 }
 
-void table_cell(struct table *t, const char *fmt, ...)
+static void add_cell(struct table *t, enum table_tone tone, const char *text)
 {
-	char text[2 * TABLE_CELL_BYTES], shown[TABLE_CELL_BYTES];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
+	char shown[TABLE_CELL_BYTES];
 	size_t len = text_show(shown, sizeof shown, text, strlen(text));
+	if (tone != TONE_PLAIN)
+		buf_putc(&t->cells, (char)tone);
 	buf_put(&t->cells, shown, len + 1);
 	widen(t, t->n_cells++ % t->n_columns, shown);
 }
 
-// The last cell of a row is not padded.
-static void put_cell(const struct table *t, struct buf *out, size_t column, const char *cell)
+void table_cell(struct table *t, const char *fmt, ...)
 {
-	bool is_last = column + 1 == t->n_columns;
-	print_to(out, "%-*s", is_last ? 0 : (int)t->widths[column] + GAP, cell);
-	if (is_last)
+	char text[2 * TABLE_CELL_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	add_cell(t, TONE_PLAIN, text);
+}
+
+void table_state(struct table *t, enum table_tone tone, const char *text)
+{
+	add_cell(t, tone, text);
+}
+
+// Narrows the widest columns, none below its least width, until the table fits. Returns whether it does.
+static bool narrow(const struct table *t, size_t indent, const size_t *least, int gap, size_t *widths)
+{
+	size_t total = indent + (size_t)gap * (t->n_columns - 1);
+	for (size_t i = 0; i < t->n_columns; i++)
+		total += widths[i] = t->widths[i];
+	while (t->columns > 0 && total > t->columns) {
+		size_t widest = t->n_columns;
+		for (size_t i = 0; i < t->n_columns; i++)
+			if (widths[i] > least[i] && (widest == t->n_columns || widths[i] > widths[widest]))
+				widest = i;
+		if (widest == t->n_columns)
+			return false;
+		widths[widest]--;
+		total--;
+	}
+	return true;
+}
+
+// Returns the bytes of `cell` that fit into one line of `width` characters, up to the last place to break at, and in
+// *ret_width their characters. A part that is too long for any line is taken as it is.
+static size_t take_line(const char *cell, size_t width, size_t *ret_width)
+{
+	size_t n = 0, len = 0;
+	*ret_width = 0;
+	for (const char *p = cell;; n += starts_character(*p++)) {
+		bool can_break = *p == '\0' || *p == ' ' || (p > cell && (p[-1] == '/' || p[-1] == '-'));
+		if (can_break && n > width && len > 0)
+			return len;
+		if (can_break) {
+			len = (size_t)(p - cell);
+			*ret_width = n;
+		}
+		if (*p == '\0')
+			return len;
+	}
+}
+
+// Prints a row, in several lines if a cell is wrapped. cells[i] is the text of a column.
+static void put_row(const struct table *t, struct buf *out, int indent, int gap, const size_t *widths,
+                    const char **cells)
+{
+	static const char *const colours[TONE__COUNT] = {
+	        [TONE_GOOD] = "\033[32m", [TONE_WAITING] = "\033[33m", [TONE_BAD] = "\033[31m"};
+	bool with_colour = print_has_colour(), is_first = true, is_more = true;
+	const char *colour[TABLE_COLUMNS_MAX];
+	for (size_t i = 0; i < t->n_columns; i++) {
+		bool is_toned = cells[i][0] > 0 && cells[i][0] < TONE__COUNT;
+		colour[i] = is_toned && with_colour ? colours[(int)cells[i][0]] : NULL;
+		cells[i] += is_toned;
+	}
+	for (; is_more; is_first = false) {
+		is_more = false;
+		print_to(out, "%*s", indent, "");
+		for (size_t i = 0; i < t->n_columns; i++) {
+			size_t width, len = take_line(cells[i], widths[i], &width);
+			bool is_coloured = colour[i] && len > 0;
+			buf_puts(out, is_coloured ? colour[i] : "");
+			buf_put(out, cells[i], len);
+			buf_puts(out, is_coloured ? "\033[0m" : "");
+			if (i + 1 < t->n_columns) // the last cell of a row is not padded
+				print_to(out, "%*s", (int)(widths[i] > width ? widths[i] - width : 0) + gap, "");
+			cells[i] += len + (cells[i][len] == ' ');
+			is_more |= cells[i][0] != '\0';
+		}
+		while (!is_first && !out->failed && out->data[out->len - 1] == ' ')
+			out->data[--out->len] = '\0';
 		buf_putc(out, '\n');
+	}
 }
 
 void table_print(struct table *t, struct buf *out, int indent, bool with_head)
 {
-	const char *cell = buf_str(&t->cells);
+	size_t widths[TABLE_COLUMNS_MAX];
+	const char *row[TABLE_COLUMNS_MAX], *cell = buf_str(&t->cells);
 	assert(t->n_cells % t->n_columns == 0 || t->cells.failed);
-	for (size_t i = 0; with_head && i < t->n_columns; i++) {
-		if (i == 0)
-			print_to(out, "%*s", indent, "");
-		put_cell(t, out, i, t->head[i]);
+	int gap = t->gap;
+	if (!narrow(t, (size_t)indent, t->words, gap, widths) && !narrow(t, (size_t)indent, t->parts, gap, widths))
+		narrow(t, (size_t)indent, t->parts, gap = 1, widths);
+	if (with_head) {
+		memcpy(row, t->head, t->n_columns * sizeof *row);
+		put_row(t, out, indent, gap, widths, row);
 	}
-	for (size_t i = 0; i < t->n_cells && !t->cells.failed; i++) {
-		if (i % t->n_columns == 0)
-			print_to(out, "%*s", indent, "");
-		put_cell(t, out, i % t->n_columns, cell);
-		cell += strlen(cell) + 1;
+	for (size_t i = 0; i < t->n_cells && !t->cells.failed; i += t->n_columns) {
+		for (size_t k = 0; k < t->n_columns; k++) {
+			row[k] = cell;
+			cell += strlen(cell) + 1;
+		}
+		put_row(t, out, indent, gap, widths, row);
 	}
 	if (!t->cells.failed)
 		buf_reset(&t->cells);

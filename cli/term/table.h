@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints tables like kubectl: left-aligned columns three blanks apart, ages in short form.
+// Prints tables like kubectl: left-aligned columns three blanks apart, ages in short form. On a terminal, a table that
+// is too wide wraps its widest columns between words, then after '/' and '-', and at last moves its columns together:
+// nothing is cut.
 #ifndef GPUSCALE_CLI_TERM_TABLE_H
 #define GPUSCALE_CLI_TERM_TABLE_H
 
@@ -14,12 +16,19 @@
 #define TABLE_BYTES_MAX   ((size_t)256 * 1024 * 1024)
 #define TABLE_AGE_BYTES   24
 
+// The colour of a state, on a terminal.
+enum table_tone { TONE_PLAIN, TONE_GOOD, TONE_WAITING, TONE_BAD, TONE__COUNT };
+
 struct table {
 	const char *const *head; // NULL-terminated; not owned
 	size_t n_columns;
+	int gap;                          // blanks between two columns; table_init() sets 3
 	size_t widths[TABLE_COLUMNS_MAX]; // minimum widths; set them between table_init() and table_print() to align
 	                                  // two tables
-	struct buf cells;                 // each NUL-terminated
+	// The longest part of each column that is not broken: between blanks, and with breaks after '/' and '-' too.
+	size_t words[TABLE_COLUMNS_MAX], parts[TABLE_COLUMNS_MAX];
+	size_t columns;   // of the terminal, 0: any width; set it to 0 after table_init() for a table that never wraps
+	struct buf cells; // each NUL-terminated; the first byte of a coloured one is its tone
 	size_t n_cells;
 };
 
@@ -27,6 +36,8 @@ void table_init(struct table *t, const char *const *head);
 void table_done(struct table *t);
 // Adds the next cell; a row is complete when every column has a cell. Non-printable characters are escaped.
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Adds the next cell in the colour of a tone.
+void table_state(struct table *t, enum table_tone tone, const char *text);
 // Prints the head and the rows, indented by `indent` blanks. The table is empty afterwards and keeps its widths.
 // Check out->failed and t->cells.failed at the end.
 void table_print(struct table *t, struct buf *out, int indent, bool with_head);

@@ -80,6 +80,16 @@ static void format_divisor(char *out, size_t size, double divisor, double ratio)
 		snprintf(out, size, "both queries should be divided by %.3g", ratio);
 }
 
+// A time is rounded, unless it would then equal the period that it is compared with.
+static void format_time(char *out, const struct trace_entry *t)
+{
+	char window[NUM_TEXT_BYTES];
+	num_format_duration_ms(window, t->window_ms);
+	num_format_about_ms(out, t->duration_ms);
+	if (strcmp(out, window) == 0)
+		num_format_duration_ms(out, t->duration_ms);
+}
+
 // Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
 static bool placeholder(const struct decided *d, const struct trace_entry *t, const char *name, size_t len, char *out,
                         size_t size)
@@ -124,7 +134,7 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		snprintf(out, size, "%s",
 		         t->count >= 0 && (size_t)t->count < p->n_schedules ? p->schedules[t->count].name : "schedule");
 	else if (IS("duration"))
-		num_format_duration_ms(out, t->duration_ms);
+		format_time(out, t);
 	else if (IS("window"))
 		num_format_duration_ms(out, t->window_ms);
 	else if (IS("detail")) {
@@ -157,6 +167,10 @@ void explain_sentence(const struct decided *d, const struct trace_entry *t, char
 		}
 	}
 	out[used] = '\0';
+	int32_t spec = d->decision->current, ready = d->decision->ready;
+	if (t->stage == STAGE_SIGNALS && ready >= 0 && ready < spec)
+		snprintf(out + used, RENDER_SENTENCE_BYTES - used, " (%d of %d replicas ready, %d starting)", ready,
+		         spec, spec - ready);
 }
 
 void explain_message(const struct decided *d, char *out)
@@ -294,73 +308,6 @@ static void write_list(struct buf *out, const struct decided *items, size_t n)
 	buf_putc(out, '\n');
 }
 
-// ---- tables ----
-
-#define TABLE_COLUMNS_MAX 12
-#define TABLE_CELL_BYTES  160
-
-// Left-aligned columns, three blanks apart, as kubectl prints them. The last cell of a row is never padded.
-static void print_row(struct buf *out, const char (*cells)[TABLE_CELL_BYTES], const int *widths, size_t n)
-{
-	for (size_t c = 0; c < n; c++)
-		print_to(out, c + 1 < n ? "%-*s   " : "%.*s", c + 1 < n ? widths[c] : TABLE_CELL_BYTES, cells[c]);
-	buf_putc(out, '\n');
-}
-
-static size_t summary_cells(const struct decided *d, bool wide, char (*cells)[TABLE_CELL_BYTES])
-{
-	const struct decision *dec = d->decision;
-	size_t c = 0;
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->namespace_name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s/%s", d->target->kind, d->target->name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->current);
-	if (wide) {
-		if (dec->ready < 0)
-			snprintf(cells[c++], TABLE_CELL_BYTES, "?");
-		else
-			snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->ready);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->pending);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%d..%d", d->decision->min_replicas, d->decision->max_replicas);
-	}
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->desired);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", action_name(dec->action));
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", reason_info(dec->reason)->name);
-	if (wide) {
-		char message[RENDER_SENTENCE_BYTES];
-		explain_message(d, message);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%s", message);
-	}
-	return c;
-}
-
-static void print_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
-{
-	static const char *const narrow_head[] = {"NAMESPACE", "NAME",   "TARGET", "CURRENT",
-	                                          "DESIRED",   "ACTION", "REASON"};
-	static const char *const wide_head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "READY",  "PENDING",
-	                                        "RANGE",     "DESIRED", "ACTION", "REASON",  "MESSAGE"};
-	const char *const *head = wide ? wide_head : narrow_head;
-	size_t columns = wide ? sizeof wide_head / sizeof wide_head[0] : sizeof narrow_head / sizeof narrow_head[0];
-	char cells[TABLE_COLUMNS_MAX][TABLE_CELL_BYTES];
-	int widths[TABLE_COLUMNS_MAX];
-	for (size_t c = 0; c < columns; c++)
-		widths[c] = (int)strlen(head[c]);
-	for (size_t i = 0; i < n; i++) {
-		summary_cells(&items[i], wide, cells);
-		for (size_t c = 0; c < columns; c++)
-			if (widths[c] < (int)strlen(cells[c]))
-				widths[c] = (int)strlen(cells[c]);
-	}
-	for (size_t c = 0; c < columns; c++)
-		snprintf(cells[c], TABLE_CELL_BYTES, "%s", head[c]);
-	print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
-	for (size_t i = 0; i < n; i++) {
-		summary_cells(&items[i], wide, cells);
-		print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
-	}
-}
-
 void explain_trace(struct buf *out, const struct decided *d, int indent)
 {
 	const struct decision *dec = d->decision;
@@ -389,10 +336,5 @@ void explain_list(struct buf *out, const struct decided *items, size_t n, enum o
 		for (size_t i = 0; i < n; i++)
 			print_to(out, "gpuautoscaler.gpuscale.dev/%s\n", items[i].policy->name);
 		return;
-	}
-	print_summary(out, items, n, format == OUTPUT_WIDE);
-	for (size_t i = 0; i < n; i++) {
-		print_to(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
-		explain_trace(out, &items[i], 2);
 	}
 }

@@ -43,7 +43,8 @@ struct decided {
 	const char *pool; // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
 };
 
-// Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.
+// Writes the sentence of one trace entry, from the template of its reason; what a signal proposes is followed by the
+// replicas that are starting. `out` has RENDER_SENTENCE_BYTES.
 void explain_sentence(const struct decided *d, const struct trace_entry *t, char *out);
 // Writes the sentence of the entry that explains the decision.
 void explain_message(const struct decided *d, char *out);
@@ -53,8 +54,8 @@ bool explain_signal(const struct decided *d, size_t signal, char *out);
 void explain_decision_json(struct json_writer *w, const struct decided *d);
 // Appends the trace as aligned lines, indented by `indent` blanks.
 void explain_trace(struct buf *out, const struct decided *d, int indent);
-// Appends a whole DecisionList in `format`; tables also show the trace of each decision. For OUTPUT_YAML, the result is
-// JSON, which the caller converts.
+// Appends a whole DecisionList as JSON, or the names of its policies; for OUTPUT_YAML, the caller converts the JSON.
+// cli/run/plan_render.h has the tables.
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
 
 #endif

@@ -249,34 +249,38 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option prometheus_flags[] = {
-        {0, 0, 0, 0, "Prometheus:", 2},
+        {0, 0, 0, 0, "Prometheus (more flags: gpuscale help prometheus):", 2},
         {"prometheus", KEY_PROMETHEUS, "[NAME=]URL", 0,
          "base URL of a Prometheus-compatible API (default: $GPUSCALE_PROMETHEUS_URL); with NAME, a further "
          "source for signals that name it (repeatable)",
          2},
-        {"sources", KEY_SOURCES, "FILE", 0,
+        {"sources", KEY_SOURCES, "FILE", OPTION_HIDDEN,
          "YAML file of kind Sources: named servers with their credentials (repeatable). "
          "The other flags of this group are for the unnamed --prometheus",
          2},
-        {"prometheus-type", KEY_PROM_TYPE, "TYPE", 0,
-         "Prometheus, Thanos, Mimir, VictoriaMetrics or Auto (default Auto: the server is asked)", 2},
-        {"prometheus-token-file", KEY_PROM_TOKEN_FILE, "FILE", 0, "bearer token, re-read when it changes", 2},
-        {"prometheus-user", KEY_PROM_USER, "NAME", 0, "basic authentication", 2},
-        {"prometheus-password-file", KEY_PROM_PASSWORD_FILE, "FILE", 0, "its password", 2},
-        {"prometheus-ca-file", KEY_PROM_CA, "FILE", 0, "CA certificates to trust instead of the system's", 2},
-        {"prometheus-cert-file", KEY_PROM_CERT, "FILE", 0, "client certificate", 2},
-        {"prometheus-key-file", KEY_PROM_KEY, "FILE", 0, "its private key", 2},
-        {"prometheus-server-name", KEY_PROM_SERVER_NAME, "NAME", 0, "name expected in the server's certificate", 2},
-        {"prometheus-insecure-skip-tls-verify", KEY_PROM_INSECURE, 0, 0, "do not verify the server's certificate", 2},
-        {"prometheus-header", KEY_PROM_HEADER, "'NAME: VALUE'", 0,
+        {"prometheus-type", KEY_PROM_TYPE, "TYPE", OPTION_HIDDEN,
+         "Prometheus, Thanos, Mimir, VictoriaMetrics or Auto (default Auto: detected)", 2},
+        {"prometheus-token-file", KEY_PROM_TOKEN_FILE, "FILE", OPTION_HIDDEN, "bearer token, re-read when it changes",
+         2},
+        {"prometheus-user", KEY_PROM_USER, "NAME", OPTION_HIDDEN, "basic authentication", 2},
+        {"prometheus-password-file", KEY_PROM_PASSWORD_FILE, "FILE", OPTION_HIDDEN, "password of --prometheus-user", 2},
+        {"prometheus-ca-file", KEY_PROM_CA, "FILE", OPTION_HIDDEN, "CA certificates to trust instead of the system's",
+         2},
+        {"prometheus-cert-file", KEY_PROM_CERT, "FILE", OPTION_HIDDEN, "client certificate for mutual TLS", 2},
+        {"prometheus-key-file", KEY_PROM_KEY, "FILE", OPTION_HIDDEN, "private key of the client certificate", 2},
+        {"prometheus-server-name", KEY_PROM_SERVER_NAME, "NAME", OPTION_HIDDEN,
+         "name expected in the server's certificate", 2},
+        {"prometheus-insecure-skip-tls-verify", KEY_PROM_INSECURE, 0, OPTION_HIDDEN,
+         "do not verify the server's certificate", 2},
+        {"prometheus-header", KEY_PROM_HEADER, "'NAME: VALUE'", OPTION_HIDDEN,
          "extra header, such as a tenant (repeatable; visible in the process list: not for secrets)", 2},
-        {"prometheus-namespace", KEY_PROM_NAMESPACE, "NAME", 0,
+        {"prometheus-namespace", KEY_PROM_NAMESPACE, "NAME", OPTION_HIDDEN,
          "namespace whose policies may query the sources given as flags, * for all (repeatable; default: all if "
          "there is one source and it has no credentials, else none)",
          2},
-        {"prometheus-namespace-label", KEY_PROM_NAMESPACE_LABEL, "LABEL", 0,
+        {"prometheus-namespace-label", KEY_PROM_NAMESPACE_LABEL, "LABEL", OPTION_HIDDEN,
          "confine each query to the series whose LABEL is the namespace of the policy", 2},
-        {"prometheus-timeout", KEY_PROM_TIMEOUT, "DURATION", 0, "deadline of one query (default 10s)", 2},
+        {"prometheus-timeout", KEY_PROM_TIMEOUT, "DURATION", OPTION_HIDDEN, "deadline of one query (default 10s)", 2},
         {0},
 };
 const struct argp prometheus_argp = {prometheus_flags, parse_prometheus, NULL, NULL, NULL, NULL, NULL};
@@ -364,7 +368,7 @@ static error_t parse_log(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option log_flags[] = {
         {0, 0, 0, 0, "Logging:", 4},
-        {"logging-format", KEY_LOG_FORMAT, "FORMAT", 0, "text (klog) or json (default text)", 4},
+        {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "format of the log (default text: klog's)", 4},
         {"verbose", 'v', 0, 0, "log every decision, not only changes", 4},
         {0},
 };

@@ -85,7 +85,7 @@ static const struct argp_option flags[] = {
          "serve the endpoints over TLS with this certificate and its chain, re-read when it changes", 6},
         {"tls-key-file", KEY_TLS_KEY, "FILE", 0, "its private key", 6},
         {"tls-client-ca-file", KEY_TLS_CLIENT_CA, "FILE", 0, "clients must show a certificate of this CA", 6},
-        {"tls-min-version", KEY_TLS_MIN_VERSION, "VERSION", 0, "1.2 or 1.3 (default 1.2)", 6},
+        {"tls-min-version", KEY_TLS_MIN_VERSION, "1.2|1.3", 0, "least version of TLS (default 1.2)", 6},
         {"endpoint-token-file", KEY_TOKEN_FILE, "FILE", 0,
          "bearer token that every endpoint but /livez, /readyz and /healthz asks for, re-read when it changes", 6},
         {"allowed-hosts", KEY_ALLOWED_HOSTS, "NAME,..", 0,

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "cli/run/plan_render.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
@@ -101,6 +102,44 @@ static void numbers_in_sentences_are_for_people(void **state)
 	assert_string_equal(out, "queue is NaN, which is not a finite number");
 }
 
+static void starting_replicas_are_named_where_a_signal_proposes(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct trace_entry t = {.stage = STAGE_SIGNALS,
+	                        .reason = REASON_ABOVE_TARGET,
+	                        .before = 7,
+	                        .after = 7,
+	                        .value = 1,
+	                        .limit = 0.6};
+	char out[RENDER_SENTENCE_BYTES];
+	d.current = 7;
+	d.ready = 4;
+	explain_sentence(&decided, &t, out);
+	assert_string_equal(out, "queue is 1, above its target 0.6: 7 -> 7 (4 of 7 replicas ready, 3 starting)");
+	d.ready = 7;
+	explain_sentence(&decided, &t, out);
+	assert_string_equal(out, "queue is 1, above its target 0.6: 7 -> 7");
+	d.ready = -1; // unknown
+	explain_sentence(&decided, &t, out);
+	assert_string_equal(out, "queue is 1, above its target 0.6: 7 -> 7");
+}
+
+static void times_are_rounded_but_never_to_their_limit(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct trace_entry t = {.reason = REASON_STALE_DATA, .duration_ms = 125004, .window_ms = 60000};
+	char out[RENDER_SENTENCE_BYTES];
+	explain_sentence(&decided, &t, out);
+	assert_string_equal(out, "the newest sample of queue is 2m5s old, more than 1m");
+	t.duration_ms = 60200;
+	explain_sentence(&decided, &t, out);
+	assert_string_equal(out, "the newest sample of queue is 1m200ms old, more than 1m");
+}
+
 static void long_detail_is_cut_not_overrun(void **state)
 {
 	(void)state;
@@ -121,7 +160,10 @@ static void render(struct buf *b, enum output_format format)
 	struct decision d = sample();
 	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
 	buf_init(b, 1 << 20);
-	explain_list(b, &decided, 1, format);
+	if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
+		plan_render(b, &decided, 1, format == OUTPUT_WIDE);
+	else
+		explain_list(b, &decided, 1, format);
 	assert_false(b->failed);
 }
 
@@ -186,7 +228,7 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		buf_init(&texts[i], 65536);
 		explain_list(&texts[i], &items[i], 1, OUTPUT_JSON);
-		explain_list(&texts[i], &items[i], 1, OUTPUT_TABLE);
+		plan_render(&texts[i], &items[i], 1, false);
 	}
 	assert_true(texts[0].len > 0);
 	assert_string_equal(buf_str(&texts[0]), buf_str(&texts[1]));
@@ -200,6 +242,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reason_has_a_sentence_without_leftovers),
 	        cmocka_unit_test(numbers_in_sentences_are_for_people),
+	        cmocka_unit_test(starting_replicas_are_named_where_a_signal_proposes),
+	        cmocka_unit_test(times_are_rounded_but_never_to_their_limit),
 	        cmocka_unit_test(long_detail_is_cut_not_overrun),
 	        cmocka_unit_test(table_shows_the_row_and_the_trace),
 	        cmocka_unit_test(wide_table_says_when_ready_is_not_known),

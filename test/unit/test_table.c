@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -114,6 +115,78 @@ static void cell_too_long_is_cut_visibly(void **state)
 	buf_done(&out);
 }
 
+static void add_row(struct table *t, const char *name, const char *text)
+{
+	table_cell(t, "%s", name);
+	table_cell(t, "%s", text);
+	table_cell(t, "3d");
+}
+
+static void table_too_wide_for_the_terminal_wraps_between_words(void **state)
+{
+	(void)state;
+	static const char *const head[] = {"NAME", "ADVICE", "AGE", NULL};
+	struct table t;
+	struct buf out;
+	buf_init(&out, 65536);
+	table_init(&t, head);
+	assert_int_equal(t.columns, 0); // a test has no terminal
+	t.columns = 30;
+	add_row(&t, "serving/llama-70b", "ask for more replicas of it");
+	add_row(&t, "b", "none");
+	table_print(&t, &out, 0, true);
+	assert_string_equal(buf_str(&out), "NAME         ADVICE        AGE\n"
+	                                   "serving/     ask for       3d\n"
+	                                   "llama-70b    more\n"
+	                                   "             replicas of\n"
+	                                   "             it\n"
+	                                   "b            none          3d\n");
+	table_done(&t);
+	buf_done(&out);
+}
+
+static void part_longer_than_the_terminal_is_not_cut(void **state)
+{
+	(void)state;
+	static const char *const head[] = {"A", "B", NULL};
+	struct table t;
+	struct buf out;
+	buf_init(&out, 65536);
+	table_init(&t, head);
+	t.columns = 10;
+	table_cell(&t, "abcdefghijklmnop");
+	table_cell(&t, "x  y");
+	table_print(&t, &out, 0, false);
+	assert_string_equal(buf_str(&out), "abcdefghijklmnop x\n"
+	                                   "                  y\n");
+	table_done(&t);
+	buf_done(&out);
+}
+
+static void state_is_coloured_only_where_colours_are_wanted(void **state)
+{
+	(void)state;
+	static const char *const head[] = {"STATE", "AGE", NULL};
+	struct buf out;
+	buf_init(&out, 65536);
+	for (int forced = 0; forced < 2; forced++) {
+		struct table t;
+		if (forced)
+			setenv("CLICOLOR_FORCE", "1", 1);
+		table_init(&t, head);
+		table_state(&t, TONE_BAD, "Missing");
+		table_cell(&t, "3d");
+		table_state(&t, TONE_PLAIN, "None");
+		table_cell(&t, "4d");
+		table_print(&t, &out, 0, true);
+		table_done(&t);
+	}
+	unsetenv("CLICOLOR_FORCE");
+	assert_string_equal(buf_str(&out), "STATE     AGE\nMissing   3d\nNone      4d\n"
+	                                   "STATE     AGE\n\033[31mMissing\033[0m   3d\nNone      4d\n");
+	buf_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +194,9 @@ int main(void)
 	        cmocka_unit_test(columns_line_up),
 	        cmocka_unit_test(empty_table_is_its_head),
 	        cmocka_unit_test(cell_too_long_is_cut_visibly),
+	        cmocka_unit_test(table_too_wide_for_the_terminal_wraps_between_words),
+	        cmocka_unit_test(part_longer_than_the_terminal_is_not_cut),
+	        cmocka_unit_test(state_is_coloured_only_where_colours_are_wanted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

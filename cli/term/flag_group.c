@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/term/flag_group.h"
+
+#include <argp.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/print.h"
+#include "cli/term/table.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/options/ha_options.h"
+
+#define HELP_COLUMNS   79
+#define HELP_BYTES_MAX (64 * 1024)
+
+static const struct {
+	const char *name;
+	const struct argp *argp;
+	const char *about;
+} groups[] = {
+        {"prometheus", &prometheus_argp, "Flags of the commands that query Prometheus:"},
+        {"kubernetes", &kube_argp, "Flags of the commands that use a cluster:"},
+        {"high-availability", &ha_argp, "Flags of run and remediate, for several processes of which one acts:"},
+};
+#define N_GROUPS (sizeof groups / sizeof groups[0])
+
+const char *flag_group_name(size_t i)
+{
+	return i < N_GROUPS ? groups[i].name : NULL;
+}
+
+bool flag_group_help(const char *name)
+{
+	static const char *const columns[] = {"", "", NULL};
+	struct table t;
+	struct buf out;
+	size_t i = 0;
+	while (i < N_GROUPS && strcmp(groups[i].name, name) != 0)
+		i++;
+	if (i == N_GROUPS)
+		return false;
+	table_init(&t, columns);
+	t.gap = 2;
+	t.columns = HELP_COLUMNS;
+	for (const struct argp_option *o = groups[i].argp->options; o->name || o->doc; o++) {
+		bool is_optional = o->flags & OPTION_ARG_OPTIONAL;
+		if (!o->name)
+			continue;
+		table_cell(&t, "--%s%s%s%s%s", o->name, is_optional ? "[" : "", o->arg ? "=" : "", o->arg ? o->arg : "",
+		           is_optional ? "]" : "");
+		table_cell(&t, "%s", o->doc);
+	}
+	buf_init(&out, HELP_BYTES_MAX);
+	print_to(&out, "%s\n\n", groups[i].about);
+	table_print(&t, &out, 2, false);
+	print_out(&out);
+	buf_done(&out);
+	table_done(&t);
+	return true;
+}
