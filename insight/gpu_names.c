@@ -15,6 +15,7 @@
 
 #define AMD_USED   "gpu_used_vram"
 #define INTEL_USED "xpum_memory_used_bytes"
+#define INTEL_FREE INTEL_USED " / (xpum_memory_ratio > 0) - " INTEL_USED
 #define STEP_MAX_S 30 // of a subquery: the rules record at this interval
 #define STEPS      20 // of a range, at least
 
@@ -29,40 +30,43 @@ unsigned gpu_names_of(const struct promql_series *s)
 
 // As scripts/dcgm-name-rules writes the rules. The last label with a value wins.
 // clang-format off
-#define TILES(x) "(sum without (sub_dev, src) (" x("sub_dev!=\"\"") ") or max without (sub_dev, src) (" x("sub_dev=\"\"") "))"
-#define USED(tile) INTEL_USED "{" tile "}"
-#define FREE(tile) INTEL_USED "{" tile "} / (xpum_memory_ratio > 0) - " INTEL_USED
-static const struct {
-	const char *opening, *closing;
-} renames[GPU_NAMES__COUNT] = {
-	[GPU_NAMES_4_9] = {"", ""},
 #define OPEN5 "label_replace(label_replace(label_replace(label_replace(label_replace("
 #define RENAME(to, from) ",\"" to "\",\"$1\",\"" from "\",\"(.+)\")"
-	[GPU_NAMES_AMD] = {OPEN5, RENAME("UUID", "serial_number") RENAME("UUID", "gpu_uuid") RENAME("gpu", "gpu_id")
-	                          RENAME("modelName", "card_model") RENAME("modelName", "card_series")},
-	[GPU_NAMES_INTEL] = {OPEN5 "label_replace(label_replace(label_replace(",
-	                     RENAME("UUID", "pci_bdf") RENAME("UUID", "uuid") RENAME("gpu", "dev") RENAME("gpu", "pci_dev")
-	                     RENAME("modelName", "dev_name") RENAME("Hostname", "node")
-	                     RENAME("exported_pod", "kube_pod") RENAME("exported_namespace", "kube_namespace")},
-};
-// The series of Intel's tiles are folded into one of their card.
+static const char *const opening[GPU_NAMES__COUNT] = {"", OPEN5, OPEN5 "label_replace(label_replace(label_replace("};
+static const char *const closing[GPU_NAMES__COUNT] = {"",
+	RENAME("UUID", "serial_number") RENAME("UUID", "gpu_uuid") RENAME("gpu", "gpu_id") RENAME("modelName", "card_model")
+	RENAME("modelName", "card_series"),
+	RENAME("UUID", "pci_bdf") RENAME("UUID", "uuid") RENAME("gpu", "dev") RENAME("gpu", "pci_dev") RENAME("modelName", "dev_name")
+	RENAME("Hostname", "node") RENAME("exported_pod", "kube_pod") RENAME("exported_namespace", "kube_namespace")};
 static const struct equivalent {
 	enum gpu_naming naming;
-	const char *legacy, *expr;
+	const char *name, *legacy, *conversion;
 } equivalents[] = {
-#define AMD_EXPR(name)   "{__name__=~\"(amd_)?" name "\"}"
-#define INTEL_EXPR(name) "max without (sub_dev, src, location) (" name "{location!=\"memory\"})"
-#define AMD(name, legacy, conversion)   {GPU_NAMES_AMD, legacy, AMD_EXPR(name) conversion},
-#define INTEL(name, legacy, conversion) {GPU_NAMES_INTEL, legacy, INTEL_EXPR(name) conversion},
+#define AMD(name, legacy, conversion)   {GPU_NAMES_AMD, name, legacy, conversion},
+#define INTEL(name, legacy, conversion) {GPU_NAMES_INTEL, name, legacy, conversion},
 #define SMI(name, legacy, conversion)
 #define GPU(name, legacy, conversion)
 #define ROW(name, legacy, conversion, who) who(name, legacy, conversion)
-	// The first row for Intel wins over that of the table.
-	{GPU_NAMES_INTEL, "DCGM_FI_DEV_FB_USED", TILES(USED) " / 1048576"},
-	{GPU_NAMES_INTEL, "DCGM_FI_DEV_FB_FREE", TILES(FREE) " / 1048576"},
 	GPU_NAMES(ROW)
+	INTEL(INTEL_FREE, "DCGM_FI_DEV_FB_FREE", " / 1048576") // which xpumanager does not have
 };
 // clang-format on
+
+// The series of Intel's tiles are folded into one of their card: the sum of the memory, the largest of the rest.
+static void put_expression(struct buf *out, const struct equivalent *q)
+{
+	const char *rest = q->name + strlen(INTEL_USED); // of INTEL_FREE
+	if (q->naming == GPU_NAMES_AMD)
+		buf_printf(out, "{__name__=~\"(amd_)?%s\"}", q->name);
+	else if (strncmp(q->name, INTEL_USED, strlen(INTEL_USED)) == 0)
+		buf_printf(out,
+		           "(sum without (sub_dev, src) (" INTEL_USED
+		           "{sub_dev!=\"\"}%s) or max without (sub_dev, src) (" INTEL_USED "{sub_dev=\"\"}%s))",
+		           rest, rest);
+	else
+		buf_printf(out, "max without (sub_dev, src, location) (%s{location!=\"memory\"})", q->name);
+	buf_puts(out, q->conversion);
+}
 
 // A legacy selector in the query: name{matchers}.
 struct selector {
@@ -100,12 +104,11 @@ static void put_expressions(struct buf *out, const struct selector *s, enum gpu_
 		const struct equivalent *q = &equivalents[i];
 		if (q->naming != naming || !is_text(q->legacy, s->name, s->len))
 			continue;
-		buf_printf(out, "%s%s", out->len ? " or " : renames[naming].opening, q->expr);
-		if (naming == GPU_NAMES_INTEL)
-			break;
+		buf_puts(out, out->len ? " or " : opening[naming]);
+		put_expression(out, q);
 	}
 	if (out->len)
-		buf_puts(out, renames[naming].closing);
+		buf_puts(out, closing[naming]);
 }
 
 // Whether the selector reads MIG instances only.
@@ -129,18 +132,11 @@ static int put_equivalents(struct buf *out, const struct selector *s, enum gpu_n
 		rc = matchers.len ? confine_add_matchers(out, buf_str(&expr), buf_str(&matchers), e)
 		                  : buf_put(out, expr.data, expr.len);
 	}
-	out->failed |= expr.failed || matchers.failed;
+	if (out->failed || expr.failed || matchers.failed)
+		rc = err_set(e, ERR_LIMIT, "the query is too long with the names of other exporters");
 	buf_done(&expr);
 	buf_done(&matchers);
-	return out->failed ? 0 : rc;
-}
-
-static bool is_legacy(const struct promql_token *t)
-{
-	bool is = t->kind == PROMQL_TOKEN_NAME && dcgm_name_find(t->start, t->len, false);
-	for (size_t i = 0; t->kind == PROMQL_TOKEN_NAME && i < sizeof equivalents / sizeof equivalents[0]; i++)
-		is |= is_text(equivalents[i].legacy, t->start, t->len);
-	return is;
+	return rc;
 }
 
 // Appends what makes a range or an offset of a selector one of an expression, and moves *p behind it.
@@ -169,15 +165,13 @@ static const char *skip_offset(const char *p)
 	return p;
 }
 
-// Appends the completed selector, which ends at *p, and moves *p behind what follows it.
-static int put_completed(struct buf *out, const struct selector *s, unsigned set, const char **p, struct err *e)
+// Appends the completed selector `s`, which ends at *p, and moves *p behind what follows it.
+static void put_completed(struct buf *out, const struct selector *s, const struct buf *equivalent, const char **p)
 {
 	const char *offset = skip_offset(*p);
 	buf_puts(out, offset ? "last_over_time((" : "(");
 	buf_put(out, s->name, (size_t)(*p - s->name));
-	for (int i = 0; i < GPU_NAMES__COUNT; i++)
-		if (set & 1U << i && put_equivalents(out, s, (enum gpu_naming)i, e) < 0)
-			return -1;
+	buf_put(out, equivalent->data, equivalent->len);
 	buf_putc(out, ')');
 	if (offset) { // only ranges and selectors have offsets
 		buf_printf(out, "[1s:1s]%.*s)", (int)(offset - *p), *p);
@@ -185,27 +179,34 @@ static int put_completed(struct buf *out, const struct selector *s, unsigned set
 	} else {
 		put_range(out, p);
 	}
-	return 0;
 }
 
 int gpu_names_complete(struct buf *out, const char *query, unsigned set, struct err *e)
 {
 	const char *p = query, *copied = query;
-	for (struct promql_token t = promql_next(&p); set && t.kind != PROMQL_TOKEN_END; t = promql_next(&p)) {
-		const char *end = is_legacy(&t) && *p == '{' ? promql_skip_brackets(p, '{', '}') : NULL;
-		struct selector s = {.name = t.start, .len = t.len};
-		if (!is_legacy(&t))
-			continue;
+	struct buf equivalent;
+	int rc = 0;
+	buf_init(&equivalent, out->max);
+	for (struct promql_token t = promql_next(&p); rc == 0 && set && t.kind != PROMQL_TOKEN_END;
+	     t = promql_next(&p)) {
+		const char *end = t.kind == PROMQL_TOKEN_NAME && *p == '{' ? promql_skip_brackets(p, '{', '}') : NULL;
+		struct selector s = {.name = t.start, .len = t.kind == PROMQL_TOKEN_NAME ? t.len : 0};
 		if (end) {
 			s.matchers = p + 1;
 			s.n_matchers = (size_t)(end - p - 2);
 			p = end;
 		}
+		buf_reset(&equivalent);
+		for (int i = 0; rc == 0 && i < GPU_NAMES__COUNT; i++)
+			rc = set & 1U << i ? put_equivalents(&equivalent, &s, (enum gpu_naming)i, e) : 0;
+		if (equivalent.len == 0)
+			continue;
 		buf_put(out, copied, (size_t)(t.start - copied));
-		if (put_completed(out, &s, set, &p, e) < 0)
-			return -1;
+		put_completed(out, &s, &equivalent, &p);
 		copied = p;
 	}
 	buf_puts(out, copied);
-	return out->failed ? err_set(e, ERR_LIMIT, "the query is longer than %zu bytes", out->max) : 0;
+	buf_done(&equivalent);
+	return rc == 0 && out->failed ? err_set(e, ERR_LIMIT, "the query is too long with the names of other exporters")
+	                              : rc;
 }
