@@ -56,20 +56,29 @@ void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t wind
 		buf_puts(out, ") and on (namespace, pod) " HOLDERS);
 }
 
+// The pod of a device is that of its exporter when the name of the pod or of its container says so, or when Prometheus
+// scrapes that pod: `up` has the labels of the target alone.
+#define OWNED                                                                                                          \
+	"(DCGM_FI_DEV_FB_USED" GPU_INSTANCE                                                                            \
+	" or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")"
+#define SCRAPED      " on (job, instance, namespace, pod) up{pod!=\"\"}"
+#define NAMED(label) ", \"is\", \"exporter\", \"" label "\", \"" GPU_EXPORTER_PODS "\")"
+
 void verdict_query_owners(struct buf *out)
 {
 	buf_puts(out, "group by (");
 	for (const char *const *label = verdict_query_owner_labels(); *label; label++)
 		buf_printf(out, "%s%s", label == verdict_query_owner_labels() ? "" : ", ", *label);
-	buf_puts(out, ") (DCGM_FI_DEV_FB_USED" GPU_INSTANCE
-	              " or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")");
+	buf_puts(out, ") (label_replace(label_replace(" OWNED " unless" SCRAPED NAMED("pod")
+	                      NAMED("container") " or label_replace(" OWNED " and" SCRAPED
+	                                         ", \"is\", \"exporter\", \"\", \"\"))");
 }
 
 const char *const *verdict_query_owner_labels(void)
 {
 	static const char *const labels[] = {"UUID",     "GPU_I_ID",  "gpu", "modelName",          "Hostname",
 	                                     "hostname", "namespace", "pod", "exported_namespace", "exported_pod",
-	                                     NULL};
+	                                     "is",       NULL};
 	return labels;
 }
 

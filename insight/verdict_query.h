@@ -16,7 +16,7 @@ void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t wind
 // with the labels of verdict_query_owner_labels().
 void verdict_query_owners(struct buf *out);
 // NULL-terminated: UUID, GPU_I_ID, gpu, modelName, Hostname, hostname, namespace, pod, exported_namespace,
-// exported_pod.
+// exported_pod, and is: "exporter" when the pod is that of the exporter.
 const char *const *verdict_query_owner_labels(void);
 // Appends the query for the labels of the pods that hold a GPU (kube_pod_labels), those that identify training jobs.
 void verdict_query_pod_labels(struct buf *out);

@@ -38,12 +38,6 @@ struct holder {
 	const char *namespace_name, *name;
 };
 
-static bool is_exporter(const char *pod)
-{
-	return strstr(pod, "dcgm-exporter") || strstr(pod, "gpuscale-exporter") || strstr(pod, "metrics-exporter") ||
-	       strstr(pod, "xpumanager");
-}
-
 static const char *first_of(const char *a, const char *b)
 {
 	return a[0] ? a : b;
@@ -57,7 +51,7 @@ static struct holder holder_of(const struct promql_series *s, struct arena *name
 	if (exported[0])
 		return (struct holder){arena_strdup(names, promql_label(s, "exported_namespace")),
 		                       arena_strdup(names, exported)};
-	if (pod[0] && !is_exporter(pod))
+	if (pod[0] && !promql_label(s, "is")[0])
 		return (struct holder){arena_strdup(names, promql_label(s, "namespace")), arena_strdup(names, pod)};
 	const char *instance = promql_label(s, "GPU_I_ID");
 	return (struct holder){"", arena_printf(names, "%s/gpu%s%s%s", host, promql_label(s, "gpu"),

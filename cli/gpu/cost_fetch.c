@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/cost_fetch.h"
 
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +9,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
+#include "cli/gpu/gpu_source.h"
 #include "cli/term/progress.h"
-#include "promql/promql_failover.h"
+#include "promql/promql.h"
 #include "runtime/connections.h"
-
-static const struct promql_ticket no_ticket;
 
 #define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series
 
@@ -24,8 +22,6 @@ struct question {
 	struct cost_use *use;
 	const char *part_label; // NULL: namespaces as a whole
 	int measure;            // enum gpu_measure; GPU_MEASURE__COUNT: number of GPUs
-	bool done;
-	struct err error; // of the answer
 };
 
 static int add_count(struct cost_use *use, const char *model, double gpus, struct err *e)
@@ -45,8 +41,9 @@ static int add_count(struct cost_use *use, const char *model, double gpus, struc
 	return 0;
 }
 
-static int add_series(struct question *q, const struct promql_series *s, struct err *e)
+static int add_series(void *arg, const struct promql_series *s, struct err *e)
 {
+	const struct question *q = arg;
 	const char *model = promql_label(s, GPU_USE_MODEL);
 	const char *part = q->part_label ? promql_label(s, q->part_label) : "";
 	double value = s->n_samples ? s->samples[0].value : 0;
@@ -58,57 +55,37 @@ static int add_series(struct question *q, const struct promql_series *s, struct 
 	return add_count(q->use, model, value, e);
 }
 
-static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
-{
-	struct question *q = arg;
-	q->done = true;
-	promql_result_check(result, error, &q->error);
-	for (size_t i = 0; q->error.kind == ERR_NONE && i < result->n_series; i++)
-		add_series(q, &result->series[i], &q->error);
-}
-
-static int ask(struct connections *c, struct promql_source *source, const char *query, int64_t time_s,
-               struct question *q, struct err *e)
+static int ask(const struct gpu_source *source, const char *query, int64_t time_s, struct question *q, struct err *e)
 {
 	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
 	struct promql_question question = {
 	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return gpu_source_ask(source, &question, add_series, q, e);
 }
 
 // One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go
 // make it, about each half of them; no answer is added in part, so nothing counts twice.
-static int ask_steps(struct connections *c, struct promql_source *source, int64_t end_s, int64_t steps,
-                     struct question *q, const struct gpu_use_parts *parts, struct buf *query, struct err *e)
+static int ask_steps(const struct gpu_source *source, int64_t end_s, int64_t steps, struct question *q,
+                     const struct gpu_use_parts *parts, struct buf *query, struct err *e)
 {
-	err_clear(&q->error);
-	q->done = false;
 	buf_reset(query);
 	if (q->measure < GPU_MEASURE__COUNT)
 		gpu_use_query(query, (enum gpu_measure)q->measure, parts, steps);
 	else
 		gpu_count_query(query, steps);
-	int rc = ask(c, source, buf_str(query), end_s, q, e);
+	int rc = ask(source, buf_str(query), end_s, q, e);
 	if (rc == 0 || e->kind != ERR_TOO_LARGE)
 		return rc;
 	if (steps == 1)
 		return err_wrap(e, "too many pods for one answer: use --by namespace or --by label=NAME");
 	int64_t last = steps / 2;
-	rc = ask_steps(c, source, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
-	return rc < 0 ? rc : ask_steps(c, source, end_s, last, q, parts, query, e);
+	rc = ask_steps(source, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
+	return rc < 0 ? rc : ask_steps(source, end_s, last, q, parts, query, e);
 }
 
 // All questions about the `steps` minutes that end at `end_s`.
-static int fetch_part(struct connections *c, struct promql_source *source, int64_t end_s, int64_t steps,
-                      const struct gpu_use_parts *parts, struct cost_use *use, struct err *e)
+static int fetch_part(const struct gpu_source *source, int64_t end_s, int64_t steps, const struct gpu_use_parts *parts,
+                      struct cost_use *use, struct err *e)
 {
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
@@ -119,7 +96,7 @@ static int fetch_part(struct connections *c, struct promql_source *source, int64
 		                     .part_label = parts->label    ? parts->label
 		                                   : parts->by_pod ? GPU_USE_POD
 		                                                   : NULL};
-		rc = ask_steps(c, source, end_s, steps, &q, parts, &query, e);
+		rc = ask_steps(source, end_s, steps, &q, parts, &query, e);
 	}
 	buf_done(&query);
 	return rc;
@@ -130,8 +107,8 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 {
 	gpu_use_init(&ret_use->use);
 	ret_use->n_models = 0;
-	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	if (!source)
+	struct gpu_source source;
+	if (gpu_source_open(&source, c, e) < 0)
 		return -1;
 	struct progress progress = {.what = "reading the period", .total = (size_t)(period->end_s - period->start_s)};
 	progress_watch(&progress, c->loop);
@@ -139,7 +116,7 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
 		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
 		end_s += part_s;
-		rc = fetch_part(c, source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
+		rc = fetch_part(&source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
 		progress.done = (size_t)(end_s - period->start_s);
 	}
 	progress_clear(&progress);

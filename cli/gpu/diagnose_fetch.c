@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/diagnose_fetch.h"
 
-#include <event2/event.h>
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
+#include "cli/gpu/gpu_source.h"
 #include "cli/term/progress.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "promql/fuse.h"
-#include "promql/promql_failover.h"
+#include "promql/promql.h"
 #include "runtime/connections.h"
-
-static const struct promql_ticket no_ticket;
 
 #define SERIES_SPARE 200 // GPUs and pods that come between two queries
 
@@ -26,12 +21,11 @@ struct question {
 	enum stage stage;
 	const enum verdict_measure *measures; // of STAGE_MEASURES, by their number in the query
 	int n_measures;
-	bool done;
-	struct err error; // of the answer
 };
 
-static int take(struct question *q, const struct promql_series *s, struct err *e)
+static int take(void *arg, const struct promql_series *s, struct err *e)
 {
+	struct question *q = arg;
 	int i;
 	switch (q->stage) {
 	case STAGE_OWNERS:
@@ -47,32 +41,12 @@ static int take(struct question *q, const struct promql_series *s, struct err *e
 	return 0;
 }
 
-static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
-{
-	struct question *q = arg;
-	q->done = true;
-	promql_result_check(result, error, &q->error);
-	for (size_t i = 0; q->error.kind == ERR_NONE && i < result->n_series; i++)
-		take(q, &result->series[i], &q->error);
-}
-
-static int ask(struct connections *c, struct promql_source *source, const struct buf *query, const char *const *labels,
-               struct question *q, struct err *e)
+static int ask(const struct gpu_source *source, const struct buf *query, const char *const *labels, struct question *q,
+               struct err *e)
 {
 	struct promql_question question = {.query = buf_str(query), .labels = labels};
-	if (query->failed)
-		return err_set(e, ERR_INTERNAL, "out of memory for the query");
-	err_clear(&q->error);
-	q->done = false;
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return query->failed ? err_set(e, ERR_INTERNAL, "out of memory for the query")
+	                     : gpu_source_ask(source, &question, take, q, e);
 }
 
 // How many measures fit into one answer of PROMQL_SERIES_MAX series.
@@ -84,8 +58,8 @@ static int measures_together(const struct workload_set *s)
 }
 
 // Asks for the measures from `first` up to `end`.
-static int fetch_measures(struct connections *c, struct promql_source *source, int64_t window_s,
-                          struct workload_set *set, int first, int end, struct err *e)
+static int fetch_measures(const struct gpu_source *source, int64_t window_s, struct workload_set *set, int first,
+                          int end, struct err *e)
 {
 	static const char *const labels[] = {FUSE_LABEL, "UUID", "GPU_I_ID", "namespace", "pod", "nodename", NULL};
 	int together = measures_together(set), rc = 0;
@@ -103,7 +77,7 @@ static int fetch_measures(struct connections *c, struct promql_source *source, i
 			fuse_add(&query, buf_str(&one), q.n_measures);
 			q.n_measures++;
 		}
-		rc = ask(c, source, &query, labels, &q, e);
+		rc = ask(source, &query, labels, &q, e);
 	}
 	buf_done(&one);
 	buf_done(&query);
@@ -111,49 +85,47 @@ static int fetch_measures(struct connections *c, struct promql_source *source, i
 }
 
 // What others than the exporter report sharpens a verdict; without it there still is one.
-static void fetch_optional(struct connections *c, struct promql_source *source, int64_t window_s,
-                           struct workload_set *set)
+static void fetch_optional(const struct gpu_source *source, int64_t window_s, struct workload_set *set)
 {
 	struct question labels = {.set = set, .stage = STAGE_LABELS};
 	struct err e;
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
-	if (ask(c, source, &query, NULL, &labels, &e) < 0)
+	if (ask(source, &query, NULL, &labels, &e) < 0)
 		print_error("Labels of pods are not used: %s\n", e.msg);
 	buf_done(&query);
-	if (fetch_measures(c, source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
+	if (fetch_measures(source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
 		print_error("Measures of hosts and trainers are not used: %s\n", e.msg);
 }
 
-static int fetch(struct connections *c, struct promql_source *source, int64_t window_s, struct workload_set *set,
-                 struct err *e)
+static int fetch(const struct gpu_source *source, int64_t window_s, struct workload_set *set, struct err *e)
 {
 	struct question owners = {.set = set, .stage = STAGE_OWNERS};
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
-	int rc = ask(c, source, &query, verdict_query_owner_labels(), &owners, e);
+	int rc = ask(source, &query, verdict_query_owner_labels(), &owners, e);
 	buf_done(&query);
 	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;
 	if (set->n == 0)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reports: check that gpuscale-exporter or dcgm-exporter is scraped "
-		               "(DCGM_FI_DEV_FB_USED); other exporters need the rules gpu-names.yaml");
-	if (fetch_measures(c, source, window_s, set, 0, MEASURE_CPU, e) < 0)
+		               "(DCGM_FI_DEV_FB_USED), or the exporter of AMD or Intel");
+	if (fetch_measures(source, window_s, set, 0, MEASURE_CPU, e) < 0)
 		return -1;
-	fetch_optional(c, source, window_s, set);
+	fetch_optional(source, window_s, set);
 	return workload_set_decide(set, e);
 }
 
 int diagnose_fetch(struct connections *c, int64_t window_s, struct workload_set *ret_set, struct err *e)
 {
+	struct gpu_source source;
 	workload_set_init(ret_set);
-	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	struct progress progress = {.what = "querying"};
 	progress_watch(&progress, c->loop);
-	int rc = source ? fetch(c, source, window_s, ret_set, e) : -1;
+	int rc = gpu_source_open(&source, c, e) < 0 ? -1 : fetch(&source, window_s, ret_set, e);
 	progress_clear(&progress);
 	return rc;
 }

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/idle_fetch.h"
 
-#include <event2/event.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/gpu/gpu_source.h"
 #include "cli/term/progress.h"
 #include "insight/gpu_use_query.h"
-#include "promql/promql_failover.h"
+#include "promql/promql.h"
+#include "promql/promql_result.h"
 #include "runtime/connections.h"
-
-static const struct promql_ticket no_ticket;
 
 #define NAMES_MAX ((size_t)64 * 1024 * 1024)
 
 struct question {
 	struct idle_rows *rows;
 	enum gpu_idle what;
-	bool done;
-	struct err error; // of the answer
 };
 
 static struct idle_row *find(struct idle_rows *rows, const char *model, const char *namespace_name, const char *pod)
@@ -52,8 +49,9 @@ static struct idle_row *add(struct idle_rows *rows, const char *model, const cha
 }
 
 // The counts are asked for first, so that they define the rows.
-static int use(struct question *q, const struct promql_series *s, struct err *e)
+static int use(void *arg, const struct promql_series *s, struct err *e)
 {
+	struct question *q = arg;
 	const char *model = promql_label(s, GPU_USE_MODEL), *namespace_name = promql_label(s, GPU_USE_NAMESPACE);
 	const char *pod = promql_label(s, GPU_USE_POD);
 	double value = s->n_samples ? s->samples[0].value : 0;
@@ -73,29 +71,11 @@ static int use(struct question *q, const struct promql_series *s, struct err *e)
 	return 0;
 }
 
-static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
-{
-	struct question *q = arg;
-	q->done = true;
-	promql_result_check(result, error, &q->error);
-	for (size_t i = 0; q->error.kind == ERR_NONE && i < result->n_series; i++)
-		use(q, &result->series[i], &q->error);
-}
-
-static int ask(struct connections *c, struct promql_source *source, const char *query, int64_t now_s,
-               struct question *q, struct err *e)
+static int ask(const struct gpu_source *source, const char *query, int64_t now_s, struct question *q, struct err *e)
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return gpu_source_ask(source, &question, use, q, e);
 }
 
 int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
@@ -103,8 +83,8 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 {
 	ret->n = 0;
 	arena_init(&ret->names, NAMES_MAX);
-	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	if (!source)
+	struct gpu_source source;
+	if (gpu_source_open(&source, c, e) < 0)
 		return -1;
 	struct buf query;
 	struct progress progress = {.what = "querying"};
@@ -113,10 +93,9 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 	int rc = 0;
 	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
 		struct question q = {.rows = ret, .what = (enum gpu_idle)what};
-		err_clear(&q.error);
 		buf_reset(&query);
 		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
-		rc = rc < 0 ? rc : ask(c, source, buf_str(&query), now_s, &q, e);
+		rc = rc < 0 ? rc : ask(&source, buf_str(&query), now_s, &q, e);
 	}
 	progress_clear(&progress);
 	buf_done(&query);

@@ -43,6 +43,7 @@ static const struct command table[] = {
          "free GPUs; how many more replicas of each policy fit, and why", cmd_capacity},
         {"pause", "NAME.. [--reason TEXT]", "keep the replicas unchanged", cmd_pause},
         {"resume", "NAME..", "scale again", cmd_resume},
+        {"ui", "[-n NAMESPACE] [--port PORT]", "open the status page of the leader", cmd_ui},
         {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
         {"convert", "FILE..", "convert HPAs, ScaledObjects, WatermarkPodAutoscalers to policies", cmd_convert},
         {"crd", "[KIND] [--cel] [-o FORMAT]", "print the CustomResourceDefinitions of gpuscale.dev", cmd_crd},

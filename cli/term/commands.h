@@ -37,6 +37,7 @@ int cmd_top(int argc, char **argv);
 int cmd_capacity(int argc, char **argv);
 int cmd_pause(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
+int cmd_ui(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_idle(int argc, char **argv);
 int cmd_detect(int argc, char **argv);

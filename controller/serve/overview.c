@@ -41,6 +41,8 @@ static void write_controller(struct json_writer *w, const struct overview_head *
 	json_write_member_bool(w, "dryRun", h->dry_run);
 	if (h->identity && h->shards_total == 1)
 		json_write_member_bool(w, "leader", h->shards_owned == 1);
+	if (h->leader && h->leader[0])
+		json_write_member_str(w, "leaderIdentity", h->leader);
 	if (h->identity) {
 		json_write_member_i64(w, "shardsOwned", h->shards_owned);
 		json_write_member_i64(w, "shardsTotal", h->shards_total);

@@ -31,6 +31,7 @@ struct overview_head {
 	int64_t time_ms; // when the controller last changed
 	int64_t start_ms;
 	const char *identity; // NULL: leader election is off
+	const char *leader;   // the identity of the leader; NULL or "": unknown
 	bool dry_run;
 	int32_t shards_owned, shards_total; // of leader election
 	const struct overview_source *sources;

@@ -94,7 +94,11 @@ static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYT
 static bool is_known(struct http_exchange *x, const struct controller_view *v, const char *problems)
 {
 	char tag[ETAG_BYTES], etag[ETAG_BYTES + 2];
-	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision ^ hash_text(HASH_START, problems));
+	struct shards_view shards = {.leader = ""};
+	if (v->shards)
+		shards_get_view(v->shards, &shards);
+	uint64_t hash = hash_text(hash_text(HASH_START, problems), shards.leader);
+	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision ^ hash);
 	snprintf(etag, sizeof etag, "W/%s", tag);
 	set_headers(x, etag);
 	if (!has_it(x, tag))
@@ -239,6 +243,7 @@ static void write_head(struct json_writer *w, const struct controller_view *v, c
 		struct shards_view shards;
 		shards_get_view(v->shards, &shards);
 		h.identity = shards.identity;
+		h.leader = shards.leader;
 		h.shards_owned = shards.n_owned;
 		h.shards_total = shards.n_shards;
 	}

@@ -16,7 +16,7 @@
 #include "exporter/cmd/page_view.h"
 
 #define CELL_BYTES  (PAGE_VIEW_PODS_BYTES + 8)
-#define COLUMNS_MAX 24
+#define COLUMNS_MAX 28
 #define GAP         2
 
 // The source of a cell: a label of the GPU, or a family of the page.
@@ -28,15 +28,15 @@ enum cell_kind {
 	CELL_XIDS,
 	CELL_WHOLE,
 	CELL_PERCENT,
-	CELL_MAX,         // in the exporter's window
-	CELL_MAX_PERCENT, // the same of a share of 0-1
+	CELL_WINDOW,         // a statistic of the exporter's window
+	CELL_WINDOW_PERCENT, // the same of a share of 0-1
 };
 
 struct column {
 	const char *header; // of the table
 	const char *key;    // of JSON and CSV
 	enum cell_kind kind;
-	size_t offset;      // CELL_TEXT: of the text in struct device
+	size_t offset;      // CELL_TEXT: of the text in struct device; CELL_WINDOW: enum page_window
 	const char *family; // of the numbers; CELL_PERCENT: a share of 0-1 shown as a percentage
 	const char *unit;   // behind the value, in the table only
 };
@@ -67,10 +67,18 @@ static const struct column top_columns[] = {
         {"SBE", "ecc_corrected", CELL_WHOLE, 0, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", ""},
         {"DBE", "ecc_uncorrectable", CELL_WHOLE, 0, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", ""},
         {"XID", "xids", CELL_XIDS, 0, NULL, ""},
-        {"UTIL-MAX", "gpu_util_window_max_percent", CELL_MAX, 0, "DCGM_FI_DEV_GPU_UTIL", "%"},
-        {"SM-MAX", "sm_active_window_max_percent", CELL_MAX_PERCENT, 0, "DCGM_FI_PROF_SM_ACTIVE", "%"},
-        {"POWER-MAX", "power_window_max_watts", CELL_MAX, 0, "DCGM_FI_DEV_POWER_USAGE", "W"},
-        {"TEMP-MAX", "temperature_window_max_celsius", CELL_MAX, 0, "DCGM_FI_DEV_GPU_TEMP", "C"},
+#define WINDOW(header, key, kind, w, family, unit)                                                                     \
+	{                                                                                                              \
+		header, key, kind, PAGE_WINDOW_##w, family, unit                                                       \
+	}
+        WINDOW("UTIL-MAX", "gpu_util_window_max_percent", CELL_WINDOW, MAX, "DCGM_FI_DEV_GPU_UTIL", "%"),
+        WINDOW("SM-MIN", "sm_active_window_min_percent", CELL_WINDOW_PERCENT, MIN, "DCGM_FI_PROF_SM_ACTIVE", "%"),
+        WINDOW("SM-AVG", "sm_active_window_avg_percent", CELL_WINDOW_PERCENT, AVG, "DCGM_FI_PROF_SM_ACTIVE", "%"),
+        WINDOW("SM-MAX", "sm_active_window_max_percent", CELL_WINDOW_PERCENT, MAX, "DCGM_FI_PROF_SM_ACTIVE", "%"),
+        WINDOW("POWER-MIN", "power_window_min_watts", CELL_WINDOW, MIN, "DCGM_FI_DEV_POWER_USAGE", "W"),
+        WINDOW("POWER-AVG", "power_window_avg_watts", CELL_WINDOW, AVG, "DCGM_FI_DEV_POWER_USAGE", "W"),
+        WINDOW("POWER-MAX", "power_window_max_watts", CELL_WINDOW, MAX, "DCGM_FI_DEV_POWER_USAGE", "W"),
+        WINDOW("TEMP-MAX", "temperature_window_max_celsius", CELL_WINDOW, MAX, "DCGM_FI_DEV_GPU_TEMP", "C"),
 };
 #define NARROW_COLUMNS 13
 static const struct column list_columns[] = {
@@ -147,10 +155,10 @@ static bool get_cell(const struct column *col, const struct page_view_gpu *g, ch
 		if (page_view_get(g, col->family, &v) && v > -1e15 && v < 1e15)
 			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_PERCENT ? v * 100 : v);
 		break;
-	case CELL_MAX:
-	case CELL_MAX_PERCENT:
-		if (page_view_get_max(g, col->family, &v) && v > -1e15 && v < 1e15)
-			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_MAX_PERCENT ? v * 100 : v);
+	case CELL_WINDOW:
+	case CELL_WINDOW_PERCENT:
+		if (page_view_get_window(g, col->family, (enum page_window)col->offset, &v) && v > -1e15 && v < 1e15)
+			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_WINDOW_PERCENT ? v * 100 : v);
 		break;
 	}
 	return out[0] != '\0';

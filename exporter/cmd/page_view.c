@@ -198,19 +198,23 @@ static int take_field(struct page_view *v, const struct sample *s, enum field f,
 	return 0;
 }
 
-// The field of gpuscale_gpu_<window>_window_max, or FIELD__COUNT.
-static enum field window_max_of(const char *name)
+// The field of gpuscale_gpu_<window>_window_<statistic>, or FIELD__COUNT.
+static enum field window_of(const char *name, enum page_window *ret_statistic)
 {
-	static const char prefix[] = "gpuscale_gpu_", suffix[] = "_window_max";
-	size_t len = strlen(name), ends = sizeof prefix - 1 + sizeof suffix - 1;
-	if (len <= ends || strncmp(name, prefix, sizeof prefix - 1) != 0 ||
-	    strcmp(name + len - (sizeof suffix - 1), suffix) != 0)
+	static const char prefix[] = "gpuscale_gpu_";
+	static const char *const suffixes[PAGE_WINDOW__COUNT] = {"_window_min", "_window_avg", "_window_max"};
+	size_t len = strlen(name), ends = sizeof prefix - 1 + strlen(suffixes[0]);
+	if (len <= ends || strncmp(name, prefix, sizeof prefix - 1) != 0)
 		return FIELD__COUNT;
-	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		const char *window = family_of(f)->window;
-		if (window && strlen(window) == len - ends && memcmp(name + sizeof prefix - 1, window, len - ends) == 0)
-			return f;
-	}
+	for (int i = 0; i < PAGE_WINDOW__COUNT; i++)
+		if (strcmp(name + len - strlen(suffixes[i]), suffixes[i]) == 0)
+			for (enum field f = 0; f < FIELD__COUNT; f++) {
+				const char *window = family_of(f)->window;
+				*ret_statistic = (enum page_window)i;
+				if (window && strlen(window) == len - ends &&
+				    memcmp(name + sizeof prefix - 1, window, len - ends) == 0)
+					return f;
+			}
 	return FIELD__COUNT;
 }
 
@@ -241,13 +245,13 @@ static enum field field_of(const struct sample *s, double *ret_factor)
 	return FIELD__COUNT;
 }
 
-static int take_max(struct page_view *v, const struct sample *s, enum field f, struct err *e)
+static int take_window(struct page_view *v, const struct sample *s, enum field f, enum page_window w, struct err *e)
 {
 	struct page_view_gpu *g = find_gpu(v, s, e);
 	if (!g)
 		return -1;
-	g->has_max[f] = isfinite(s->value);
-	g->max[f] = s->value;
+	g->has_window[f][w] = isfinite(s->value);
+	g->window[f][w] = s->value;
 	return 0;
 }
 
@@ -343,9 +347,10 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 			return take_count(s, &v->missing, e);
 	} else {
 		double factor;
-		enum field f = field_of(s, &factor), max = window_max_of(s->name);
-		if (max != FIELD__COUNT)
-			return take_max(v, s, max, e);
+		enum page_window w;
+		enum field f = field_of(s, &factor), in_window = window_of(s->name, &w);
+		if (in_window != FIELD__COUNT)
+			return take_window(v, s, in_window, w, e);
 		bool names_gpu = label_of(s, "gpu")[0] || label_of(s, "UUID")[0];
 		return f == FIELD__COUNT || !names_gpu ? 0 : take_field(v, s, f, factor, e);
 	}
@@ -463,11 +468,11 @@ bool page_view_get(const struct page_view_gpu *g, const char *family, double *re
 	return true;
 }
 
-bool page_view_get_max(const struct page_view_gpu *g, const char *family, double *ret_value)
+bool page_view_get_window(const struct page_view_gpu *g, const char *family, enum page_window w, double *ret_value)
 {
 	enum field f = family_find(family);
-	if (f == FIELD__COUNT || !g->has_max[f])
+	if (f == FIELD__COUNT || !g->has_window[f][w])
 		return false;
-	*ret_value = g->max[f];
+	*ret_value = g->window[f][w];
 	return true;
 }

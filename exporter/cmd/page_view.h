@@ -28,6 +28,9 @@ struct page_view_xid {
 	bool undated;  // from dcgm-exporter, whose pages have no times
 };
 
+// What gpuscale_gpu_NAME_window_min, _avg and _max report of a family.
+enum page_window { PAGE_WINDOW_MIN, PAGE_WINDOW_AVG, PAGE_WINDOW_MAX, PAGE_WINDOW__COUNT };
+
 // One GPU or MIG instance. Texts come from the labels; "" if absent.
 struct page_view_gpu {
 	struct device device;            // index -1 if the label is not a number
@@ -36,8 +39,8 @@ struct page_view_gpu {
 	bool lost;                       // it does not respond
 	bool has[FIELD__COUNT];
 	double value[FIELD__COUNT];
-	bool has_max[FIELD__COUNT]; // the highest value of the exporter's window
-	double max[FIELD__COUNT];
+	bool has_window[FIELD__COUNT][PAGE_WINDOW__COUNT]; // statistics of the exporter's window
+	double window[FIELD__COUNT][PAGE_WINDOW__COUNT];
 	struct page_view_xid xids[XID_CODES_MAX + 1];
 	size_t n_xids;
 	bool knows[PAGE_KNOWN__COUNT]; // the page would show such a fault of this GPU
@@ -75,7 +78,7 @@ void page_view_free(struct page_view *v);
 bool page_view_get(const struct page_view_gpu *g, const char *family, double *ret_value);
 // The number of GPUs. MIG instances are not counted, but a GPU of which the page lists only instances is.
 size_t page_view_count(const struct page_view *v);
-// Reads its highest value in the exporter's window. False if the page has none.
-bool page_view_get_max(const struct page_view_gpu *g, const char *family, double *ret_value);
+// Reads a statistic of the family in the exporter's window. False if the page has none.
+bool page_view_get_window(const struct page_view_gpu *g, const char *family, enum page_window w, double *ret_value);
 
 #endif

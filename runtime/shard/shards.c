@@ -432,6 +432,8 @@ void shards_get_view(const struct shards *s, struct shards_view *ret_view)
 	                                 .gained = s->gained,
 	                                 .lost = s->lost,
 	                                 .error = s->error};
+	const struct lease_cache_entry *only = s->options.n_shards == 1 ? lease_cache_find_shard(&s->board, 0) : NULL;
+	ret_view->leader = only ? only->record.holder : "";
 	for (int32_t k = 0; k < s->options.n_shards; k++)
 		ret_view->n_owned += s->shards[k].state == SHARD_OWNED;
 }

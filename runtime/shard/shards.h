@@ -84,6 +84,7 @@ uint64_t shards_term(void *s);
 // ---- for metrics and endpoints ----
 struct shards_view {
 	const char *identity, *namespace_name, *lease_name;
+	const char *leader; // the identity of the holder of the only shard; "": unknown, or there are several shards
 	int32_t n_shards, n_owned;
 	size_t n_members;      // known running processes, this one included; 1 with one shard
 	uint64_t gained, lost; // shards, since the start

@@ -96,7 +96,7 @@ class Server:
                     self.wfile.write(body)
 
             def do_GET(self):
-                url = urllib.parse.urlparse(self.path)
+                url = urllib.parse.urlparse(re.sub('^/api/v1/namespaces/[^/]+/pods/[^/]+/proxy', '', self.path))  # as behind an API server
                 query = urllib.parse.parse_qs(url.query)
                 with outer.lock:
                     value, tag = outer.overview, '"%d"' % outer.etag

@@ -361,7 +361,12 @@ static void tables_are_safe_for_their_readers(void **state)
 	struct page_view *v =
 	        read_view("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"a,\\\"b\\\"\x1b[31m\"} 5.4\n"
 	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",modelName=\"c\"} 100\n"
-	                  "DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\",UUID=\"GPU-b\"} 0.126\n");
+	                  "DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\",UUID=\"GPU-b\"} 0.126\n"
+	                  "gpuscale_gpu_sm_active_window_min{gpu=\"1\",UUID=\"GPU-b\"} 0.01\n"
+	                  "gpuscale_gpu_sm_active_window_avg{gpu=\"1\",UUID=\"GPU-b\"} 0.5\n"
+	                  "gpuscale_gpu_sm_active_window_max{gpu=\"1\",UUID=\"GPU-b\"} 0.98\n"
+	                  "gpuscale_gpu_power_usage_window_avg{gpu=\"1\",UUID=\"GPU-b\"} 321.4\n"
+	                  "gpuscale_gpu_power_usage_window_sum{gpu=\"1\",UUID=\"GPU-b\"} 1\n");
 	struct exporter_options o = {.command = COMMAND_TOP, .output = OUTPUT_TABLE};
 	struct buf out;
 	buf_init(&out, 64 * 1024);
@@ -384,12 +389,13 @@ static void tables_are_safe_for_their_readers(void **state)
 	        "time,gpu,mig_id,model,temperature_celsius,power_watts,power_limit_watts,gpu_util_percent,"
 	        "sm_active_percent,tensor_active_percent,dram_active_percent,memory_used_mib,memory_free_mib,pods,"
 	        "sm_clock_mhz,sm_clock_max_mhz,memory_clock_mhz,throttle_reasons,ecc_corrected,ecc_uncorrectable,xids,"
-	        "gpu_util_window_max_percent,sm_active_window_max_percent,power_window_max_watts,"
+	        "gpu_util_window_max_percent,sm_active_window_min_percent,sm_active_window_avg_percent,"
+	        "sm_active_window_max_percent,power_window_min_watts,power_window_avg_watts,power_window_max_watts,"
 	        "temperature_window_max_celsius\n"
-	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
-	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n"
-	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
-	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n");
+	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,1,50,98,,321,,\n"
+	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,1,50,98,,321,,\n");
 	page_view_free(v);
 	buf_done(&out);
 }

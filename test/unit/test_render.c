@@ -106,7 +106,7 @@ static void starting_replicas_are_named_where_a_signal_proposes(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
 	struct trace_entry t = {.stage = STAGE_SIGNALS,
 	                        .reason = REASON_ABOVE_TARGET,
 	                        .before = 7,
@@ -130,7 +130,7 @@ static void times_are_rounded_but_never_to_their_limit(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
 	struct trace_entry t = {.reason = REASON_STALE_DATA, .duration_ms = 125004, .window_ms = 60000};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale ui: the status page of the leader. kubectl forwards the port, because a forwarded port is a stream of its
+// own protocol to the API server, which kubectl speaks.
+#include <argp.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/objects/kube_session.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "k8s/client/object_name.h"
+#include "k8s/lease/lease_record.h"
+#include "runtime/options/controller_options.h"
+
+#define PATH_BYTES     640
+#define ARGUMENTS_MAX  12
+#define PAGE_PORT      "http" // the name of the container's port
+#define DEFAULT_PORT   8080
+#define DEFAULT_SYSTEM "gpuscale-system"
+#define DEFAULT_LEASE  "gpuscale"
+
+struct ui_args {
+	struct kube_options kube;
+	const char *namespace_name, *lease_name;
+	int64_t port;
+};
+
+enum { KEY_LEASE_NAME = 0x720, KEY_PORT };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct ui_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->kube;
+		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case KEY_LEASE_NAME:
+		a->lease_name = arg;
+		return 0;
+	case KEY_PORT:
+		if (num_parse_i64(arg, strlen(arg), 1, 65535, &a->port, NULL) < 0)
+			print_usage(state, "--port takes 1 to 65535, not \"%s\"", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// Reads the pod of the leader: its identity is HOSTNAME_UUID.
+static int find_leader(const struct ui_args *a, char ret_pod[LEASE_IDENTITY_BYTES], struct err *e)
+{
+	struct kube_session session;
+	struct lease_record lease;
+	struct buf body;
+	char path[PATH_BYTES];
+	if (!k8s_name_is_valid(a->namespace_name) || !k8s_name_is_valid(a->lease_name))
+		return err_set(e, ERR_INPUT, "-n and --lease-name take names of Kubernetes");
+	if (kube_session_open(&session, &a->kube, e) < 0)
+		return -1;
+	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
+	snprintf(path, sizeof path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s-0", a->namespace_name,
+	         a->lease_name);
+	int rc = kube_session_request(&session, "GET", path, NULL, NULL, &body, e);
+	if (rc < 0 && e->code == 404)
+		err_set(e, ERR_NOT_FOUND,
+		        "there is no lease %s-0 in namespace %s: name the namespace of the controller with -n",
+		        a->lease_name, a->namespace_name);
+	if (rc == 0)
+		rc = lease_record_decode(body.data, body.len, &lease, e);
+	if (rc == 0 && !lease.holder[0])
+		rc = err_set(e, ERR_NOT_FOUND, "no process leads at the moment: check that the controller runs");
+	if (rc == 0) {
+		char *end = strrchr(lease.holder, '_');
+		if (end)
+			*end = '\0';
+		memcpy(ret_pod, lease.holder, sizeof lease.holder);
+		if (!k8s_name_is_valid(ret_pod))
+			rc = err_set(e, ERR_PROTOCOL, "the identity of the leader is not that of a pod: \"%s\"",
+			             lease.holder);
+	}
+	buf_done(&body);
+	kube_session_close(&session);
+	return rc;
+}
+
+// Becomes kubectl, which reports what goes wrong from then on. Returns only when there is no kubectl.
+static int forward(const struct ui_args *a, const char *pod)
+{
+	char target[LEASE_IDENTITY_BYTES + 8], ports[32];
+	const char *argv[ARGUMENTS_MAX] = {"kubectl"};
+	size_t n = 1;
+	snprintf(target, sizeof target, "pod/%s", pod);
+	snprintf(ports, sizeof ports, "%d:" PAGE_PORT, (int)a->port);
+	if (a->kube.config.kubeconfig) {
+		argv[n++] = "--kubeconfig";
+		argv[n++] = a->kube.config.kubeconfig;
+	}
+	if (a->kube.config.context) {
+		argv[n++] = "--context";
+		argv[n++] = a->kube.config.context;
+	}
+	argv[n++] = "-n";
+	argv[n++] = a->namespace_name;
+	argv[n++] = "port-forward";
+	argv[n++] = target;
+	argv[n++] = ports;
+	print_line("%s leads: http://localhost:%d/\n", pod, (int)a->port);
+	fflush(stdout);
+	execvp(argv[0], (char *const *)(uintptr_t)argv);
+	print_error("gpuscale ui: kubectl: %s. Where kubectl is installed, run:\n", strerror(errno));
+	for (size_t i = 0; i < n; i++)
+		print_error("%s%s", i ? " " : "", argv[i]);
+	print_error("\n");
+	return EXIT_FAILED;
+}
+
+int cmd_ui(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"namespace", 'n', "NAME", 0, "namespace of the controller (default " DEFAULT_SYSTEM ")", 1},
+	        {"lease-name", KEY_LEASE_NAME, "NAME", 0, "that of the controller (default " DEFAULT_LEASE ")", 1},
+	        {"port", KEY_PORT, "PORT", 0, "local port (default 8080)", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&kube_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "",
+	                          "Open the status page: find the pod that leads, and forward a local port to it with "
+	                          "kubectl until it is interrupted.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct ui_args args = {.namespace_name = DEFAULT_SYSTEM, .lease_name = DEFAULT_LEASE, .port = DEFAULT_PORT};
+	char pod[LEASE_IDENTITY_BYTES];
+	struct err e;
+	args_parse(&argp, argc, argv, &args);
+	if (find_leader(&args, pod, &e) < 0) {
+		print_error("gpuscale ui: %s\n", e.msg);
+		return EXIT_FAILED;
+	}
+	return forward(&args, pod);
+}
