@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "controller/clock_watch.h"
-#include "controller/idle/idle_open.h"
+#include "controller/controller_idle.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"

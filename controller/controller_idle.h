@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects the rules about idle GPUs (controller/idle) with policies, queries and prices.
-#ifndef GPUSCALE_CONTROLLER_IDLE_IDLE_OPEN_H
-#define GPUSCALE_CONTROLLER_IDLE_IDLE_OPEN_H
+#ifndef GPUSCALE_CONTROLLER_CONTROLLER_IDLE_H
+#define GPUSCALE_CONTROLLER_CONTROLLER_IDLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

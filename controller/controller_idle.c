@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/idle/idle_open.h"
+#include "controller/controller_idle.h"
 
 #include <stdio.h>
 #include <string.h>
