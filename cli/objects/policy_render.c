@@ -201,13 +201,17 @@ struct load {
 	double most;                             // of all signals of the policy
 };
 
+// NaN: absent, or not a number.
+static double number_of(const char *text)
+{
+	double value;
+	return text && num_parse_f64(text, strlen(text), &value, NULL) == 0 ? value : NAN;
+}
+
 static double load_of(const struct status_view_signal *s)
 {
-	double value, target;
-	if (!s->value || !s->target || num_parse_f64(s->value, strlen(s->value), &value, NULL) < 0 ||
-	    num_parse_f64(s->target, strlen(s->target), &target, NULL) < 0 || !(target > 0) || value < 0)
-		return -1;
-	return value / target;
+	double value = number_of(s->value), target = number_of(s->target);
+	return value >= 0 && target > 0 ? value / target : -1;
 }
 
 static int compare_numbers(double a, double b)
@@ -254,8 +258,8 @@ static size_t collect_loads(const struct policy_views *v, struct load *loads)
 // Three digits are enough for people.
 static void short_cell(struct table *t, const char *number)
 {
-	double value;
-	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
+	double value = number_of(number);
+	if (!isnan(value))
 		table_cell(t, "%.3g", value);
 	else
 		text_cell(t, number);
@@ -298,8 +302,8 @@ static void write_load(struct json_writer *w, const struct load *l, const struct
 	json_write_member_str(w, "namespace", p->namespace_name);
 	json_write_member_str(w, "name", p->name);
 	json_write_member_str(w, "signal", s ? s->name : NULL);
-	json_write_member_str(w, "value", s ? s->value : NULL); // as in the status
-	json_write_member_str(w, "target", s ? s->target : NULL);
+	put_number(w, "value", s != NULL, s ? number_of(s->value) : 0);
+	put_number(w, "target", s != NULL, s ? number_of(s->target) : 0);
 	put_number(w, "load", l->load >= 0, l->load);
 	put_number(w, "replicas", p->status.current_set, p->status.current);
 	put_number(w, "wants", s && s->proposal_set, s ? s->proposal : 0);
@@ -315,7 +319,7 @@ static void write_loads(struct buf *out, const struct load *loads, size_t n, con
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
-	json_write_member_str(&w, "currency", prices->currency);
+	json_write_member_str(&w, "currency", prices ? prices->currency : NULL);
 	json_write_key(&w, "items");
 	json_write_array_begin(&w);
 	for (size_t i = 0; i < n; i++)

@@ -53,7 +53,7 @@ static const char *read_place(const char *line, const char *end, struct finding 
 		const char *behind = read_number(p, &f->line);
 		behind = behind > p ? read_number(behind, &f->col) : p;
 		bool is_count = behind == p && p[1] == ' ' && isdigit((unsigned char)p[2]) && strstr(p, " more ");
-		if (!is_count && (behind == p || behind[0] != ':'))
+		if (!is_count && (behind == p || behind[0] != ':' || behind[1] != ' '))
 			f->line = f->col = 0;
 		else {
 			f->file = (struct text){line, (size_t)(p - line)};
@@ -83,8 +83,11 @@ static void read_line(const char *line, const char *end, struct finding *f)
 		p += n + 2;
 	}
 	f->message = (struct text){p, (size_t)(end - p)};
-	if (f->file.len && !f->line && f->message.len > 7 && memcmp(end - 7, "warning", 6) == 0)
+	bool is_count = f->file.len && !f->line; // "36 more warnings"
+	if (is_count && memmem(p, f->message.len, "warning", strlen("warning")))
 		f->level = LEVEL_WARNING;
+	else if (is_count && memmem(p, f->message.len, "note", strlen("note")))
+		f->level = LEVEL_NOTE;
 }
 
 // Reads the next finding and moves *report behind it. Returns false at the end.

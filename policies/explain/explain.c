@@ -17,8 +17,8 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
-const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "json",  "yaml",   "name", "csv",
-                                                            "svg",   "text", "sarif", "github", NULL};
+const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "text",  "json",   "yaml", "name",
+                                                            "csv",   "svg",  "sarif", "github", NULL};
 
 // Formats metric values for people: six significant digits, without an exponent in the usual range.
 static void format_value(char *out, size_t size, double v)

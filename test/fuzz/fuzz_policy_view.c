@@ -56,9 +56,11 @@ static void render_all(const struct policy_views *v, const struct policy_events 
 			check_printable(&out);
 		}
 	}
-	buf_reset(&out);
-	policy_render_top(&out, v, NULL, true, true, NOW_MS);
-	check_printable(&out);
+	for (int format = 0; format < OUTPUT__COUNT; format++) {
+		buf_reset(&out);
+		policy_render_top(&out, v, NULL, (enum output_format)format, true, true, NOW_MS);
+		check_printable(&out);
+	}
 	for (size_t i = 0; i < v->n; i++) {
 		buf_reset(&out);
 		policy_render_describe(&out, &v->items[i], events, "not read", NOW_MS);
