@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/print.h"
@@ -95,24 +96,20 @@ static bool look_at_letters(const char *command, char **arg, const struct flags 
 	return false;
 }
 
-static void look_at_flags(const struct argp *argp, int argc, char **argv)
+static void look_at_flags(const struct flags *f, int argc, char **argv)
 {
-	struct flags f = {.n = 0};
-	collect(&f, argp);
-	add_flag(&f, "help", false);
-	add_flag(&f, "usage", false);
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char *word = argv[i];
 		if (word[0] != '-' || word[1] == '\0')
 			continue;
 		if (word[1] != '-') {
-			i += look_at_letters(argv[0], &argv[i], &f);
+			i += look_at_letters(argv[0], &argv[i], f);
 			continue;
 		}
-		size_t len = strcspn(word + 2, "="), which = find(&f, word + 2, len);
-		if (which == f.n)
-			fail_unknown(argv[0], word + 2, len, &f);
-		i += f.takes_next[which] && word[2 + len] == '\0';
+		size_t len = strcspn(word + 2, "="), which = find(f, word + 2, len);
+		if (which == f->n)
+			fail_unknown(argv[0], word + 2, len, f);
+		i += f->takes_next[which] && word[2 + len] == '\0';
 	}
 }
 
@@ -139,6 +136,54 @@ static const struct argp_option common_flags[] = {
         {0}};
 static const struct argp common_argp = {common_flags, parse_common, NULL, NULL, NULL, NULL, NULL};
 
+// Rewrites the environment string `variable`, "<prefix>IDLE_RULES=true", in place to the word "--idle-rules", which
+// stays valid as long as the process. The prefix must be longer than two bytes. Returns NULL for a switch that is
+// false.
+static char *flag_of(const char *command, char *variable, size_t prefix, const struct flags *f)
+{
+	char *word = variable + prefix - 2, *value = strchr(word, '=');
+	const char *name = variable + prefix;
+	if (!value)
+		return NULL;
+	for (char *c = variable + prefix; c < value; c++)
+		*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+	size_t which = find(f, name, (size_t)(value - name));
+	if (which < f->n && !f->takes_next[which]) {
+		bool is_true = strcmp(value + 1, "true") == 0;
+		if (!is_true && strcmp(value + 1, "false") != 0) {
+			print_error("%s: --%s from the environment: expected true or false, got \"%s\"\n", command,
+			            f->names[which], value + 1);
+			exit(EXIT_USAGE);
+		}
+		*value = '\0';
+		if (!is_true)
+			return NULL;
+	}
+	memcpy(word, "--", 2);
+	return word;
+}
+
+// Returns the arguments with the flags from the environment in front, so that an argument overrides a variable. NULL if
+// there are no such variables or no memory is left. The caller frees the array.
+static char **with_environment(int *argc, char **argv, const struct flags *f)
+{
+	char prefix[64], *words[ARGS_FLAGS_MAX];
+	size_t n = 0, len = (size_t)snprintf(prefix, sizeof prefix, "%s_", argv[0]);
+	for (char *c = prefix; *c; c++)
+		*c = *c == ' ' ? '_' : (char)toupper((unsigned char)*c);
+	for (char **v = environ; *v && n < ARGS_FLAGS_MAX; v++)
+		if (strncmp(*v, prefix, len) == 0 && (words[n] = flag_of(argv[0], *v, len, f)))
+			n++;
+	char **all = n ? calloc((size_t)*argc + n + 1, sizeof *all) : NULL;
+	if (!all)
+		return NULL;
+	all[0] = argv[0];
+	memcpy(all + 1, words, n * sizeof *all);
+	memcpy(all + 1 + n, argv + 1, (size_t)(*argc - 1) * sizeof *all);
+	*argc += (int)n;
+	return all;
+}
+
 void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
 	struct argp all = *argp;
@@ -150,12 +195,18 @@ void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 	}
 	children[n].argp = &common_argp;
 	all.children = children;
+	struct flags f = {.n = 0};
 	if (all.args_doc && !all.args_doc[0])
 		all.args_doc = NULL;
 	if (strcmp(argv[0], COMPLETE_COMMAND) == 0)
 		complete_arguments(&all, argc, argv);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
-	look_at_flags(&all, argc, argv);
-	argp_parse(&all, argc, argv, 0, NULL, input);
+	collect(&f, &all);
+	add_flag(&f, "help", false);
+	add_flag(&f, "usage", false);
+	char **words = with_environment(&argc, argv, &f);
+	look_at_flags(&f, argc, words ? words : argv);
+	argp_parse(&all, argc, words ? words : argv, 0, NULL, input);
+	free(words);
 }

@@ -9,6 +9,23 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- end -}}
+{{- /* gpuscale.foreign ROOT PLURAL: not empty if the cluster has that definition from another installation (kubectl apply, another release),
+which Helm would refuse to take over. Without a cluster (helm template), none has. */ -}}
+{{- define "gpuscale.foreign" -}}
+{{- $root := index . 0 -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" (printf "%s.gpuscale.dev" (index . 1)) -}}
+{{- $of := .metadata.annotations | default dict -}}
+{{- if or (ne (get $of "meta.helm.sh/release-name") $root.Release.Name) (ne (get $of "meta.helm.sh/release-namespace") $root.Release.Namespace) -}}
+{{ .metadata.name }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* gpuscale.definition ROOT PLURAL FILE: the definition in FILE, which stays when the release goes; nothing if it is foreign. */ -}}
+{{- define "gpuscale.definition" -}}
+{{- if not (include "gpuscale.foreign" .) -}}
+{{ (index . 0).Files.Get (index . 2) | replace "\nmetadata:\n  name:" "\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n  name:" }}
+{{- end -}}
+{{- end -}}
 {{- define "gpuscale.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
 {{- if $image.digest -}}{{ $image.repository }}@{{ $image.digest }}

@@ -18,7 +18,7 @@ cluster_up() {
 	local lacks
 	lacks=$("$cluster" check) || skip_all "this machine lacks: $(xargs <<<"$lacks")"
 	on_exit "$cluster" down "$dir"
-	"$cluster" up "$dir" "$@" >"$work/up.out" 2>"$work/up.err"
+	"$cluster" up "$dir" --bare "$@" >"$work/up.out" 2>"$work/up.err"
 	case $? in
 	0) ;;
 	77) skip_all "$(tail -n 1 "$work/up.err")" ;;
