@@ -6,8 +6,3 @@ $(STATUS_PAGE): controller/serve/status_page.html
 $(OUT)/obj/controller/serve/status_page.o: private ALL_CPPFLAGS += -DSTATUS_PAGE_GZ='"$(STATUS_PAGE)"'
 $(OUT)/obj/controller/serve/status_page.o: $(STATUS_PAGE)
 $(OUT)/obj/cli/backtest_page.o: cli/replay/backtest_page.html
-
-##@ develop
-backtest-picture: $(OUT)/gpuscale ## write docs/images/backtest.png, the picture of a backtest (needs Chromium)
-	@scripts/backtest-picture
-.PHONY: backtest-picture

@@ -202,6 +202,8 @@ demo-now: $(TEST_PROGRAMS)
 	@scripts/demo
 figures: $(OUT)/gpuscale $(OUT)/demand-trace ## rewrite every simulated figure of the docs (minutes); TRACES=DIR adds a trace
 	@test/laws/demand/run-figures --update
+pictures: $(TEST_PROGRAMS) ## draw docs/demo.svg and docs/images/backtest.png anew (needs Chromium; two minutes)
+	@scripts/pictures
 bench: $(TEST_PROGRAMS) $(BENCH_PROGRAMS) ## measure; prints the table of budgets, writes build/bench.json
 	@set -e; for b in $(BENCHES); do $$b; done
 bench-programs: $(PROGRAMS) $(OUT)/fake-apiserver $(OUT)/fake-prometheus $(BENCH_PROGRAMS) ## build what the benchmarks need, measure nothing
@@ -221,4 +223,4 @@ fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 
 .PHONY: quick test test-programs test-now test-all-now test-slow unit policy integration golden golden-update faults laws prop replay fuzz fuzz-now e2e e2e-now \
         e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now nightly asan ubsan tsan tsan-now \
-        valgrind valgrind-now coverage coverage-now demo demo-now figures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml
+        valgrind valgrind-now coverage coverage-now demo demo-now figures pictures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml

@@ -22,6 +22,7 @@
 
 #define PAGE_BYTES_MAX ((size_t)32 * 1024 * 1024)
 #define NOTES_BYTES    (1024 * 1024)
+#define VERDICT_BYTES  1024
 #define P95            0.95
 
 // Relative to the folder that make runs in; scripts/embedded_pages.mk has the dependency.
@@ -39,18 +40,6 @@ extern const char backtest_page_begin[], backtest_page_end[];
 static bool keeps_objective(const struct backtest *b, const struct backtest_row *row)
 {
 	return !(score_late_percent(&row->score) > 100 * b->config.late_ratio);
-}
-
-static const struct backtest_row *cheapest_peer(const struct backtest *b)
-{
-	const struct backtest_row *best = NULL;
-	for (size_t i = 0; i < b->n_rows; i++) {
-		const struct backtest_row *row = &b->rows[i];
-		if (row->kind == BACKTEST_PEER && keeps_objective(b, row) &&
-		    (!best || row->score.replica_s < best->score.replica_s))
-			best = row;
-	}
-	return best;
 }
 
 // ---- text ----
@@ -127,7 +116,7 @@ static void put_header(struct buf *out, const struct backtest_report *r)
 static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 {
 	const struct backtest *b = r->backtest;
-	const struct backtest_row *policy = backtest_policy_row(b), *peer = cheapest_peer(b);
+	const struct backtest_row *policy = backtest_policy_row(b);
 	double late = score_late_percent(&policy->score);
 	if (isnan(late)) {
 		buf_puts(out, "Nothing arrives, so nothing is late.");
@@ -140,12 +129,15 @@ static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 	put_duration(out, llround(b->config.wait_s * 1000));
 	buf_printf(out, ", and %g%% may. It uses %.2f GPU-hours.", 100 * b->config.late_ratio,
 	           backtest_gpu_hours(r, policy));
-	if (peer) {
-		buf_puts(out, " The cheapest peer that keeps the objective, ");
-		xml_put_text(out, peer->name);
-		buf_printf(out, ", uses %.2f; its setting was chosen in hindsight.", backtest_gpu_hours(r, peer));
-	} else if (!b->config.policy_only) {
-		buf_puts(out, " No setting of the peers keeps it.");
+	for (enum backtest_kind kind = BACKTEST_PEER; kind <= BACKTEST_FIXED; kind++) {
+		struct buf beside;
+		buf_init(&beside, VERDICT_BYTES);
+		bool cheaper = backtest_report_beside(r, kind, &beside);
+		buf_puts(out, cheaper ? " <strong class=\"bad\">" : " ");
+		xml_put_text(out, buf_str(&beside));
+		buf_puts(out, beside.len > 0 ? "." : "");
+		buf_puts(out, cheaper ? "</strong>" : "");
+		buf_done(&beside);
 	}
 }
 

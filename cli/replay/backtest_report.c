@@ -55,6 +55,48 @@ void backtest_report_startups(const struct backtest_report *r, struct buf *out)
 		print_to(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
 }
 
+// ---- verdict ----
+
+static const struct backtest_row *cheapest(const struct backtest *b, enum backtest_kind kind, double late)
+{
+	const struct backtest_row *best = NULL;
+	for (size_t i = 0; i < b->n_rows; i++) {
+		const struct backtest_row *row = &b->rows[i];
+		if (row->kind == kind && score_keeps(&row->score, late) &&
+		    (!best || row->score.replica_s < best->score.replica_s))
+			best = row;
+	}
+	return best;
+}
+
+bool backtest_report_beside(const struct backtest_report *r, enum backtest_kind kind, struct buf *out)
+{
+	const struct backtest *b = r->backtest;
+	const struct score *policy = &backtest_policy_row(b)->score;
+	double late = score_late_percent(policy);
+	const struct backtest_row *row = cheapest(b, kind, late);
+	if (!row || row->score.replica_s >= policy->replica_s)
+		row = cheapest(b, kind, fmax(late, 100 * b->config.late_ratio));
+	if (!row || isnan(late))
+		return false;
+	double more = row->score.replica_s - policy->replica_s;
+	double unit = (isnan(r->price) ? 1 : r->price) * r->gpus_per_replica / 3600;
+	print_to(out, "%s would have %s %.2f%s %s (%.1f%%), with %.2f%% of the requests late", row->name,
+	         isnan(r->price) ? "used" : "cost", fabs(more) * unit, isnan(r->price) ? " GPU-hours" : "",
+	         more < 0 ? "less" : "more", 100 * fabs(more) / policy->replica_s, score_late_percent(&row->score));
+	return more < 0;
+}
+
+static void put_verdict(const struct backtest_report *r, struct buf *out)
+{
+	for (enum backtest_kind kind = BACKTEST_PEER; kind <= BACKTEST_FIXED; kind++) {
+		size_t before = out->len;
+		backtest_report_beside(r, kind, out);
+		if (out->len > before)
+			buf_putc(out, '\n');
+	}
+}
+
 // ---- notes ----
 
 static void put_gaps(struct buf *out, const struct demand *d)
@@ -298,6 +340,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 	table_done(&t);
 	buf_putc(out, '\n');
 	before = out->len;
+	put_verdict(r, out);
 	backtest_report_notes(r, out);
 	if (!b->config.open_loop && !b->config.policy_only && !wide)
 		buf_puts(out, "peers: each at the setting that was best in hindsight; -o wide shows all settings\n");
@@ -337,12 +380,13 @@ static void put_json_row(const struct backtest_report *r, const struct backtest_
 	json_write_object_end(w);
 }
 
-static void put_json_notes(const struct backtest_report *r, struct json_writer *w)
+static void put_json_lines(const struct backtest_report *r, const char *key,
+                           void (*put)(const struct backtest_report *r, struct buf *out), struct json_writer *w)
 {
 	struct buf notes;
 	buf_init(&notes, NOTES_BYTES);
-	backtest_report_notes(r, &notes);
-	json_write_key(w, "notes");
+	put(r, &notes);
+	json_write_key(w, key);
 	json_write_array_begin(w);
 	for (const char *p = buf_str(&notes); *p;) {
 		size_t len = strcspn(p, "\n");
@@ -404,7 +448,8 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
 	if (!b->config.open_loop)
 		put_json_loop(b, &w);
-	put_json_notes(r, &w);
+	put_json_lines(r, "verdict", put_verdict, &w);
+	put_json_lines(r, "notes", backtest_report_notes, &w);
 	json_write_key(&w, "rows");
 	json_write_array_begin(&w);
 	for (size_t i = 0; i < b->n_rows; i++)

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-struct backtest;
-struct backtest_row;
+#include "replay/backtest.h"
+
 struct buf;
 struct policy;
 
@@ -27,6 +27,10 @@ double backtest_cost(const struct backtest_report *r, const struct backtest_row 
 void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out);
 void backtest_report_json(const struct backtest_report *r, struct buf *out);
 void backtest_report_csv(const struct backtest_report *r, struct buf *out);
+// Writes a sentence without its period: what the cheapest row of the kind that is no later than the policy would have
+// cost, or, when that is not cheaper, the cheapest row within the objective. Writes nothing without such a row, or
+// without requests. Returns true when that row is cheaper than the policy.
+bool backtest_report_beside(const struct backtest_report *r, enum backtest_kind kind, struct buf *out);
 // "Closed loop (simulated)"
 const char *backtest_report_mode(const struct backtest *b);
 // Writes a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits a line with gradient descent and nothing but the standard library, and reports its steps.
 
-    python3 plain_loop.py [EPOCHS] & curl http://127.0.0.1:9410/metrics
+    python3 plain_loop.py [EPOCHS] &                # 10; the metrics are served while the loop runs
+    curl http://127.0.0.1:9410/metrics
 """
 
 import random

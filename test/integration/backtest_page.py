@@ -50,6 +50,10 @@ for part in (' '.join(want['file'].split()), 'Open loop (' if want['mode'] == 'o
         failures.append('the heading lacks %r' % part)
 notes = [say(e) for e in page.iter('li') if any(e in list(u) for u in page.iter('ul') if u.get('class') == 'notes')]
 same('the notes', notes, want['notes'] or ['no gaps'])
+verdict = say(next(e for e in page.iter('p') if e.get('class') == 'verdict'))
+for sentence in want['verdict']:
+    if sentence + '.' not in verdict:
+        failures.append('the verdict lacks %r' % sentence)
 
 # ---- figures ----
 KEYS = ['gpuHours', 'cost', 'latePercent', 'p95WaitSeconds', 'directionChanges', 'atMaxPercent']

@@ -197,11 +197,11 @@ static int write_picture(const struct demo *d, char *path, size_t size, struct e
 {
 	char subtitle[160];
 	snprintf(subtitle, sizeof subtitle,
-	         "half an hour of a code-completion LLM service, played %g times faster: %d up, %d down, %d flaps",
-	         d->time_scale, d->ups, d->downs, d->flaps);
+	         "%.0f hours of an LLM service, played %g times faster: %d up, %d down, %d flaps",
+	         d->seconds * d->time_scale / 3600, d->time_scale, d->ups, d->downs, d->flaps);
 	struct timeline_options o = {.title = "gpuscale demo",
 	                             .subtitle = subtitle,
-	                             .demand_unit = "tokens/s",
+	                             .demand_unit = "requests/s",
 	                             .high_ratio = DEMO_HIGH_RATIO,
 	                             .low_ratio = DEMO_LOW_RATIO};
 	struct buf svg;
@@ -221,10 +221,10 @@ static int summarize(const struct demo *d)
 {
 	char path[WORLD_PATH_BYTES + 32];
 	struct err e;
-	printf("\nsummary: %d scale-ups, %d scale-downs, %d flaps, %.1f minutes of the trace above the high watermark, "
+	printf("\nsummary: %d scale-ups, %d scale-downs, %d flaps, %.1f hours of the trace above the high watermark, "
 	       "held %d s, "
 	       "%d failed reads\n",
-	       d->ups, d->downs, d->flaps, d->above * d->time_scale / 60, d->held, d->errors);
+	       d->ups, d->downs, d->flaps, d->above * d->time_scale / 3600, d->held, d->errors);
 	if (write_picture(d, path, sizeof path, &e) < 0) {
 		fprintf(stderr, "demo: %s\n", e.msg);
 		return 1;
@@ -254,7 +254,7 @@ static int watch_run(struct demo *d)
 		return 1;
 	}
 	printf("\n    time   demand  utilisation       ready/  desired  action     reason                 why\n"
-	       "         tokens/s                    asked\n");
+	       "         requests/s                  asked\n");
 	struct event *tick = event_new(d->loop, -1, EV_PERSIST, on_second, d);
 	if (!tick)
 		return 1;
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 	        {"time-scale", 't', "X", 0, "seconds of the trace per second (as in mock.yaml)", 0},
 	        {0}};
 	const struct argp argp = {options, parse, "", "The closed loop on one machine.", NULL, NULL, NULL};
-	struct demo d = {.seconds = 60, .time_scale = 30, .last_spec = -1, .options = {.ready_after = "2"}};
+	struct demo d = {.seconds = 60, .time_scale = 1800, .last_spec = -1, .options = {.ready_after = "2"}};
 	argp_parse(&argp, argc, argv, 0, NULL, &d);
 	if (!d.options.bin_dir || !d.options.config_dir || !d.options.work_dir) {
 		fputs("demo: --bin, --config and --work are needed; `make demo` gives them\n", stderr);
