@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_read.h"
-#include "cli/check_report.h"
+#include "cli/policy/check_report.h"
 
 static const struct check_counts none;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cli/label_hint.h"
+#include "cli/policy/label_hint.h"
 
 static const struct {
 	const char *query, *hint, *written, *other; // hint NULL: none
