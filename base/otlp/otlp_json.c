@@ -10,8 +10,7 @@ static void begin_attribute(struct json_writer *w, const char *key)
 {
 	json_write_object_begin(w);
 	json_write_member_str(w, "key", key);
-	json_write_key(w, "value");
-	json_write_object_begin(w);
+	json_write_member_object(w, "value");
 }
 
 static void end_attribute(struct json_writer *w)
@@ -45,14 +44,12 @@ void otlp_member_i64(struct json_writer *w, const char *key, int64_t value)
 
 static void begin_array(struct json_writer *w, const char *name)
 {
-	json_write_key(w, name);
-	json_write_array_begin(w);
+	json_write_member_array(w, name);
 }
 
 static void put_resource(struct json_writer *w, const struct otlp_envelope *e)
 {
-	json_write_key(w, "resource");
-	json_write_object_begin(w);
+	json_write_member_object(w, "resource");
 	begin_array(w, "attributes");
 	otlp_put_text(w, "service.name", e->service);
 	otlp_put_text(w, "service.version", GPUSCALE_VERSION);
@@ -72,8 +69,7 @@ void otlp_envelope_begin(struct json_writer *w, const struct otlp_envelope *e)
 	put_resource(w, e);
 	begin_array(w, e->scopes);
 	json_write_object_begin(w);
-	json_write_key(w, "scope");
-	json_write_object_begin(w);
+	json_write_member_object(w, "scope");
 	json_write_member_str(w, "name", e->service);
 	json_write_member_str(w, "version", GPUSCALE_VERSION);
 	json_write_object_end(w);
