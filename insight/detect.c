@@ -93,18 +93,11 @@ static void event_begin(struct json_writer *w, const struct detect_job *j, int64
 {
 	json_write_init(w, j->detect->out, 0);
 	json_write_object_begin(w);
-	json_write_key(w, "time");
-	json_write_f64(w, (double)time_ms / 1000);
+	json_write_member_f64(w, "time", (double)time_ms / 1000);
 	json_write_member_str(w, "job", j->name);
 	json_write_member_str(w, "event", event);
 	json_write_member_str(w, "rank", rank);
 	json_write_member_str(w, "input", input_names[input]);
-}
-
-static void event_number(struct json_writer *w, const char *key, double value)
-{
-	json_write_key(w, key);
-	json_write_f64(w, value);
 }
 
 static void event_end(struct json_writer *w, struct detect_job *j)
@@ -120,8 +113,8 @@ static void on_rank(void *arg, const struct rank_event *event)
 	if (in->input != in->job->chosen)
 		return;
 	event_begin(&w, in->job, event->time_ms, rank_event_name(event->kind), event->rank, in->input);
-	event_number(&w, "ratio", rounded(event->ratio));
-	event_number(&w, "since", (double)event->since_ms / 1000);
+	json_write_member_f64(&w, "ratio", rounded(event->ratio));
+	json_write_member_f64(&w, "since", (double)event->since_ms / 1000);
 	if (event->n_alike > 0) {
 		json_write_key(&w, "with");
 		json_write_array_begin(&w);
@@ -137,12 +130,12 @@ static void put_leak(struct detect_job *j, const struct series *s, enum leak_cha
 	struct json_writer w;
 	event_begin(&w, j, j->time_ms, change == LEAK_FOUND ? "Leak" : "LeakEnded", s->name, s->input);
 	if (change == LEAK_FOUND && r->bytes_per_epoch > 0) {
-		event_number(&w, "bytesPerEpoch", round(r->bytes_per_epoch));
+		json_write_member_f64(&w, "bytesPerEpoch", round(r->bytes_per_epoch));
 	} else if (change == LEAK_FOUND) {
-		event_number(&w, "bytesPerHour", round(r->bytes_per_hour));
-		event_number(&w, "observedHours", rounded(r->observed_hours));
+		json_write_member_f64(&w, "bytesPerHour", round(r->bytes_per_hour));
+		json_write_member_f64(&w, "observedHours", rounded(r->observed_hours));
 		if (r->hours_to_limit >= 0)
-			event_number(&w, "hoursToLimit", rounded(r->hours_to_limit));
+			json_write_member_f64(&w, "hoursToLimit", rounded(r->hours_to_limit));
 	}
 	event_end(&w, j);
 }

@@ -196,6 +196,18 @@ void json_write_raw(struct json_writer *w, const char *json)
 	buf_puts(w->out, json);
 }
 
+void json_write_member_object(struct json_writer *w, const char *key)
+{
+	json_write_key(w, key);
+	json_write_object_begin(w);
+}
+
+void json_write_member_array(struct json_writer *w, const char *key)
+{
+	json_write_key(w, key);
+	json_write_array_begin(w);
+}
+
 void json_write_member_str(struct json_writer *w, const char *key, const char *value)
 {
 	json_write_key(w, key);
@@ -219,6 +231,12 @@ void json_write_member_i64(struct json_writer *w, const char *key, int64_t value
 {
 	json_write_key(w, key);
 	json_write_i64(w, value);
+}
+
+void json_write_member_f64(struct json_writer *w, const char *key, double value)
+{
+	json_write_key(w, key);
+	json_write_f64(w, value);
 }
 
 void json_write_member_bool(struct json_writer *w, const char *key, bool value)

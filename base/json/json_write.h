@@ -38,8 +38,11 @@ void json_write_null(struct json_writer *w);
 void json_write_raw(struct json_writer *w, const char *json);
 
 // A key with its value, inside an object.
+void json_write_member_object(struct json_writer *w, const char *key); // begins it
+void json_write_member_array(struct json_writer *w, const char *key);  // likewise
 void json_write_member_str(struct json_writer *w, const char *key, const char *value);
 void json_write_member_i64(struct json_writer *w, const char *key, int64_t value);
+void json_write_member_f64(struct json_writer *w, const char *key, double value);
 void json_write_member_bool(struct json_writer *w, const char *key, bool value);
 void json_write_member_null(struct json_writer *w, const char *key);
 // For a message that people read: unsafe characters are visible (base/text.h) to every reader of the document, also to

@@ -23,12 +23,10 @@ static void put_range(struct json_writer *w, const struct schema_field *f, doubl
 	if (f->min == 0 && f->max == 0)
 		return;
 	if (f->min > -open_end) {
-		json_write_key(w, "minimum");
-		json_write_f64(w, f->min);
+		json_write_member_f64(w, "minimum", f->min);
 	}
 	if (f->max < open_end) {
-		json_write_key(w, "maximum");
-		json_write_f64(w, f->max);
+		json_write_member_f64(w, "maximum", f->max);
 	}
 }
 
@@ -62,8 +60,7 @@ static void put_quantity(struct json_writer *w, const struct schema_field *f)
 {
 	bool has_range = f->min != 0 || f->max != 0;
 	json_write_member_bool(w, "x-kubernetes-int-or-string", true);
-	json_write_key(w, "anyOf");
-	json_write_array_begin(w);
+	json_write_member_array(w, "anyOf");
 	put_one_type(w, "integer");
 	put_one_type(w, "string");
 	json_write_array_end(w);
@@ -74,8 +71,7 @@ static void put_quantity(struct json_writer *w, const struct schema_field *f)
 static void put_enum(struct json_writer *w, const struct schema_field *f)
 {
 	json_write_member_str(w, "type", "string");
-	json_write_key(w, "enum");
-	json_write_array_begin(w);
+	json_write_member_array(w, "enum");
 	for (size_t i = 0; f->enum_names[i]; i++)
 		json_write_str(w, f->enum_names[i]);
 	json_write_array_end(w);
@@ -91,13 +87,11 @@ static void put_list(struct json_writer *w, const struct schema_field *f, bool w
 	json_write_member_i64(w, "maxItems", (int64_t)(f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX));
 	json_write_member_str(w, "x-kubernetes-list-type", f->list_key ? "map" : "atomic");
 	if (f->list_key) {
-		json_write_key(w, "x-kubernetes-list-map-keys");
-		json_write_array_begin(w);
+		json_write_member_array(w, "x-kubernetes-list-map-keys");
 		json_write_str(w, f->list_key);
 		json_write_array_end(w);
 	}
-	json_write_key(w, "items");
-	json_write_object_begin(w);
+	json_write_member_object(w, "items");
 	if (f->type == SCHEMA_LIST) {
 		json_write_member_str(w, "description", f->child->doc);
 		put_object(w, f->child, with_rules);
@@ -181,8 +175,7 @@ static void put_default(struct json_writer *w, const struct schema_field *f)
 
 static void put_rules(struct json_writer *w, const struct schema *schema)
 {
-	json_write_key(w, "x-kubernetes-validations");
-	json_write_array_begin(w);
+	json_write_member_array(w, "x-kubernetes-validations");
 	for (size_t i = 0; i < schema->n_rules; i++) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "rule", schema->rules[i].cel);
@@ -204,22 +197,19 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 		if (!f->required || f->unsupported)
 			continue;
 		if (!any_required) {
-			json_write_key(w, "required");
-			json_write_array_begin(w);
+			json_write_member_array(w, "required");
 		}
 		any_required = true;
 		json_write_str(w, f->name);
 	}
 	if (any_required)
 		json_write_array_end(w);
-	json_write_key(w, "properties");
-	json_write_object_begin(w);
+	json_write_member_object(w, "properties");
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct schema_field *f = &schema->fields[i];
 		if (f->unsupported)
 			continue;
-		json_write_key(w, f->name);
-		json_write_object_begin(w);
+		json_write_member_object(w, f->name);
 		json_write_member_str(w, "description", f->doc);
 		put_type(w, f, with_rules);
 		put_default(w, f);

@@ -20,6 +20,7 @@
 #include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/price_option.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
 #include "insight/verdict_rules.h"
@@ -316,22 +317,14 @@ int cmd_diagnose(int argc, char **argv)
 	struct err e;
 	struct arena arena;
 	struct price_book book;
-	struct buf text;
 	double counts[FAIL_METRIC__COUNT] = {0};
-	arena_init(&arena, REPORT_MAX);
-	buf_init(&text, REPORT_MAX);
-	err_clear(&e);
-	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
-	print_notes(&text);
-	if (rc == 0)
-		rc = policy_scope_resolve(&args.scope, &arena, &e);
-	if (rc == 0)
-		rc = run(&args, &book, counts, &e);
-	if (rc < 0)
+	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
+	int code = price_option_read(args.prices, &arena, &book, "gpuscale diagnose") < 0 ? EXIT_FAILED : EXIT_OK;
+	if (code == EXIT_OK &&
+	    (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0)) {
 		print_error("gpuscale diagnose: %s\n", e.msg);
-	buf_done(&text);
+		code = err_kind_info(e.kind)->exit_code;
+	}
 	arena_done(&arena);
-	if (rc < 0)
-		return err_kind_info(e.kind)->exit_code;
-	return fail_on_check(&args.fail_on, "gpuscale diagnose", counts);
+	return code == EXIT_OK ? fail_on_check(&args.fail_on, "gpuscale diagnose", counts) : code;
 }

@@ -19,6 +19,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/price_option.h"
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
@@ -27,7 +28,6 @@
 #include "runtime/options/controller_options.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
-#define REPORT_MAX  ((size_t)16 * 1024 * 1024)
 #define FOR_MS      INT64_C(1800000)
 #define LOOKBACK_MS INT64_C(86400000)
 #define LONGEST_MS  (31 * INT64_C(86400000))
@@ -171,12 +171,6 @@ static void print_table(const struct idle_report *r, struct buf *out)
 	table_done(&t);
 }
 
-static void put_number(struct json_writer *w, const char *key, double v)
-{
-	json_write_key(w, key);
-	json_write_f64(w, v);
-}
-
 static void print_json(const struct idle_report *r, struct buf *out)
 {
 	struct json_writer w;
@@ -184,8 +178,7 @@ static void print_json(const struct idle_report *r, struct buf *out)
 	json_write_object_begin(&w);
 	json_write_member_time(&w, "time", r->now_s * 1000);
 	json_write_member_str(&w, "currency", r->book->currency);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_cost *c = &r->costs[i];
 		bool is_held = c->row->namespace_name[0];
@@ -193,18 +186,18 @@ static void print_json(const struct idle_report *r, struct buf *out)
 		json_write_member_str(&w, "namespace", is_held ? c->row->namespace_name : NULL);
 		json_write_member_str(&w, "pod", is_held ? c->row->pod : NULL);
 		json_write_member_str(&w, "model", c->row->model);
-		put_number(&w, "gpus", rounded(c->row->gpus, 1000));
+		json_write_member_f64(&w, "gpus", rounded(c->row->gpus, 1000));
 		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
 		json_write_member_bool(&w, "isOlder", c->is_older);
 		json_write_member_bool(&w, "isPriced", c->is_priced);
-		put_number(&w, "costPerHour", rounded(c->per_hour, 1e6));
-		put_number(&w, "costSoFar", rounded(c->so_far, 100));
+		json_write_member_f64(&w, "costPerHour", rounded(c->per_hour, 1e6));
+		json_write_member_f64(&w, "costSoFar", rounded(c->so_far, 100));
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
-	put_number(&w, "gpus", rounded(r->gpus, 1000));
-	put_number(&w, "costPerHour", rounded(r->per_hour, 1e6));
-	put_number(&w, "costSoFar", rounded(r->so_far, 100));
+	json_write_member_f64(&w, "gpus", rounded(r->gpus, 1000));
+	json_write_member_f64(&w, "costPerHour", rounded(r->per_hour, 1e6));
+	json_write_member_f64(&w, "costSoFar", rounded(r->so_far, 100));
 	json_write_object_end(&w);
 	buf_putc(out, '\n');
 }
@@ -330,19 +323,12 @@ int cmd_idle(int argc, char **argv)
 	struct err e;
 	struct arena arena;
 	struct price_book book;
-	struct buf text;
-	arena_init(&arena, REPORT_MAX);
-	buf_init(&text, REPORT_MAX);
-	err_clear(&e);
-	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
-	print_notes(&text);
-	if (rc == 0)
-		rc = policy_scope_resolve(&args.scope, &arena, &e);
-	if (rc == 0)
-		rc = run(&args, &book, &e);
-	if (rc < 0)
+	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
+	int code = price_option_read(args.prices, &arena, &book, "gpuscale idle") < 0 ? EXIT_FAILED : EXIT_OK;
+	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0)) {
 		print_error("gpuscale idle: %s\n", e.msg);
-	buf_done(&text);
+		code = err_kind_info(e.kind)->exit_code;
+	}
 	arena_done(&arena);
-	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;
+	return code;
 }

@@ -207,8 +207,7 @@ static void print_json(const struct cost_report *r, struct buf *out)
 	if (r->shows_savings)
 		json_write_member_str(&w, "savedAgainst", r->against);
 	json_write_member_str(&w, "discount", c->discount ? c->discount->name : NULL);
-	json_write_key(&w, "rows");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "rows");
 	for (size_t i = 0; i < c->n; i++) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "name", c->rows[i].key);
@@ -218,16 +217,13 @@ static void print_json(const struct cost_report *r, struct buf *out)
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
-	json_write_key(&w, "total");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "total");
 	put_figures(&w, &c->total);
 	json_write_object_end(&w);
-	json_write_key(&w, "unallocated");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "unallocated");
 	put_figures(&w, &c->unallocated);
 	json_write_object_end(&w);
-	json_write_key(&w, "unpriced");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "unpriced");
 	for (size_t i = 0; i < c->n_unpriced; i++) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "model", c->unpriced[i].model);

@@ -231,12 +231,6 @@ void diagnose_print_summary(const struct diagnose_report *r, struct buf *out)
 
 // ---- JSON ----
 
-static void put_number(struct json_writer *w, const char *key, double value)
-{
-	json_write_key(w, key);
-	json_write_f64(w, value);
-}
-
 static void put_item(struct json_writer *w, const struct line *l)
 {
 	const struct workload *it = l->workload;
@@ -253,38 +247,33 @@ static void put_item(struct json_writer *w, const struct line *l)
 	json_write_member_str(w, "level", verdict_level_name(v->level));
 	json_write_member_str(w, "summary", v->summary);
 	json_write_member_str(w, "advice", v->advice);
-	put_number(w, "costPerHour", l->cost);
-	put_number(w, "lostPerHour", l->lost);
-	json_write_key(w, "evidence");
-	json_write_array_begin(w);
+	json_write_member_f64(w, "costPerHour", l->cost);
+	json_write_member_f64(w, "lostPerHour", l->lost);
+	json_write_member_array(w, "evidence");
 	for (size_t i = 0; i < n; i++)
 		json_write_str(w, verdict_measure_info(evidence[i])->name);
 	json_write_array_end(w);
-	json_write_key(w, "measures");
-	json_write_object_begin(w);
+	json_write_member_object(w, "measures");
 	for (int m = 0; m < MEASURE__COUNT; m++)
 		if (!isnan(it->values[m]))
-			put_number(w, verdict_measure_info((enum verdict_measure)m)->name, it->values[m]);
+			json_write_member_f64(w, verdict_measure_info((enum verdict_measure)m)->name, it->values[m]);
 	json_write_object_end(w);
 	json_write_object_end(w);
 }
 
 static void put_summary(struct json_writer *w, const struct totals *t)
 {
-	json_write_key(w, "summary");
-	json_write_object_begin(w);
+	json_write_member_object(w, "summary");
 	json_write_member_i64(w, "gpus", (int64_t)t->gpus);
 	json_write_member_i64(w, "measuredGPUs", (int64_t)t->measured);
-	json_write_key(w, "gpusBelow");
-	json_write_object_begin(w);
+	json_write_member_object(w, "gpusBelow");
 	for (size_t k = 0; k < N_LIMITS; k++) {
 		char key[CELL_BYTES];
 		snprintf(key, sizeof key, "%.0f", 100 * activity_limits[k]);
 		json_write_member_i64(w, key, (int64_t)t->below[k]);
 	}
 	json_write_object_end(w);
-	json_write_key(w, "verdicts");
-	json_write_object_begin(w);
+	json_write_member_object(w, "verdicts");
 	for (int v = 0; v < VERDICT__COUNT; v++)
 		if (t->workloads[v] > 0)
 			json_write_member_i64(w, verdict_info((enum verdict)v)->name, (int64_t)t->workloads[v]);
@@ -302,8 +291,7 @@ void diagnose_print_json(const struct diagnose_report *r, struct buf *out)
 	json_write_member_time(&w, "time", r->now_ms);
 	json_write_member_i64(&w, "windowSeconds", r->window_s);
 	json_write_member_str(&w, "currency", r->book->currency);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < l.n; i++)
 		put_item(&w, &l.rows[i]);
 	json_write_array_end(&w);

@@ -178,8 +178,7 @@ static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const
 	put_ratio(w, "onlyCollectiveKernelsRatio", (double)g->collective_ns, window_ns);
 	put_ratio(w, "onlyCollectiveKernelsOfBusyRatio", (double)g->collective_ns, g->busy_ns);
 	put_seconds(w, "longestGapSeconds", (double)g->longest_gap_ns);
-	json_write_key(w, "idleSecondsByHostActivity");
-	json_write_object_begin(w);
+	json_write_member_object(w, "idleSecondsByHostActivity");
 	for (int a = 0; a < TRACE_ACTIVITY__COUNT; a++)
 		put_seconds(w, trace_activity_name((enum trace_activity)a), g->idle_ns[a]);
 	json_write_object_end(w);
@@ -219,18 +218,15 @@ void trace_report_json(const struct trace_report *r, struct buf *out)
 	json_write_member_i64(&w, "events", (int64_t)r->counts->n_events);
 	json_write_member_i64(&w, "eventsLeftOut",
 	                      (int64_t)(r->counts->n_negative + r->counts->n_unmatched + t->n_zero));
-	json_write_key(&w, "gpus");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "gpus");
 	for (size_t i = 0; i < t->n_gpus; i++)
 		put_gpu_json(&w, t, t->gpus[i]);
 	json_write_array_end(&w);
-	json_write_key(&w, "longestGaps");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "longestGaps");
 	for (size_t i = 0; i < t->n_longest; i++)
 		put_gap_json(&w, &t->longest[i]);
 	json_write_array_end(&w);
-	json_write_key(&w, "topKernels");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "topKernels");
 	for (size_t i = 0; i < n_kernels(r); i++)
 		put_kernel_json(&w, &t->kernels.rows[i]);
 	json_write_array_end(&w);

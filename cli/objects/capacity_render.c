@@ -189,8 +189,7 @@ void capacity_render_table(struct buf *out, const struct capacity_report *r, boo
 
 static void write_groups(struct json_writer *w, const struct capacity_groups *g)
 {
-	json_write_key(w, "gpus");
-	json_write_array_begin(w);
+	json_write_member_array(w, "gpus");
 	for (size_t i = 0; i < g->n; i++) {
 		const struct capacity_group *row = &g->items[i];
 		json_write_object_begin(w);
@@ -219,8 +218,7 @@ static void write_quota(struct json_writer *w, const char *key, int64_t amount)
 
 static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
 {
-	json_write_key(w, "quotas");
-	json_write_array_begin(w);
+	json_write_member_array(w, "quotas");
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
 		json_write_object_begin(w);
@@ -238,8 +236,7 @@ static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
 
 static void write_shape(struct json_writer *w, const struct capacity_target *t, const struct resource_names *names)
 {
-	json_write_key(w, "needs");
-	json_write_object_begin(w);
+	json_write_member_object(w, "needs");
 	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
 		const struct resource_amount *a = &t->target.shape.requests.items[i];
 		if (a->id == RESOURCE_CPU)
@@ -250,8 +247,7 @@ static void write_shape(struct json_writer *w, const struct capacity_target *t, 
 	json_write_object_end(w);
 	json_write_member_i64(w, "replicas", t->target.replicas);
 	json_write_member_i64(w, "pending", (int64_t)t->pending);
-	json_write_key(w, "notCounted");
-	json_write_array_begin(w);
+	json_write_member_array(w, "notCounted");
 	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
 		if (t->target.shape.uncounted & (1 << bit))
 			json_write_str(w, uncounted_rule_name(bit));
@@ -264,8 +260,7 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 	json_write_object_begin(w);
 	json_write_member_str(w, "namespace", t->namespace_name);
 	json_write_member_str(w, "name", t->name);
-	json_write_key(w, "target");
-	json_write_object_begin(w);
+	json_write_member_object(w, "target");
 	json_write_member_str(w, "kind", t->kind);
 	json_write_member_str(w, "name", t->target_name);
 	json_write_object_end(w);
@@ -290,8 +285,7 @@ static void write_faults(struct json_writer *w, struct capacity *c)
 {
 	struct capacity_faults f;
 	capacity_get_faults(c, &f);
-	json_write_key(w, "faults");
-	json_write_array_begin(w);
+	json_write_member_array(w, "faults");
 	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
 		if (!f.of[i])
 			continue;
@@ -318,8 +312,7 @@ void capacity_render_json(struct buf *out, const struct capacity_report *r)
 	json_write_member_i64(&w, "nodes", (int64_t)r->n_nodes);
 	json_write_member_i64(&w, "pods", (int64_t)r->n_pods);
 	json_write_member_i64(&w, "waitingPods", (int64_t)count_waiting(r->capacity));
-	json_write_key(&w, "policies");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "policies");
 	for (size_t i = 0; i < r->n_targets; i++)
 		write_target(&w, &r->targets[i], capacity_names(r->capacity));
 	json_write_array_end(&w);

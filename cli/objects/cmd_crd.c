@@ -67,8 +67,7 @@ static void write_json(const struct crd_args *args, struct buf *out)
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "apiVersion", "v1");
 		json_write_member_str(&w, "kind", "List");
-		json_write_key(&w, "items");
-		json_write_array_begin(&w);
+		json_write_member_array(&w, "items");
 	}
 	for (enum object_kind i = 0; i < CRD_COUNT; i++)
 		if (is_selected(args, i))

@@ -96,8 +96,7 @@ static void write_all(struct buf *out, struct kube_session *session, const struc
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < v->n; i++) {
 		struct err e;
 		struct policy_events events;

@@ -60,8 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void put_annotation(struct json_writer *w, const char *key, const char *value)
 {
-	json_write_key(w, key);
-	json_write_str(w, value); // null removes it
+	json_write_member_str(w, key, value); // null removes it
 }
 
 static int patch(struct kube_session *session, const struct policy_view *p, const struct pause_args *a, struct err *e)
@@ -75,10 +74,8 @@ static int patch(struct kube_session *session, const struct policy_view *p, cons
 	buf_init(&body, PATCH_BYTES_MAX);
 	json_write_init(&w, &body, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
-	json_write_key(&w, "annotations");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
+	json_write_member_object(&w, "annotations");
 	put_annotation(&w, POLICY_ANNOTATION_PAUSED, a->pause ? "true" : NULL);
 	put_annotation(&w, POLICY_ANNOTATION_REASON, a->pause ? a->reason : NULL);
 	json_write_object_end(&w);

@@ -79,16 +79,14 @@ _Static_assert(sizeof definitions / sizeof definitions[0] == CRD_COUNT, "one def
 
 static void put_list_of_one(struct json_writer *w, const char *key, const char *value)
 {
-	json_write_key(w, key);
-	json_write_array_begin(w);
+	json_write_member_array(w, key);
 	json_write_str(w, value);
 	json_write_array_end(w);
 }
 
 static void put_names(struct json_writer *w, const struct definition *d, const struct object_kind_info *r)
 {
-	json_write_key(w, "names");
-	json_write_object_begin(w);
+	json_write_member_object(w, "names");
 	json_write_member_str(w, "kind", r->kind);
 	json_write_member_str(w, "listKind", d->list_kind);
 	json_write_member_str(w, "plural", r->plural);
@@ -101,8 +99,7 @@ static void put_names(struct json_writer *w, const struct definition *d, const s
 
 static void put_columns(struct json_writer *w, const struct definition *d)
 {
-	json_write_key(w, "additionalPrinterColumns");
-	json_write_array_begin(w);
+	json_write_member_array(w, "additionalPrinterColumns");
 	for (size_t i = 0; i < d->n_columns; i++) {
 		const struct column *c = &d->columns[i];
 		json_write_object_begin(w);
@@ -111,8 +108,7 @@ static void put_columns(struct json_writer *w, const struct definition *d)
 		json_write_member_str(w, "jsonPath", c->path);
 		json_write_member_str(w, "description", c->doc);
 		if (c->priority) {
-			json_write_key(w, "priority");
-			json_write_i64(w, c->priority);
+			json_write_member_i64(w, "priority", c->priority);
 		}
 		json_write_object_end(w);
 	}
@@ -121,8 +117,7 @@ static void put_columns(struct json_writer *w, const struct definition *d)
 
 static void put_typed(struct json_writer *w, const char *key, const char *type)
 {
-	json_write_key(w, key);
-	json_write_object_begin(w);
+	json_write_member_object(w, key);
 	json_write_member_str(w, "type", type);
 	json_write_object_end(w);
 }
@@ -132,15 +127,12 @@ static void put_schema(struct json_writer *w, const struct definition *d, bool w
 {
 	const struct schema_field *spec = schema_find(d->schema(), "spec", NULL, NULL);
 	assert(spec && spec->child);
-	json_write_key(w, "schema");
-	json_write_object_begin(w);
-	json_write_key(w, "openAPIV3Schema");
-	json_write_object_begin(w);
+	json_write_member_object(w, "schema");
+	json_write_member_object(w, "openAPIV3Schema");
 	json_write_member_str(w, "description", d->schema()->doc);
 	json_write_member_str(w, "type", "object");
 	put_list_of_one(w, "required", "spec");
-	json_write_key(w, "properties");
-	json_write_object_begin(w);
+	json_write_member_object(w, "properties");
 	put_typed(w, "apiVersion", "string");
 	put_typed(w, "kind", "string");
 	put_typed(w, "metadata", "object");
@@ -159,10 +151,8 @@ static void put_version(struct json_writer *w, const struct definition *d, bool 
 	json_write_member_str(w, "name", CRD_VERSION);
 	json_write_member_bool(w, "served", true);
 	json_write_member_bool(w, "storage", true);
-	json_write_key(w, "subresources");
-	json_write_object_begin(w);
-	json_write_key(w, "status");
-	json_write_object_begin(w);
+	json_write_member_object(w, "subresources");
+	json_write_member_object(w, "status");
 	json_write_object_end(w);
 	json_write_object_end(w);
 	put_columns(w, d);
@@ -180,22 +170,18 @@ void crd_write(struct json_writer *w, enum object_kind kind, bool with_rules)
 	json_write_object_begin(w);
 	json_write_member_str(w, "apiVersion", "apiextensions.k8s.io/v1");
 	json_write_member_str(w, "kind", "CustomResourceDefinition");
-	json_write_key(w, "metadata");
-	json_write_object_begin(w);
+	json_write_member_object(w, "metadata");
 	json_write_member_str(w, "name", name);
-	json_write_key(w, "labels");
-	json_write_object_begin(w);
+	json_write_member_object(w, "labels");
 	json_write_member_str(w, "app.kubernetes.io/name", "gpuscale");
 	json_write_member_str(w, "app.kubernetes.io/part-of", "gpuscale");
 	json_write_object_end(w);
 	json_write_object_end(w);
-	json_write_key(w, "spec");
-	json_write_object_begin(w);
+	json_write_member_object(w, "spec");
 	json_write_member_str(w, "group", CRD_GROUP);
 	json_write_member_str(w, "scope", r->is_namespaced ? "Namespaced" : "Cluster");
 	put_names(w, d, r);
-	json_write_key(w, "versions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "versions");
 	put_version(w, d, with_rules);
 	json_write_array_end(w);
 	json_write_object_end(w);

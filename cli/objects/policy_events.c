@@ -63,8 +63,7 @@ int policy_events_add_page(struct policy_events *v, const char *json, size_t len
 
 void policy_events_write(const struct policy_events *v, struct json_writer *w)
 {
-	json_write_key(w, "events");
-	json_write_array_begin(w);
+	json_write_member_array(w, "events");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct policy_event *x = &v->items[i];
 		json_write_object_begin(w);

@@ -153,12 +153,9 @@ static void write_list(struct buf *out, const struct policy_views *v, bool is_si
 		policy_render_object(&w, &v->items[0]);
 	} else {
 		json_write_object_begin(&w);
-		json_write_key(&w, "apiVersion");
-		json_write_str(&w, "v1");
-		json_write_key(&w, "kind");
-		json_write_str(&w, "List");
-		json_write_key(&w, "items");
-		json_write_array_begin(&w);
+		json_write_member_str(&w, "apiVersion", "v1");
+		json_write_member_str(&w, "kind", "List");
+		json_write_member_array(&w, "items");
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_object(&w, &v->items[i]);
 		json_write_array_end(&w);
@@ -320,8 +317,7 @@ static void write_loads(struct buf *out, const struct load *loads, size_t n, con
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "currency", prices ? prices->currency : NULL);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < n; i++)
 		write_load(&w, &loads[i], prices);
 	json_write_array_end(&w);

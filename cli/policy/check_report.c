@@ -122,8 +122,7 @@ static void write_json(struct json_writer *w, const char *report, const struct c
 	json_write_member_i64(w, "priceBooks", (int64_t)c->price_books);
 	json_write_member_i64(w, "errors", (int64_t)c->errors);
 	json_write_member_i64(w, "warnings", (int64_t)c->warnings);
-	json_write_key(w, "findings");
-	json_write_array_begin(w);
+	json_write_member_array(w, "findings");
 	while (next_finding(&report, &f)) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "level", level_names[f.level]);
@@ -192,16 +191,14 @@ static const char *help_of(struct rules *r, const char *id)
 
 static void write_rules(struct json_writer *w, struct rules *r)
 {
-	json_write_key(w, "rules");
-	json_write_array_begin(w);
+	json_write_member_array(w, "rules");
 	for (size_t i = 0; i < r->n; i++) {
 		static const char *const members[] = {"shortDescription", "help"};
 		const char *const texts[] = {r->ids[i], help_of(r, r->ids[i])};
 		json_write_object_begin(w);
 		json_write_member_str(w, "id", r->ids[i]);
 		for (size_t k = 0; k < sizeof members / sizeof members[0]; k++) {
-			json_write_key(w, members[k]);
-			json_write_object_begin(w);
+			json_write_member_object(w, members[k]);
 			json_write_member_str(w, "text", texts[k]);
 			json_write_object_end(w);
 		}
@@ -230,18 +227,14 @@ static void write_uri(struct json_writer *w, struct text file)
 
 static void write_location(struct json_writer *w, const struct finding *f)
 {
-	json_write_key(w, "locations");
-	json_write_array_begin(w);
+	json_write_member_array(w, "locations");
 	json_write_object_begin(w);
-	json_write_key(w, "physicalLocation");
-	json_write_object_begin(w);
-	json_write_key(w, "artifactLocation");
-	json_write_object_begin(w);
+	json_write_member_object(w, "physicalLocation");
+	json_write_member_object(w, "artifactLocation");
 	write_uri(w, f->file);
 	json_write_object_end(w);
 	if (f->line) {
-		json_write_key(w, "region");
-		json_write_object_begin(w);
+		json_write_member_object(w, "region");
 		json_write_member_i64(w, "startLine", f->line);
 		if (f->col)
 			json_write_member_i64(w, "startColumn", f->col);
@@ -255,14 +248,12 @@ static void write_location(struct json_writer *w, const struct finding *f)
 static void write_results(struct json_writer *w, const char *report, struct rules *rules)
 {
 	struct finding f;
-	json_write_key(w, "results");
-	json_write_array_begin(w);
+	json_write_member_array(w, "results");
 	while (next_finding(&report, &f)) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "ruleId", rule_of(rules, &f));
 		json_write_member_str(w, "level", level_names[f.level]);
-		json_write_key(w, "message");
-		json_write_object_begin(w);
+		json_write_member_object(w, "message");
 		write_text(w, "text", f.message);
 		json_write_object_end(w);
 		if (f.file.len)
@@ -281,15 +272,12 @@ static void write_sarif(struct json_writer *w, const char *report)
 	                      "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
 	                      "sarif-schema-2.1.0.json");
 	json_write_member_str(w, "version", "2.1.0");
-	json_write_key(w, "runs");
-	json_write_array_begin(w);
+	json_write_member_array(w, "runs");
 	json_write_object_begin(w);
 	json_write_member_str(w, "columnKind", "unicodeCodePoints");
 	write_results(w, report, &rules);
-	json_write_key(w, "tool");
-	json_write_object_begin(w);
-	json_write_key(w, "driver");
-	json_write_object_begin(w);
+	json_write_member_object(w, "tool");
+	json_write_member_object(w, "driver");
 	json_write_member_str(w, "name", "gpuscale");
 	json_write_member_str(w, "version", GPUSCALE_VERSION);
 	write_rules(w, &rules);

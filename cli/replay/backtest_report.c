@@ -386,8 +386,7 @@ static void put_json_lines(const struct backtest_report *r, const char *key,
 	struct buf notes;
 	buf_init(&notes, NOTES_BYTES);
 	put(r, &notes);
-	json_write_key(w, key);
-	json_write_array_begin(w);
+	json_write_member_array(w, key);
 	for (const char *p = buf_str(&notes); *p;) {
 		size_t len = strcspn(p, "\n");
 		json_write_strn(w, p, len);
@@ -401,8 +400,7 @@ static void put_json_loop(const struct backtest *b, struct json_writer *w)
 {
 	const struct world_config *c = &b->config.world;
 	member_f64(w, "meanDemand", b->demand.mean);
-	json_write_key(w, "startupSeconds");
-	json_write_array_begin(w);
+	json_write_member_array(w, "startupSeconds");
 	for (size_t i = 0; i < c->n_startups; i++)
 		json_write_f64(w, c->startups_s[i]);
 	json_write_array_end(w);
@@ -410,21 +408,18 @@ static void put_json_loop(const struct backtest *b, struct json_writer *w)
 		member_f64(w, "capacityRatio", c->capacity_ratio);
 	if (b->startup_is_learnt || b->ratio_is_learnt)
 		json_write_member_bool(w, "learnt", true);
-	json_write_key(w, "objective");
-	json_write_object_begin(w);
+	json_write_member_object(w, "objective");
 	member_f64(w, "latePercent", 100 * b->config.late_ratio);
 	member_f64(w, "waitSeconds", b->config.wait_s);
 	json_write_object_end(w);
 	if (b->config.engine) {
-		json_write_key(w, "engine");
-		json_write_object_begin(w);
+		json_write_member_object(w, "engine");
 		member_f64(w, "tokensPerSecond", b->config.engine->figure);
 		member_f64(w, "maxTokensPerSecond", b->config.engine->max_tokens_s);
 		member_f64(w, "maxRequestsPerSecond", b->config.engine->max_requests_s);
 		json_write_object_end(w);
 	}
-	json_write_key(w, "gaps");
-	json_write_array_begin(w);
+	json_write_member_array(w, "gaps");
 	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++) {
 		json_write_object_begin(w);
 		json_write_member_time(w, "from", b->demand.gaps[i].from_ms);
@@ -450,8 +445,7 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 		put_json_loop(b, &w);
 	put_json_lines(r, "verdict", put_verdict, &w);
 	put_json_lines(r, "notes", backtest_report_notes, &w);
-	json_write_key(&w, "rows");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "rows");
 	for (size_t i = 0; i < b->n_rows; i++)
 		put_json_row(r, &b->rows[i], &w);
 	json_write_array_end(&w);

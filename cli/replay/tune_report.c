@@ -274,8 +274,7 @@ static void member_f64(struct json_writer *w, const char *key, double v)
 static void put_json_score(const struct tune_report *r, struct json_writer *w, const char *key,
                            const struct tune_score *s)
 {
-	json_write_key(w, key);
-	json_write_object_begin(w);
+	json_write_member_object(w, key);
 	member_f64(w, "gpuHours", gpu_hours(r, s));
 	member_f64(w, "cost", gpu_hours(r, s) * r->price);
 	member_f64(w, "latePercent", tune_late_percent(s));
@@ -285,8 +284,7 @@ static void put_json_score(const struct tune_report *r, struct json_writer *w, c
 
 static void put_json_numbers(const struct tune_report *r, struct json_writer *w, const struct tune_point *p)
 {
-	json_write_key(w, "changes");
-	json_write_array_begin(w);
+	json_write_member_array(w, "changes");
 	for (size_t i = 0; i < r->space->n; i++) {
 		const struct tune_number *n = &r->space->numbers[i];
 		char text[TUNE_TEXT_BYTES];
@@ -306,8 +304,7 @@ static void put_json_numbers(const struct tune_report *r, struct json_writer *w,
 static void put_json_points(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_key(w, "points");
-	json_write_array_begin(w);
+	json_write_member_array(w, "points");
 	for (size_t i = 0; i < t->n_points; i++) {
 		json_write_object_begin(w);
 		json_write_member_i64(w, "candidate", (int64_t)t->points[i].index);
@@ -324,8 +321,7 @@ static void put_json_points(const struct tune_report *r, struct json_writer *w)
 
 static void put_json_peers(const struct tune_report *r, struct json_writer *w)
 {
-	json_write_key(w, "peers");
-	json_write_array_begin(w);
+	json_write_member_array(w, "peers");
 	for (size_t i = 0; i < r->tune->n_peers; i++) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", r->tune->peers[i].name);
@@ -339,8 +335,7 @@ static void put_json_peers(const struct tune_report *r, struct json_writer *w)
 
 static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 {
-	json_write_key(w, "folds");
-	json_write_array_begin(w);
+	json_write_member_array(w, "folds");
 	for (size_t k = 0; k < TUNE_FOLDS; k++) {
 		const struct tune_fold *f = &r->tune->folds[k];
 		json_write_object_begin(w);
@@ -383,8 +378,7 @@ static void put_json_tests(const struct tune_report *r, struct json_writer *w)
 	json_write_member_str(w, "file", tune_tests_path(r->tests));
 	json_write_member_i64(w, "count", (int64_t)tune_tests_count(r->tests));
 	json_write_member_i64(w, "failingCandidates", (int64_t)t->n_failing);
-	json_write_key(w, "broken");
-	json_write_array_begin(w);
+	json_write_member_array(w, "broken");
 	for (size_t i = 0; i < t->broken.n; i++) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", t->broken.tests[i].name);
@@ -409,8 +403,7 @@ void tune_report_json(const struct tune_report *r, struct buf *out)
 	json_write_member_time(&w, "from", b->recording->time_ms[0]);
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
 	member_f64(&w, "meanDemand", b->demand.mean);
-	json_write_key(&w, "objective");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "objective");
 	member_f64(&w, "latePercent", 100 * b->config.late_ratio);
 	member_f64(&w, "waitSeconds", b->config.wait_s);
 	json_write_object_end(&w);

@@ -64,8 +64,7 @@ void status_record_clock_was_set(struct status_record *r, int64_t step_ms)
 
 static void write_conditions(struct json_writer *w, const struct status_doc *doc)
 {
-	json_write_key(w, "conditions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "conditions");
 	for (int i = 0; i < CONDITION_TYPE__COUNT; i++) {
 		const struct condition *c = &doc->conditions[i];
 		int64_t since_ms = doc->record->since_ms[i];
@@ -112,8 +111,7 @@ static void write_summary(struct json_writer *w, const struct status_doc *doc)
 static void write_signals(struct json_writer *w, const struct status_doc *doc)
 {
 	const struct decision *d = doc->facts->decided->decision;
-	json_write_key(w, "signals");
-	json_write_array_begin(w);
+	json_write_member_array(w, "signals");
 	for (size_t i = 0; i < d->n_signals; i++) {
 		const struct decision_signal *s = &d->signals[i];
 		char text[NUM_TEXT_BYTES];
@@ -210,8 +208,7 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 	struct decide_scale_event events[2 * DECIDE_HISTORY_MAX];
 	size_t n = thin_out(recommendations,
 	                    decide_recommendations(doc->policy, doc->state, recommendations, 2 * DECIDE_HISTORY_MAX));
-	json_write_key(w, "recommendations");
-	json_write_array_begin(w);
+	json_write_member_array(w, "recommendations");
 	for (size_t i = 0; i < n; i++) {
 		json_write_object_begin(w);
 		json_write_member_time(w, "time", recommendations[i].time_ms);
@@ -220,8 +217,7 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 	}
 	json_write_array_end(w);
 	n = decide_scale_events(doc->policy, doc->state, events, 2 * DECIDE_HISTORY_MAX);
-	json_write_key(w, "scaleEvents");
-	json_write_array_begin(w);
+	json_write_member_array(w, "scaleEvents");
 	for (size_t i = n > STATUS_EVENTS_MAX ? n - STATUS_EVENTS_MAX : 0; i < n; i++) {
 		json_write_object_begin(w);
 		json_write_member_time(w, "time", events[i].time_ms);
@@ -251,8 +247,7 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 
 static void write_decisions(struct json_writer *w, const struct status_record *r)
 {
-	json_write_key(w, "decisions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "decisions");
 	for (size_t i = 0; i < r->n_decisions; i++) {
 		const struct status_decision *d = &r->decisions[i];
 		json_write_object_begin(w);
@@ -272,8 +267,7 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "status");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
 	json_write_member_i64(&w, "observedGeneration", doc->generation);
 	json_write_member_time(&w, "lastUpdateTime", doc->now_ms);
 	write_decision(&w, doc);

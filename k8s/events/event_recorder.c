@@ -189,8 +189,7 @@ static int64_t whole_seconds(int64_t wall_ms)
 static void write_counted(struct json_writer *w, const struct series *s)
 {
 	json_write_member_str(w, "message", s->message);
-	json_write_key(w, "count");
-	json_write_i64(w, s->count);
+	json_write_member_i64(w, "count", s->count);
 	json_write_member_time(w, "lastTimestamp", whole_seconds(s->last_ms));
 }
 
@@ -210,13 +209,11 @@ static void write_whole(struct json_writer *w, const struct series *s, const cha
 	const struct event_recorder *r = s->recorder;
 	json_write_member_str(w, "apiVersion", "v1");
 	json_write_member_str(w, "kind", "Event");
-	json_write_key(w, "metadata");
-	json_write_object_begin(w);
+	json_write_member_object(w, "metadata");
 	json_write_member_str(w, "name", event_name);
 	json_write_member_str(w, "namespace", home_of(s));
 	json_write_object_end(w);
-	json_write_key(w, "involvedObject");
-	json_write_object_begin(w);
+	json_write_member_object(w, "involvedObject");
 	json_write_member_str(w, "apiVersion", s->api_version);
 	json_write_member_str(w, "kind", s->kind);
 	if (s->namespace_name[0])
@@ -228,8 +225,7 @@ static void write_whole(struct json_writer *w, const struct series *s, const cha
 	json_write_member_str(w, "reason", s->reason);
 	json_write_member_time(w, "firstTimestamp", whole_seconds(s->first_ms));
 	write_counted(w, s);
-	json_write_key(w, "source");
-	json_write_object_begin(w);
+	json_write_member_object(w, "source");
 	json_write_member_str(w, "component", r->component);
 	json_write_object_end(w);
 	json_write_member_str(w, "reportingComponent", r->component);

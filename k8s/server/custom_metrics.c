@@ -44,8 +44,7 @@ void custom_metrics_path_parse(const char *path, struct custom_metrics_path *ret
 
 static void write_pair(struct json_writer *w, const char *key, const char *value)
 {
-	json_write_key(w, key);
-	json_write_str(w, value);
+	json_write_member_str(w, key, value);
 }
 
 int custom_metrics_write_value(struct buf *out, const struct custom_metrics_object *o, const char *metric,
@@ -60,27 +59,22 @@ int custom_metrics_write_value(struct buf *out, const struct custom_metrics_obje
 	json_write_object_begin(&w);
 	write_pair(&w, "kind", custom_metrics_api.list_kind);
 	write_pair(&w, "apiVersion", GROUP_VERSION);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
 	json_write_object_end(&w);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	json_write_object_begin(&w);
-	json_write_key(&w, "describedObject");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "describedObject");
 	write_pair(&w, "kind", o->kind);
 	write_pair(&w, "namespace", o->namespace_name);
 	write_pair(&w, "name", o->name);
 	write_pair(&w, "apiVersion", o->api_version);
 	json_write_object_end(&w);
-	json_write_key(&w, "metric");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metric");
 	write_pair(&w, "name", metric);
 	json_write_object_end(&w);
 	write_pair(&w, "timestamp", time);
 	if (v->window_s > 0) {
-		json_write_key(&w, "windowSeconds");
-		json_write_i64(&w, v->window_s);
+		json_write_member_i64(&w, "windowSeconds", v->window_s);
 	}
 	write_pair(&w, "value", value);
 	json_write_object_end(&w);

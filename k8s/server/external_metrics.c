@@ -57,8 +57,7 @@ void external_metrics_path_parse(const char *path, struct external_metrics_path 
 
 static void write_pair(struct json_writer *w, const char *key, const char *value)
 {
-	json_write_key(w, key);
-	json_write_str(w, value);
+	json_write_member_str(w, key, value);
 }
 
 static void begin_object(struct json_writer *w, const char *kind, const char *api_version)
@@ -74,13 +73,11 @@ void external_metrics_write_openapi(struct buf *out, const char *version)
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
 	write_pair(&w, "swagger", "2.0");
-	json_write_key(&w, "info");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "info");
 	write_pair(&w, "title", "gpuscale external metrics");
 	write_pair(&w, "version", version);
 	json_write_object_end(&w);
-	json_write_key(&w, "paths");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "paths");
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 }
@@ -95,15 +92,13 @@ static int write_value(struct json_writer *w, const char *metric, const struct e
 	num_format_rfc3339_ms(time, v->time_ms - v->time_ms % 1000);
 	json_write_object_begin(w);
 	write_pair(w, "metricName", metric);
-	json_write_key(w, "metricLabels");
-	json_write_object_begin(w);
+	json_write_member_object(w, "metricLabels");
 	for (size_t i = 0; i < v->n_labels; i++)
 		write_pair(w, v->labels[i].key, v->labels[i].value);
 	json_write_object_end(w);
 	write_pair(w, "timestamp", time);
 	if (v->window_s > 0) {
-		json_write_key(w, "window");
-		json_write_i64(w, v->window_s);
+		json_write_member_i64(w, "window", v->window_s);
 	}
 	write_pair(w, "value", value);
 	json_write_object_end(w);
@@ -116,11 +111,9 @@ int external_metrics_write_values(struct buf *out, const char *metric, const str
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	begin_object(&w, "ExternalMetricValueList", GROUP_VERSION);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
 	json_write_object_end(&w);
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < n; i++)
 		if (write_value(&w, metric, &values[i], e) < 0)
 			return -1;

@@ -102,13 +102,11 @@ static bool key_came_before(const struct k8s_user *u, size_t i)
 
 static void write_extra(const struct k8s_user *u, struct json_writer *w)
 {
-	json_write_key(w, "extra");
-	json_write_object_begin(w);
+	json_write_member_object(w, "extra");
 	for (size_t i = 0; i < u->n_extras; i++) {
 		if (key_came_before(u, i))
 			continue;
-		json_write_key(w, u->extras[i].key);
-		json_write_array_begin(w);
+		json_write_member_array(w, u->extras[i].key);
 		for (size_t k = i; k < u->n_extras; k++)
 			if (strcmp(u->extras[k].key, u->extras[i].key) == 0)
 				json_write_str(w, u->extras[k].value);
@@ -119,14 +117,11 @@ static void write_extra(const struct k8s_user *u, struct json_writer *w)
 
 void k8s_user_write(const struct k8s_user *u, struct json_writer *w)
 {
-	json_write_key(w, "user");
-	json_write_str(w, u->name);
+	json_write_member_str(w, "user", u->name);
 	if (u->uid[0]) {
-		json_write_key(w, "uid");
-		json_write_str(w, u->uid);
+		json_write_member_str(w, "uid", u->uid);
 	}
-	json_write_key(w, "groups");
-	json_write_array_begin(w);
+	json_write_member_array(w, "groups");
 	for (size_t i = 0; i < u->n_groups; i++)
 		json_write_str(w, u->groups[i]);
 	json_write_array_end(w);

@@ -10,8 +10,7 @@
 
 static void write_pair(struct json_writer *w, const char *key, const char *value)
 {
-	json_write_key(w, key);
-	json_write_str(w, value);
+	json_write_member_str(w, key, value);
 }
 
 static void begin_document(struct json_writer *w, struct buf *out, const char *kind)
@@ -35,8 +34,7 @@ static void write_group_version(struct json_writer *w, const struct metrics_api 
 static void write_group_members(struct json_writer *w, const struct metrics_api *api)
 {
 	write_pair(w, "name", api->group);
-	json_write_key(w, "versions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "versions");
 	write_group_version(w, api);
 	json_write_array_end(w);
 	json_write_key(w, "preferredVersion");
@@ -55,8 +53,7 @@ void metrics_api_write_groups(struct buf *out, const struct metrics_api *const *
 {
 	struct json_writer w;
 	begin_document(&w, out, "APIGroupList");
-	json_write_key(&w, "groups");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "groups");
 	for (size_t i = 0; i < n; i++) {
 		json_write_object_begin(&w);
 		write_group_members(&w, apis[i]);
@@ -73,18 +70,15 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	begin_document(&w, out, "APIResourceList");
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
 	write_pair(&w, "groupVersion", text);
-	json_write_key(&w, "resources");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "resources");
 	for (size_t i = 0; i < n * n_prefixes; i++) {
 		snprintf(text, sizeof text, "%s%s", prefixes[i / n], names[i % n]);
 		json_write_object_begin(&w);
 		write_pair(&w, "name", text);
 		write_pair(&w, "singularName", "");
-		json_write_key(&w, "namespaced");
-		json_write_bool(&w, true);
+		json_write_member_bool(&w, "namespaced", true);
 		write_pair(&w, "kind", api->list_kind);
-		json_write_key(&w, "verbs");
-		json_write_array_begin(&w);
+		json_write_member_array(&w, "verbs");
 		json_write_str(&w, "get");
 		json_write_array_end(&w);
 		json_write_object_end(&w);

@@ -55,12 +55,10 @@ static void put_message(struct json_writer *w, const struct gpu_pool *pool, int3
 
 static void put_month(struct json_writer *w, const struct grant_line *line)
 {
-	json_write_key(w, "budgetPerHour");
-	json_write_f64(w, (double)line->request.budget_micro / 1e6);
+	json_write_member_f64(w, "budgetPerHour", (double)line->request.budget_micro / 1e6);
 	if (line->month.spent_micro == POOL_SPENT_UNKNOWN || line->rate_micro == POOL_SPENT_UNKNOWN)
 		return;
-	json_write_key(w, "monthEnd");
-	json_write_f64(w, (double)pool_month_projection(&line->month, line->rate_micro) / 1e6);
+	json_write_member_f64(w, "monthEnd", (double)pool_month_projection(&line->month, line->rate_micro) / 1e6);
 }
 
 static void put_grants(struct grant *g, const struct grant_line *line, const struct pool_grant *grants,

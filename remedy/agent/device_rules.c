@@ -318,16 +318,13 @@ static void name_of(const char *node, const char *gpu, char out[NAME_BYTES])
 
 static void write_spec(struct json_writer *w, const struct record *slice, const char *device, const char *fault)
 {
-	json_write_key(w, "spec");
-	json_write_object_begin(w);
-	json_write_key(w, "deviceSelector");
-	json_write_object_begin(w);
+	json_write_member_object(w, "spec");
+	json_write_member_object(w, "deviceSelector");
 	json_write_member_str(w, "driver", slice->driver);
 	json_write_member_str(w, "pool", slice->pool);
 	json_write_member_str(w, "device", device);
 	json_write_object_end(w);
-	json_write_key(w, "taint");
-	json_write_object_begin(w);
+	json_write_member_object(w, "taint");
 	json_write_member_str(w, "key", NODE_TAINT);
 	json_write_member_str(w, "value", fault);
 	json_write_member_str(w, "effect", "NoSchedule"); // evictions respect PodDisruptionBudgets, NoExecute does not
@@ -349,15 +346,12 @@ int device_rules_write(const struct device_rules *d, const char *node, const cha
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "apiVersion", RULE_GROUP + strlen("/apis/"));
 	json_write_member_str(&w, "kind", RULE_KIND);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
 	json_write_member_str(&w, "name", name);
-	json_write_key(&w, "labels");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "labels");
 	json_write_member_str(&w, OWNER_LABEL, OWNER);
 	json_write_object_end(&w);
-	json_write_key(&w, "annotations");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "annotations");
 	json_write_member_str(&w, NODE_KEY, node);
 	json_write_member_str(&w, GPU_KEY, gpu);
 	json_write_object_end(&w);

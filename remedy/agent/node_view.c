@@ -125,8 +125,7 @@ static void write_annotations(const struct node_view *v, const struct node_view_
                               struct json_writer *w)
 {
 	char reset[REMEDY_UUID_BYTES + 32];
-	json_write_key(w, "annotations");
-	json_write_object_begin(w);
+	json_write_member_object(w, "annotations");
 	json_write_member_str(w, NODE_ANNOTATION, c->record);
 	if (is_cordoned)
 		json_write_member_str(w, NODE_CORDON, c->fault);
@@ -142,8 +141,7 @@ static void write_annotations(const struct node_view *v, const struct node_view_
 
 static void write_taints(const struct node_view *v, const char *fault, struct json_writer *w)
 {
-	json_write_key(w, "taints");
-	json_write_array_begin(w);
+	json_write_member_array(w, "taints");
 	if (v->other_taints[0])
 		json_write_raw(w, v->other_taints);
 	if (fault) {
@@ -165,14 +163,12 @@ void node_view_patch(const struct node_view *v, const struct node_view_change *c
 	bool changes_taint = (sets && !cordons) || (!c->is_out && v->is_tainted);
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
 	json_write_member_str(&w, "resourceVersion", v->version);
 	write_annotations(v, c, cordons, &w);
 	json_write_object_end(&w);
 	if (cordons || uncordons || changes_taint) {
-		json_write_key(&w, "spec");
-		json_write_object_begin(&w);
+		json_write_member_object(&w, "spec");
 		if (cordons)
 			json_write_member_bool(&w, "unschedulable", true);
 		else if (uncordons)
