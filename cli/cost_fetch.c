@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cost_fetch.h"
 
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,15 +72,9 @@ static int ask(struct connections *c, struct promql_source *source, const char *
 	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
 	struct promql_question question = {
 	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0
+	               ? -1
+	               : connections_wait(c, &q->done, &q->error, e);
 }
 
 // One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go

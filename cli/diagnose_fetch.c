@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/diagnose_fetch.h"
 
-#include <event2/event.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -64,15 +63,9 @@ static int ask(struct connections *c, struct promql_source *source, const struct
 		return err_set(e, ERR_INTERNAL, "out of memory for the query");
 	err_clear(&q->error);
 	q->done = false;
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0
+	               ? -1
+	               : connections_wait(c, &q->done, &q->error, e);
 }
 
 // How many measures fit into one answer of PROMQL_SERIES_MAX series.

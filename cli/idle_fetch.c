@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/idle_fetch.h"
 
-#include <event2/event.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -87,15 +86,9 @@ static int ask(struct connections *c, struct promql_source *source, const char *
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
-	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0
+	               ? -1
+	               : connections_wait(c, &q->done, &q->error, e);
 }
 
 int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
