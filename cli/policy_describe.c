@@ -26,7 +26,16 @@ static const char *or_none(const char *text)
 
 static void put_line(struct buf *out, const char *label, const char *text)
 {
-	print_to(out, "%-*s%s\n", LABEL_WIDTH, label, text);
+	static const char *const columns[] = {"", "", NULL};
+	struct table t;
+	table_init(&t, columns);
+	t.gap = 2;
+	t.widths[0] = LABEL_WIDTH - 2;
+	table_cell(&t, "%s", label);
+	table_cell(&t, "%s", text);
+	table_print(&t, out, 0, false);
+	out->failed = out->failed || t.cells.failed;
+	table_done(&t);
 }
 
 static void put_map(struct buf *out, const char *label, const struct doc_node *map)
