@@ -131,8 +131,8 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 	for (size_t i = 0; i < s->n_signals; i++) {
 		const struct status_view_signal *x = &s->signals[i];
 		table_cell(&t, "%s", or_none(x->name));
-		table_cell(&t, "%s", or_none(x->value));
-		table_cell(&t, "%s", or_none(x->target));
+		policy_render_number(&t, x->value);
+		policy_render_number(&t, x->target);
 		if (x->proposal_set)
 			table_cell(&t, "%d", x->proposal);
 		else

@@ -60,6 +60,15 @@ void policy_render_state(struct table *t, const char *word)
 	table_state(t, tone, word);
 }
 
+void policy_render_number(struct table *t, const char *number)
+{
+	double value;
+	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
+		table_cell(t, fabs(value) >= 1000 && fabs(value) < 1e15 ? "%.0f" : "%.3g", value);
+	else
+		text_cell(t, number);
+}
+
 static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
 {
 	char age[TABLE_AGE_BYTES];
@@ -286,16 +295,6 @@ static size_t collect_loads(const struct policy_views *v, struct load *loads)
 	return n;
 }
 
-// Three digits are enough for people.
-static void short_cell(struct table *t, const char *number)
-{
-	double value;
-	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
-		table_cell(t, "%.3g", value);
-	else
-		text_cell(t, number);
-}
-
 static void load_row(struct table *t, const struct load *l, const struct price_book *prices, bool with_namespace,
                      int64_t now_ms)
 {
@@ -305,8 +304,8 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 		text_cell(t, p->namespace_name);
 	text_cell(t, p->name);
 	text_cell(t, s ? s->name : NULL);
-	short_cell(t, s ? s->value : NULL);
-	short_cell(t, s ? s->target : NULL);
+	policy_render_number(t, s ? s->value : NULL);
+	policy_render_number(t, s ? s->target : NULL);
 	if (l->load >= 0)
 		table_cell(t, "%.0f%%", 100 * l->load);
 	else
