@@ -119,12 +119,10 @@ static void offer_prices(struct completion *c, bool discounts)
 	buf_init(&text, OUTPUT_MAX);
 	capture("cost", 2, (char *[]){cost, flag, NULL}, &text);
 	char *end = text.len ? strstr(text.data, "\ndiscounts:") : NULL;
-	if (discounts)
-		offer_lines(c, end ? end : "", "- name: ");
-	else if (end)
+	if (end) {
 		*end = '\0';
-	if (!discounts)
-		offer_lines(c, buf_str(&text), "- name: ");
+		offer_lines(c, discounts ? end + 1 : text.data, "- name: ");
+	}
 	buf_done(&text);
 }
 

@@ -200,13 +200,6 @@ static void write_yaml(struct buf *out, const struct policy_views *v, bool is_si
 	buf_done(&json);
 }
 
-static void put_table(struct buf *out, struct table *t, int indent, bool with_head)
-{
-	table_print(t, out, indent, with_head);
-	out->failed = out->failed || t->cells.failed;
-	table_done(t);
-}
-
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
                         enum output_format format, bool is_single, bool with_namespace, int64_t now_ms)
 {
@@ -231,7 +224,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
-		put_table(out, &t, 0, true);
+		table_finish(&t, out, 0, true);
 		break;
 	}
 }
@@ -337,7 +330,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	for (size_t i = 0; i < n; i++)
 		load_row(&t, &loads[i], prices, with_namespace, now_ms);
 	if (n)
-		put_table(out, &t, 0, with_head);
+		table_finish(&t, out, 0, with_head);
 	else
 		table_done(&t);
 	free(loads);
