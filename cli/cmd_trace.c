@@ -165,7 +165,7 @@ int cmd_trace(int argc, char **argv)
 	         1},
 	        {"top", KEY_TOP, "N", 0, "number of gaps and kernels to list (default 10, at most 100)", 1},
 	        {"output", 'o', "FORMAT", 0,
-	         "table, json or svg (a timeline with the causes of the gaps); default table", 1},
+	         "table, json, or svg: a timeline with the causes of the gaps (default table)", 1},
 	        {0}};
 	const struct argp argp = {
 	        options,
