@@ -152,6 +152,17 @@ void connections_cancel(struct connections *c)
 	c->kube_http = NULL;
 }
 
+int connections_wait(struct connections *c, const bool *done, const struct err *error, struct err *e)
+{
+	while (!*done)
+		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0 && !*done)
+			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
+	if (error->kind == ERR_NONE)
+		return 0;
+	*e = *error;
+	return -1;
+}
+
 void connections_close(struct connections *c)
 {
 	connections_cancel(c);

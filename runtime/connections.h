@@ -68,6 +68,9 @@ int connections_read_capacity(struct connections *c, void (*on_error)(void *arg,
                               struct err *e);
 // Asks *guard before each write from now on. NULL: permits every write.
 void connections_set_write_guard(struct connections *c, const struct write_guard *guard);
+// Runs the loop until *done, which the callback of a request sets, together with *error. Returns 0, or -1 and *e:
+// *error, or that the loop stopped before. Every request has a timeout, so it ends.
+int connections_wait(struct connections *c, const bool *done, const struct err *error, struct err *e);
 // Ends every request in flight with ERR_CANCELED; callbacks run.
 void connections_cancel(struct connections *c);
 // Frees everything; cancels first if need be.

@@ -166,9 +166,7 @@ static void print_table(const struct idle_report *r, struct buf *out)
 	table_cell(&t, "%.2f", r->per_hour);
 	table_cell(&t, "%.2f", r->so_far);
 	table_cell(&t, "%s", "");
-	table_print(&t, out, 0, true);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 }
 
 static void print_json(const struct idle_report *r, struct buf *out)

@@ -166,9 +166,7 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 	for (size_t i = 0; i < c->n; i++)
 		put_row(&t, c->rows[i].key, &c->rows[i], r, is_wide);
 	put_row(&t, "TOTAL", &c->total, r, is_wide); // what it saved is not known: its policies may not be all
-	table_print(&t, out, 0, true);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 	buf_putc(out, '\n');
 	put_notes(r, out);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/detect_fetch.h"
 
-#include <event2/event.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -148,13 +147,8 @@ static void put_query(struct buf *out, size_t i, const struct detect_fetch *o)
 
 static int wait_for_answer(struct connections *c, const struct fetch *f, struct err *e)
 {
-	while (!f->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (f->error.kind == ERR_NONE)
-		return 0;
-	*e = f->error;
-	return e->kind == ERR_TOO_LARGE ? err_wrap(e, "try a shorter --since or a longer --step") : -1;
+	int rc = connections_wait(c, &f->done, &f->error, e);
+	return rc < 0 && e->kind == ERR_TOO_LARGE ? err_wrap(e, "try a shorter --since or a longer --step") : rc;
 }
 
 static void on_names(void *arg, const struct promql_result *result, const struct err *error)

@@ -150,9 +150,7 @@ void diagnose_print_table(const struct diagnose_report *r, bool with_head, struc
 		put_evidence(&t, w);
 		table_cell(&t, "%s", v->advice);
 	}
-	table_print(&t, out, 0, with_head);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, with_head);
 	free(l.rows);
 }
 
@@ -223,9 +221,7 @@ void diagnose_print_summary(const struct diagnose_report *r, struct buf *out)
 		table_cell(&t, "%s", format_money(cell, totals.lost[v]));
 		table_cell(&t, "%s", info->summary);
 	}
-	table_print(&t, out, 0, true);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 	free(l.rows);
 }
 

@@ -41,21 +41,12 @@ int gpu_source_ask(const struct gpu_source *s, const struct promql_question *que
 	if (rc == 0)
 		rc = promql_failover_ask(s->source, &completed, &no_ticket, on_answer, &q, e);
 	buf_done(&query);
-	if (rc < 0)
-		return -1;
-	while (!q.done) // terminates: the source has a timeout
-		if (event_base_loop(s->c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q.error.kind == ERR_NONE)
-		return 0;
-	*e = q.error;
-	return -1;
+	return rc < 0 ? -1 : connections_wait(s->c, &q.done, &q.error, e);
 }
 
 static int add_naming(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct gpu_source *source = arg;
-	(void)e;
 	source->namings |= gpu_names_of(s);
 	return 0;
 }

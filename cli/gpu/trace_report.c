@@ -63,9 +63,7 @@ static void put_gpus(const struct gpu_trace *t, struct buf *out)
 		table_cell(&table, "%.1f%% (%.1f%% of busy)", percent_of((double)g->collective_ns, window_ns),
 		           percent_of((double)g->collective_ns, g->busy_ns));
 	}
-	table_print(&table, out, 0, true);
-	out->failed |= table.cells.failed;
-	table_done(&table);
+	table_finish(&table, out, 0, true);
 }
 
 static void put_gaps(const struct gpu_trace *t, struct buf *out)
@@ -83,9 +81,7 @@ static void put_gaps(const struct gpu_trace *t, struct buf *out)
 		table_cell(&table, "%.*s", NAME_WIDTH, g->host[0] ? g->host : "-");
 	}
 	buf_puts(out, "\nLongest gaps\n");
-	table_print(&table, out, 0, true);
-	out->failed |= table.cells.failed;
-	table_done(&table);
+	table_finish(&table, out, 0, true);
 }
 
 static int64_t busy_ns(const struct gpu_trace *t)
@@ -113,9 +109,7 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 		table_cell(&table, "%.*s", NAME_WIDTH, k->name);
 	}
 	buf_puts(out, "\nTop kernels\n");
-	table_print(&table, out, 0, true);
-	out->failed |= table.cells.failed;
-	table_done(&table);
+	table_finish(&table, out, 0, true);
 }
 
 void trace_report_table(const struct trace_report *r, struct buf *out)

@@ -93,9 +93,7 @@ static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 		render_quota(&t, row->reserved);
 		render_quota(&t, kueue_quota_free(row));
 	}
-	table_print(&t, out, 0, true);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 }
 
 static void put_uncounted(struct buf *out, int rules)
@@ -155,9 +153,7 @@ static void render_targets(struct buf *out, const struct capacity_report *r, boo
 	t.columns = wide ? 0 : t.columns;
 	for (size_t i = 0; i < r->n_targets; i++)
 		render_target(&t, r, &r->targets[i], wide);
-	table_print(&t, out, 0, true);
-	out->failed |= t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 }
 
 static void render_faults(struct buf *out, struct capacity *c)

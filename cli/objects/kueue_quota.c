@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/kueue_quota.h"
 
-#include <event2/event.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,15 +114,7 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 static int ask(struct connections *c, struct promql *client, struct question *q, struct err *e)
 {
 	const struct promql_question question = {.query = queries[q->metric], .max_series = 16 * KUEUE_QUOTAS_MAX};
-	if (promql_ask(client, &question, on_answer, q, e) < 0)
-		return -1;
-	while (!q->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (q->error.kind == ERR_NONE)
-		return 0;
-	*e = q->error;
-	return -1;
+	return promql_ask(client, &question, on_answer, q, e) < 0 ? -1 : connections_wait(c, &q->done, &q->error, e);
 }
 
 int kueue_quotas_fetch(struct connections *c, struct kueue_quotas *ret, struct err *e)

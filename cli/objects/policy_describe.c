@@ -26,7 +26,14 @@ static const char *or_none(const char *text)
 
 static void put_line(struct buf *out, const char *label, const char *text)
 {
-	print_to(out, "%-*s%s\n", LABEL_WIDTH, label, text);
+	static const char *const columns[] = {"", "", NULL};
+	struct table t;
+	table_init(&t, columns);
+	t.gap = 2;
+	t.widths[0] = LABEL_WIDTH - 2;
+	table_cell(&t, "%s", label);
+	table_cell(&t, "%s", text);
+	table_finish(&t, out, 0, false);
 }
 
 static void put_map(struct buf *out, const char *label, const struct doc_node *map)
@@ -96,13 +103,6 @@ static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_
 	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
 }
 
-static void put_table(struct buf *out, struct table *t)
-{
-	table_print(t, out, 2, true);
-	out->failed = out->failed || t->cells.failed;
-	table_done(t);
-}
-
 static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
 {
 	char age[TABLE_AGE_BYTES];
@@ -122,8 +122,8 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 	for (size_t i = 0; i < s->n_signals; i++) {
 		const struct status_view_signal *x = &s->signals[i];
 		table_cell(&t, "%s", or_none(x->name));
-		table_cell(&t, "%s", or_none(x->value));
-		table_cell(&t, "%s", or_none(x->target));
+		policy_render_number(&t, x->value);
+		policy_render_number(&t, x->target);
 		if (x->proposal_set)
 			table_cell(&t, "%d", x->proposal);
 		else
@@ -132,7 +132,7 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 		policy_render_state(&t, x->reason);
 		age_cell(&t, x->sample_ms, now_ms);
 	}
-	put_table(out, &t);
+	table_finish(&t, out, 2, true);
 }
 
 static void put_conditions(struct buf *out, const struct status_view *s, int64_t now_ms)
@@ -153,7 +153,7 @@ static void put_conditions(struct buf *out, const struct status_view *s, int64_t
 		age_cell(&t, c->since_ms, now_ms);
 		table_cell(&t, "%s", c->message ? c->message : "");
 	}
-	put_table(out, &t);
+	table_finish(&t, out, 2, true);
 }
 
 static void put_decisions(struct buf *out, const struct status_view *s, int64_t now_ms)
@@ -175,7 +175,7 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 		policy_render_state(&t, d->reason);
 		table_cell(&t, "%s", d->message ? d->message : "");
 	}
-	put_table(out, &t);
+	table_finish(&t, out, 2, true);
 }
 
 // ---- events ----

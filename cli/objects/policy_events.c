@@ -100,9 +100,7 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 		table_cell(&t, "%s", or_none(x->from));
 		table_cell(&t, "%s", x->message);
 	}
-	table_print(&t, out, INDENT, true);
-	out->failed = out->failed || t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, INDENT, true);
 	if (v->total > v->n)
 		print_to(out, "  (the newest %zu of %zu)\n", v->n, v->total);
 }

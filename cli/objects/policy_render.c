@@ -60,6 +60,15 @@ void policy_render_state(struct table *t, const char *word)
 	table_state(t, tone, word);
 }
 
+void policy_render_number(struct table *t, const char *number)
+{
+	double value;
+	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
+		table_cell(t, fabs(value) >= 1000 && fabs(value) < 1e15 ? "%.0f" : "%.3g", value);
+	else
+		text_cell(t, number);
+}
+
 static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
 {
 	char age[TABLE_AGE_BYTES];
@@ -164,13 +173,6 @@ static void write_list(struct buf *out, const struct policy_views *v, bool is_si
 	buf_putc(out, '\n');
 }
 
-static void put_table(struct buf *out, struct table *t, int indent, bool with_head)
-{
-	table_print(t, out, indent, with_head);
-	out->failed = out->failed || t->cells.failed;
-	table_done(t);
-}
-
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
                         enum output_format format, bool is_single, bool with_namespace, int64_t now_ms)
 {
@@ -185,7 +187,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
-		put_table(out, &t, 0, true);
+		table_finish(&t, out, 0, true);
 	}
 }
 
@@ -252,16 +254,6 @@ static size_t collect_loads(const struct policy_views *v, struct load *loads)
 	return n;
 }
 
-// Three digits are enough for people.
-static void short_cell(struct table *t, const char *number)
-{
-	double value = number_of(number);
-	if (!isnan(value))
-		table_cell(t, "%.3g", value);
-	else
-		text_cell(t, number);
-}
-
 static void load_row(struct table *t, const struct load *l, const struct price_book *prices, bool with_namespace,
                      int64_t now_ms)
 {
@@ -271,8 +263,8 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 		text_cell(t, p->namespace_name);
 	text_cell(t, p->name);
 	text_cell(t, s ? s->name : NULL);
-	short_cell(t, s ? s->value : NULL);
-	short_cell(t, s ? s->target : NULL);
+	policy_render_number(t, s ? s->value : NULL);
+	policy_render_number(t, s ? s->target : NULL);
 	if (l->load >= 0)
 		table_cell(t, "%.0f%%", 100 * l->load);
 	else
@@ -354,7 +346,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	for (size_t i = 0; i < n; i++)
 		load_row(&t, &loads[i], prices, with_namespace, now_ms);
 	if (n)
-		put_table(out, &t, 0, with_head);
+		table_finish(&t, out, 0, with_head);
 	else
 		table_done(&t);
 	free(loads);

@@ -24,6 +24,8 @@ void policy_render_row(struct table *t, const struct policy_view *p, const struc
                        bool with_namespace, int64_t now_ms);
 // Adds a cell with a reason, a mode, a state of a signal or a type of an Event, in its colour; NULL and "": "<none>".
 void policy_render_state(struct table *t, const char *word);
+// Adds a cell with a number of a status, rounded for people: three digits are enough. NULL: "<none>".
+void policy_render_number(struct table *t, const char *number);
 // Prints all policies in `format`: a table, the objects as a List (`is_single`: the object itself), or their names. For
 // OUTPUT_YAML, the result is JSON, which the caller converts.
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,

@@ -182,13 +182,6 @@ static void money_cell(struct table *t, bool is_known, double money)
 		table_cell(t, NONE);
 }
 
-static void put_table(struct buf *out, struct table *t)
-{
-	table_print(t, out, 0, true);
-	out->failed = out->failed || t->cells.failed;
-	table_done(t);
-}
-
 static void put_pools(struct buf *out, const struct pool_views *v, bool wide, int64_t now_ms)
 {
 	static const char *const heads[] = {"NAME",   "GPUS",     "USED",  "MEMBERS",   "LIMITED",
@@ -226,7 +219,7 @@ static void put_pools(struct buf *out, const struct pool_views *v, bool wide, in
 		if (wide)
 			text_cell(&t, s->message);
 	}
-	put_table(out, &t);
+	table_finish(&t, out, 0, true);
 }
 
 static void put_members(struct buf *out, const struct pool_views *v, bool wide)
@@ -254,7 +247,7 @@ static void put_members(struct buf *out, const struct pool_views *v, bool wide)
 	if (any)
 		buf_putc(out, '\n');
 	if (any)
-		put_table(out, &t);
+		table_finish(&t, out, 0, true);
 	else
 		table_done(&t);
 }

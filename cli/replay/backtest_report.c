@@ -335,9 +335,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (wide || b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best)
 			put_row(r, &b->rows[i], &t);
-	table_print(&t, out, 0, true);
-	out->failed = out->failed || t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 	buf_putc(out, '\n');
 	before = out->len;
 	put_verdict(r, out);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/replay_fetch.h"
 
-#include <event2/event.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -200,12 +199,7 @@ static int fetch_page(struct page *page, struct promql_source *source, const cha
 	if (promql_failover_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
 	                              &ticket, on_page, page, e) < 0)
 		return -1;
-	while (!page->done)
-		if (event_base_loop(f->connections.loop, EVLOOP_ONCE) != 0 && !page->done)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (page->error.kind != ERR_NONE)
-		*e = page->error;
-	return page->error.kind == ERR_NONE ? 0 : -1;
+	return connections_wait(&page->fetch->connections, &page->done, &page->error, e);
 }
 
 static bool is_too_large(const struct err *e)

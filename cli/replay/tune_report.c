@@ -117,9 +117,7 @@ static void put_folds(const struct tune_report *r, struct buf *out)
 		table_cell(&t, "%.1f%%", 100 * f->gain_out);
 	}
 	buf_puts(out, "\nWalk-forward: each part with the choice that was best on all parts before it\n\n");
-	table_print(&t, out, 0, true);
-	out->failed = out->failed || t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 }
 
 static void put_share(struct buf *out, const struct tune_report *r, const struct tune_score *s)
@@ -252,9 +250,7 @@ void tune_report_table(const struct tune_report *r, bool wide, struct buf *out)
 	table_init(&t, head);
 	put_points(r, wide, &t);
 	put_peers(r, wide, &t);
-	table_print(&t, out, 0, true);
-	out->failed = out->failed || t.cells.failed;
-	table_done(&t);
+	table_finish(&t, out, 0, true);
 	put_folds(r, out);
 	put_verdict(r, out);
 	put_changes(r, out);

@@ -13,13 +13,6 @@
 #include "policies/explain/explain.h"
 #include "policies/schema/binding.h"
 
-static void put_table(struct buf *out, struct table *t, int indent, bool with_head)
-{
-	table_print(t, out, indent, with_head);
-	out->failed = out->failed || t->cells.failed;
-	table_done(t);
-}
-
 static void put_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
 {
 	static const char *const narrow[] = {"NAMESPACE", "NAME",   "TARGET", "CURRENT",
@@ -49,7 +42,7 @@ static void put_summary(struct buf *out, const struct decided *items, size_t n, 
 		if (wide)
 			table_cell(&t, "%s", message);
 	}
-	put_table(out, &t, 0, true);
+	table_finish(&t, out, 0, true);
 }
 
 // As explain_trace(), on a terminal with wrapped sentences and colours.
@@ -74,7 +67,7 @@ static void put_trace(struct buf *out, const struct decided *d)
 		policy_render_state(&t, reason_info(e->reason)->name);
 		table_cell(&t, "%s", sentence);
 	}
-	put_table(out, &t, 2, false);
+	table_finish(&t, out, 2, false);
 	if (d->decision->trace_cut)
 		print_to(out, "  (more than %d steps; the rest was cut)\n", DECISION_TRACE_MAX);
 }

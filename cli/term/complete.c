@@ -119,12 +119,10 @@ static void offer_prices(struct completion *c, bool discounts)
 	buf_init(&text, OUTPUT_MAX);
 	capture("cost", 2, (char *[]){cost, flag, NULL}, &text);
 	char *end = text.len ? strstr(text.data, "\ndiscounts:") : NULL;
-	if (discounts)
-		offer_lines(c, end ? end : "", "- name: ");
-	else if (end)
+	if (end) {
 		*end = '\0';
-	if (!discounts)
-		offer_lines(c, buf_str(&text), "- name: ");
+		offer_lines(c, discounts ? end + 1 : text.data, "- name: ");
+	}
 	buf_done(&text);
 }
 
@@ -188,7 +186,8 @@ static void offer_flags(struct completion *c, const struct argp *argp)
 		offer_flags(c, child->argp);
 }
 
-// Offers the words of a list: "a|b|c", or "a, b or c" in front of "(" or ";" in a description. One word is not a list.
+// Offers the words of a list: "a|b|c", or "a, b or c" in front of "(", ";" or ":" in a description. One word is not a
+// list.
 static void offer_list(struct completion *c, const char *list)
 {
 	static const char *const separators[] = {"|", ", or ", ", ", " or "};
@@ -200,14 +199,14 @@ static void offer_list(struct completion *c, const char *list)
 	size_t n = 0, k = 0;
 	while (k < N && n < ARGUMENTS_MAX) {
 		words[n].text = list;
-		words[n].len = strcspn(list, "|, (;=");
+		words[n].len = strcspn(list, "|, (;:=");
 		words[n].len += list[words[n].len] == '='; // of "label=NAME", the user writes the name
-		list += strcspn(list, "|, (;");
+		list += strcspn(list, "|, (;:");
 		for (k = 0, n++; k < N && strncmp(list, separators[k], strlen(separators[k])) != 0; k++)
 			;
 		list += k < N ? strlen(separators[k]) : 0;
 	}
-	if (n < 2 || !(*list == '\0' || *list == ';' || strncmp(list, " (", 2) == 0))
+	if (n < 2 || !(*list == '\0' || *list == ';' || *list == ':' || strncmp(list, " (", 2) == 0))
 		return;
 	for (size_t i = 0; i < n; i++)
 		offer(c, words[i].text, words[i].len, NULL);

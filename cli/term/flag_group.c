@@ -52,9 +52,8 @@ bool flag_group_help(const char *name)
 	}
 	buf_init(&out, HELP_BYTES_MAX);
 	print_to(&out, "%s\n\n", groups[i].about);
-	table_print(&t, &out, 2, false);
+	table_finish(&t, &out, 2, false);
 	print_out(&out);
 	buf_done(&out);
-	table_done(&t);
 	return true;
 }

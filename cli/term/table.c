@@ -169,6 +169,13 @@ void table_print(struct table *t, struct buf *out, int indent, bool with_head)
 	t->n_cells = 0;
 }
 
+void table_finish(struct table *t, struct buf *out, int indent, bool with_head)
+{
+	table_print(t, out, indent, with_head);
+	out->failed |= t->cells.failed;
+	table_done(t);
+}
+
 const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_ms)
 {
 	static const struct {

@@ -42,6 +42,9 @@ void table_state(struct table *t, enum table_tone tone, const char *text);
 // Check out->failed and t->cells.failed at the end.
 void table_print(struct table *t, struct buf *out, int indent, bool with_head);
 
+// Prints the table as table_print() and frees it; `out` fails when the memory for the cells is exhausted.
+void table_finish(struct table *t, struct buf *out, int indent, bool with_head);
+
 // Formats an age in kubectl's short form: "45s", "5m30s", "3h", "2d4h", "400d"; "<unknown>" if `since_ms` is 0, "0s"
 // for the future. Kubernetes: apimachinery util/duration, HumanDuration.
 const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_ms);
