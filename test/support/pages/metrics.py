@@ -69,7 +69,7 @@ def samples(t):
         where = labels(namespace='serving', deployment=name, job='kube-state-metrics')
         yield 'kube_deployment_spec_replicas', where, replicas
         yield 'kube_deployment_status_replicas_ready', where, replicas
-    where = dict(namespace='serving', pod='llama-7d5b9c8f6-x2x7k', container='main')
+    where = dict(namespace='serving', pod='llama-0', container='main')
     yield 'container_cpu_usage_seconds_total', labels(**where), 0.5 * (t - STARTED)
     yield 'kube_pod_container_resource_requests', labels(resource='cpu', **where), 1
 
