@@ -17,7 +17,7 @@ output is not compared must succeed. A mark in the line above the fence changes 
     <!-- file: NAME -->            the block, in any language, is a file that later blocks use; where the clone has it, it
                                    must be the same but for comments at its top
 
-Each line of REPLACEMENTS is an address or a path of the pages, a tab, and the one of this test. WORK gets the logs.
+Before a page, the command $PAGE_HOOK gets its name. Each line of REPLACEMENTS is an address or a path of the pages, a tab, and the one of this test. WORK gets the logs.
 """
 import collections
 import os
@@ -28,7 +28,7 @@ import sys
 
 SLOW_S = 3
 LIMIT_S = {'laptop': 300, 'cluster': 900}  # of a page
-COMMAND = re.compile(r'(\$ )?(gpuscale|gpuscale-exporter|kubectl|helm|make|curl|promtool|scripts/\w+|sudo|python3) ?')
+COMMAND = re.compile(r'\$ |(gpuscale|gpuscale-exporter|kubectl|helm|make|curl|promtool|scripts/\w+|sudo|python3)\b')
 CLUSTER = re.compile(r'\b(kubectl|helm)\b|scripts/cluster\b|\bgpuscale (get|describe|top|pause|resume|capacity|run|idle-rules)\b')
 FENCE = re.compile(r'( *)```(\w*)\s*$')
 MARK = re.compile(r' *<!-- (not run|output|file|needs a cluster)(?:: (.+))? -->\s*$')
@@ -102,7 +102,8 @@ class Tap:
     def result(self, passed, name, *detail):
         self.n += 1
         print('%s %d - %s' % ('ok' if passed else 'not ok', self.n, name), flush=True)
-        for line in [] if passed else '\n'.join(detail).split('\n')[-40:]:
+        lines = [] if passed else '\n'.join(detail).split('\n')
+        for line in lines if len(lines) <= 40 else lines[:20] + ['..'] + lines[-20:]:
             print('# ' + line[:400])
 
 
@@ -191,6 +192,9 @@ def main():
     for page, blocks in found.items():
         if any(kind(b) == where for b in blocks):
             subprocess.run('git clean -fdxq && git checkout -q .', shell=True, cwd=clone, check=True)
+            if 'PAGE_HOOK' in os.environ:
+                hook = subprocess.run([os.environ['PAGE_HOOK'], page], cwd=clone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                tap.result(hook.returncode == 0, page + ': what the page expects is there', hook.stdout)
             run_page([b for b in blocks if kind(b) in (where, 'file')], clone, work, pairs, LIMIT_S[where], tap)
 
 

@@ -21,6 +21,7 @@ PROMPT, OUTPUT = 1000, 250  # tokens of a request
 
 
 def labels(**pairs):
+    pairs = {'job': 'world', 'instance': 'world', **pairs}  # else a scrape sets them, and the history is another series
     return '{' + ','.join('%s="%s"' % p for p in pairs.items()) + '}'
 
 
@@ -68,6 +69,9 @@ def samples(t):
         where = labels(namespace='serving', deployment=name, job='kube-state-metrics')
         yield 'kube_deployment_spec_replicas', where, replicas
         yield 'kube_deployment_status_replicas_ready', where, replicas
+    where = dict(namespace='serving', pod='llama-0', container='main')
+    yield 'container_cpu_usage_seconds_total', labels(**where), 0.5 * (t - STARTED)
+    yield 'kube_pod_container_resource_requests', labels(resource='cpu', **where), 1
 
 
 def page(t, stamp):

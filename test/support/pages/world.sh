@@ -26,12 +26,12 @@ metrics_start() {
 	free_port metrics_port
 	start metrics python3 "$pages_dir/metrics.py" serve "$1" "$metrics_port"
 	wait_for 20 curl -sf -m 2 -o /dev/null "http://$1:$metrics_port/metrics" || bail_out 'the metrics are not served'
-	prometheus_config "[{job_name: world, scrape_interval: 5s, honor_labels: true, static_configs: [{targets: ['$1:$metrics_port']}]}]"
+	prometheus_config "[{job_name: world, scrape_interval: 2s, honor_labels: true, static_configs: [{targets: ['$1:$metrics_port']}]}]"
 	python3 "$pages_dir/metrics.py" history "$2" 30 >"$work/history.om"
 	prometheus_start "$work/history.om"
-	wait_for 60 two_samples || bail_out 'Prometheus does not scrape'
+	wait_for 60 has_rates || bail_out 'Prometheus does not scrape'
 }
-two_samples() { [ "$(instant 'count_over_time(vllm:num_requests_waiting{pod="llm-0"}[30s:5s]) > 1')" ]; }
+has_rates() { [ "$(instant 'count_over_time(vllm:num_requests_waiting{pod="llm-0"}[15s]) > 3')" ]; }
 # replacement FROM TO: what a page says, and what it is here.
 replacement() { printf '%s\t%s\n' "$1" "$2" >>"$work/replacements"; }
 # run_blocks laptop|cluster PAGE..: runs the blocks of the pages; their results are results of this script.
