@@ -215,7 +215,7 @@ struct policy_objective {
 	size_t demand_index, backlog_index;       // of `demand` and `backlog`; set by policy_decode() ..
 	size_t utilization_index, measured_index; // .. as are these; 0 without a name
 	bool backlog_has_default; // its query ends as 0 where nothing is measured; set by policy_decode()
-	double divisor; // at the end of the demand query, as in `.. / 900`; 0: none; set by policy_decode()
+	double divisor;           // at the end of the demand query, as in `.. / 900`; 0: none; set by policy_decode()
 };
 
 struct policy_startup {
