@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpuscale. `make help` lists the targets. A new .c file needs no line here: folders are globbed.
 #   VARIANT=release|debug|asan|ubsan|tsan|fuzz|coverage   one tree each under build/
+#   ARCH=arm64                                         on another machine: a cross compiler and Debian's libraries; tests run
+#                                                      under qemu-user. Everything goes to build/arm64
 #   V=1 shows commands; CC CFLAGS CPPFLAGS LDFLAGS DESTDIR PREFIX are honoured; WERROR=1 makes warnings errors.
 #   make uses every core by default (-jN changes that). More rules: test/tests.mk and scripts/*.mk.
 
 VERSION := 0.1.0
 VARIANT ?= release
 BUILD   ?= build
+ifeq ($(ARCH),arm64)
+override BUILD := $(patsubst %/arm64,%,$(BUILD))/arm64
+SYSROOT := $(shell scripts/debian-root arm64)
+$(if $(SYSROOT),,$(error ARCH=arm64 needs scripts/debian-root arm64 (above)))
+CC      := aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)
+PKG_CONFIG := env PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/aarch64-linux-gnu/pkgconfig pkg-config
+TEST_FLAGS ?= -w 'qemu-aarch64-static -L $(SYSROOT)'
+export STRIP := aarch64-linux-gnu-strip
+endif
 OUT     := $(BUILD)/$(VARIANT)
 PREFIX  ?= /usr/local
 V       ?= 0
@@ -39,7 +50,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
         -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(findstring clang,$(CC)),-Wno-missing-field-initializers,-Wno-format-truncation) $(if $(WERROR),-Werror)
 # Flags that only some compilers and machines support: x86's control-flow enforcement (CET), arm64's pointer
 # authentication.
-MACHINE   := $(shell uname -m)
+MACHINE   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 supported  = $(shell $(CC) -Werror $(1) -x c -c -o /dev/null /dev/null 2>/dev/null && printf '%s' '$(1)')
 CFI_x86_64  := -fcf-protection=full
 CFI_aarch64 := -mbranch-protection=standard
@@ -122,10 +133,11 @@ $(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 -include $(shell test -d $(OUT)/obj && find $(OUT)/obj -name '*.d')
 
-# Relative relocations in the packed form save 7 % of the file; the C library must be glibc 2.36 or later. The exporter, which
-# also runs on the hosts of older distributions, does without.
+# Relative relocations in the packed form save 7 % of the file, where the linker has them for the machine; the C library
+# must be glibc 2.36 or later. The exporter, which also runs on the hosts of older distributions, does without.
 ifeq ($(VARIANT),release)
-$(OUT)/gpuscale: private LINK_release += -Wl,-z,pack-relative-relocs
+PACK := -Wl,-z,pack-relative-relocs
+$(OUT)/gpuscale: private LINK_release += $(shell echo | $(CC) -shared -nostdlib -Wl,--fatal-warnings $(PACK) -x c -o /dev/null - 2>/dev/null && echo $(PACK))
 endif
 $(OUT)/gpuscale: $(OUT)/obj/cli/main.o $(CONTROLLER_LIBS)
 	$(call say,LD,$@)

@@ -184,7 +184,7 @@ static int read_fields(const cJSON *root, const cJSON **fields, struct err *e)
 static int read_tree(struct detect_lines *l, const cJSON *root, struct err *e)
 {
 	const cJSON *fields[FIELD__COUNT] = {NULL};
-	int64_t time_ms;
+	int64_t time_ms = 0;
 	if (read_fields(root, fields, e) < 0)
 		return -1;
 	const cJSON *time = fields[FIELD_TIME], *name = fields[FIELD_JOB];
@@ -280,7 +280,7 @@ static int read_cells(const struct detect_lines *l, const char *text, size_t len
 static int read_row(struct detect_lines *l, const char *text, size_t len, struct err *e)
 {
 	struct row row = {.job = "", .rank = ""};
-	int64_t time_ms;
+	int64_t time_ms = 0;
 	for (size_t i = 0; i < FIELD__COUNT; i++)
 		row.values[i] = (double)NAN;
 	if (read_cells(l, text, len, &row, e) < 0 || time_of(row.values[FIELD_TIME], &time_ms, e) < 0)

@@ -98,7 +98,7 @@ const struct verdict_row *verdict_decide(const double *values)
 		if (k == rows[i].n_terms)
 			return &rows[i];
 	}
-	assert(!"the last row has no terms");
+	assert(false && "the last row has no terms");
 	return NULL;
 }
 

@@ -528,6 +528,6 @@ const struct backtest_row *backtest_policy_row(const struct backtest *b)
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_POLICY)
 			return &b->rows[i];
-	assert(!"a finished backtest has the row of its policy");
+	assert(false && "a finished backtest has the row of its policy");
 	return NULL;
 }

@@ -8,23 +8,11 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "replay/recording_csv.h"
-#include "replay/recording_openmetrics.h"
 
 #define SHOWN_BYTES      160
 #define STEP_SAMPLES_MAX 1001
 #define GAP_STEPS        1.5 // rows that are further apart than this many steps have a gap between them
 #define DAY_MS           INT64_C(86400000)
-
-int recording_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
-{
-	memset(ret, 0, sizeof *ret);
-	if (recording_is_openmetrics(text, len)) {
-		ret->format = RECORDING_OPENMETRICS;
-		return recording_openmetrics_parse(text, len, file, ret, e);
-	}
-	return recording_csv_parse(text, len, file, ret, e);
-}
 
 void recording_done(struct recording *r)
 {

@@ -5,10 +5,11 @@ UNITS   := $(wildcard manifests/systemd/*.service)
 # The controller's image has a libcurl of its own (scripts/image-curl), the system's where that cannot be made. IMAGE_CURL=own: or fail;
 # IMAGE_CURL=debian: the system's.
 IMAGE_CURL ?= auto
-image_curl  = curl=$$(scripts/image-curl $(IMAGE_CURL))
+# An image for another architecture has Debian's libcurl: it is not built for it.
+image_curl  = curl=$$(scripts/image-curl $(if $(SYSROOT),debian,$(IMAGE_CURL)))
 ##@ package
-image: all ## container images as tars, made without a container engine (root filesystems beside them); IMAGE_CURL=own|auto|debian
-	@set -e; $(image_curl); for p in $(PROGRAMS); do n=$$(basename $$p); scripts/image -o $(BUILD)/image/$$n.tar -n $$n:$(VERSION) $${curl:+-l "$$curl"} $$p; done
+image: all ## container images as tars, made without a container engine (root filesystems beside them); IMAGE_CURL=own|auto|debian, ARCH=arm64
+	@set -e; $(image_curl); for p in $(PROGRAMS); do n=$$(basename $$p); scripts/image -o $(BUILD)/image/$$n.tar -n $$n:$(VERSION) $(if $(SYSROOT),-s $(SYSROOT)) $${curl:+-l "$$curl"} $$p; done
 sbom: image ## bills of materials of the images (SPDX 2.3 JSON), from package data
 	@set -e; $(image_curl); for p in $(PROGRAMS); do n=$$(basename $$p); scripts/sbom $${curl:+-l "$$curl"} $(BUILD)/image/$$n.rootfs $$n $(VERSION) >$(BUILD)/image/$$n.spdx.json; \
 	  echo "$(BUILD)/image/$$n.spdx.json: $$(jq '.packages | length' $(BUILD)/image/$$n.spdx.json) packages"; done

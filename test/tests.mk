@@ -124,8 +124,9 @@ test-all-now: $(UNIT_TESTS) $(PROP_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
 	@$(call run_tests,$(UNIT_TESTS) $(PROP_TESTS) test/fuzz/run-replay $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
 test-slow: $(TEST_PROGRAMS) ## the integration tests that `make test` omits, and the figures of the docs (minutes)
 	@$(call run_tests,-t 900 $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_TESTS)),$(SLOW_TESTS)) $(FIGURES_TEST))
+# An emulated processor (ARCH=) is too slow for the tests that wait for real time.
 unit: $(UNIT_TESTS) ## test/unit
-	@$(call run_tests,$(UNIT_TESTS))
+	@$(call run_tests,$(filter-out $(if $(SYSROOT),$(WAITING_TESTS)),$(UNIT_TESTS)))
 policy: $(TEST_PROGRAMS) ## test/policy
 	@$(call run_tests,$(POLICY_TESTS))
 integration: $(TEST_PROGRAMS) ## test/integration: real programs, real Prometheus, fake API server
@@ -170,6 +171,9 @@ soak-tenants: ## a hostile tenant, broken queries, floods and a clock that is se
 	@+$(MAKE) --no-print-directory soak-tenants-now
 soak-tenants-now: $(TEST_PROGRAMS)
 	@$(call run_tests,-t $$(($${SOAK_MINUTES:-30} * 60 + 1200)) test/e2e/soak/run-hostile-tenant)
+compilers: ## test/compilers: clang 19, gcc 14 and arm64 without warnings; arm64's unit tests under qemu-user (root, half an hour)
+	@scripts/deps --check build test compilers >/dev/null || scripts/deps build test compilers
+	@test/run -j 1 -t 5400 test/compilers/run-compilers
 nightly: ## everything, for hours; prints each step
 	@.ci/nightly
 
@@ -222,5 +226,5 @@ fake-apiserver: $(OUT)/fake-apiserver ## build the fake API server of the tests
 fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 
 .PHONY: quick test test-programs test-now test-all-now test-slow unit policy integration golden golden-update faults laws prop replay fuzz fuzz-now e2e e2e-now \
-        e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now nightly asan ubsan tsan tsan-now \
+        e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now compilers nightly asan ubsan tsan tsan-now \
         valgrind valgrind-now coverage coverage-now demo demo-now figures pictures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml

@@ -156,7 +156,7 @@ static void set_served(struct conflict_watch *s, struct resource_watch *c, const
 	bool is_served = false;
 	for (size_t i = 0; i < list->n; i++)
 		is_served |= strcmp(list->items[i].plural, autoscaler_kinds[c->kind].plural) == 0;
-	c->served = is_served && !is_watched_already(s, c->kind) ? SERVED_YES : SERVED_NO;
+	c->served = is_served && !is_watched_already(s, (int)c->kind) ? SERVED_YES : SERVED_NO;
 	struct namespace_watch *watched; // from now on the watch reports when the kind is uninstalled
 	for (watched = s->namespaces; watched; watched = watched->hh.next)
 		open_one(watched, c);
@@ -190,9 +190,9 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 		error = NULL;
 	else if (response && discovery_decode(response->body, response->body_len, &list, &e) < 0)
 		error = &e;
-	for (int kind = asker->kind; kind < AUTOSCALER_KIND__COUNT; kind++) {
+	for (int kind = (int)asker->kind; kind < AUTOSCALER_KIND__COUNT; kind++) {
 		struct resource_watch *c = &s->of[kind];
-		if (c->served == SERVED_YES || !is_same_version(kind, asker->kind))
+		if (c->served == SERVED_YES || !is_same_version(kind, (int)asker->kind))
 			continue;
 		set_error(c, error);
 		if (!error)

@@ -344,7 +344,7 @@ int device_rules_write(const struct device_rules *d, const char *node, const cha
 	name_of(node, gpu, name);
 	json_write_init(&w, body, 0);
 	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", RULE_GROUP + strlen("/apis/"));
+	json_write_member_str(&w, "apiVersion", &RULE_GROUP[strlen("/apis/")]);
 	json_write_member_str(&w, "kind", RULE_KIND);
 	json_write_member_object(&w, "metadata");
 	json_write_member_str(&w, "name", name);
