@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "cli/objects/object_kind.h"
+#include "cli/term/object_kind.h"
 
 struct json_writer;
 

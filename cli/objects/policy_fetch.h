@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/objects/object_kind.h"
+#include "cli/term/object_kind.h"
 #include "runtime/options/controller_options.h"
 
 struct arena;

@@ -52,7 +52,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 // The kinds of documents: the first word of the field, in any case, and the path that it stands for. Those of the
-// cluster have further names (cli/objects/object_kind.h).
+// cluster have further names (cli/term/object_kind.h).
 static const struct topic {
 	const char *word, *path;
 	const struct schema *(*schema)(void);

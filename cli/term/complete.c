@@ -15,6 +15,7 @@
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/flag_group.h"
+#include "cli/term/object_kind.h"
 
 #define OUTPUT_MAX     ((size_t)16 * 1024 * 1024)
 #define ARGUMENTS_MAX  64
@@ -234,6 +235,19 @@ static void offer_values(struct completion *c, const struct argp_option *o, int 
 		offer_list(c, o->doc);
 }
 
+// Offers the kinds of objects. A command that also takes names lists objects; the others describe kinds.
+static void offer_kinds(struct completion *c, bool lists_objects)
+{
+	for (int k = 0; k < OBJECT_KIND__COUNT; k++) {
+		const char *plural = object_kind_info((enum object_kind)k)->plural;
+		if (k == (lists_objects ? OBJECT_IDLE_RULE : OBJECT_REMEDIATION))
+			continue;
+		offer(c, plural, strlen(plural), NULL);
+		if (strncmp(plural, "gpu", 3) == 0)
+			offer(c, plural + 3, strlen(plural + 3), NULL);
+	}
+}
+
 // Offers what the description of the arguments names: "[pools] [NAME..]". Words are for the first argument only.
 static void offer_positional(struct completion *c, const char *args_doc, int argc, char **argv, bool is_first)
 {
@@ -248,6 +262,8 @@ static void offer_positional(struct completion *c, const char *args_doc, int arg
 			offer_list(c, token);
 		else if (!is_upper(token) && is_first)
 			offer(c, token, strlen(token), NULL);
+		else if (strcmp(token, "KIND") == 0 && is_first)
+			offer_kinds(c, strstr(args_doc, "NAME"));
 		else if (strncmp(token, "NAME", 4) == 0)
 			offer_names(c, argc, argv, false);
 		else if (strcmp(token, "FIELD") == 0)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/objects/object_kind.h"
+#include "cli/term/object_kind.h"
 
 static void kind_has_every_name_that_kubectl_takes(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of resources: their names on the command line, in -o name and in CustomResourceDefinitions.
-#ifndef GPUSCALE_CLI_OBJECTS_OBJECT_KIND_H
-#define GPUSCALE_CLI_OBJECTS_OBJECT_KIND_H
+#ifndef GPUSCALE_CLI_TERM_OBJECT_KIND_H
+#define GPUSCALE_CLI_TERM_OBJECT_KIND_H
 
 #include <stdbool.h>
 #include <stddef.h>

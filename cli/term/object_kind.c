@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/objects/object_kind.h"
+#include "cli/term/object_kind.h"
 
 #include <assert.h>
 #include <stdio.h>
