@@ -282,6 +282,8 @@ static int print(const struct plan *p, const struct plan_args *args)
 	}
 	if (!list)
 		rc = -1;
+	else if (n == 0 && rc == 0 && !output_is_document(format))
+		policy_fetch_say_none(&args->scope);
 	else if (n && prints_prices(args))
 		plan_render(&out, list, n, format == OUTPUT_WIDE);
 	else if (n || output_is_document(format))
@@ -454,11 +456,11 @@ static int plan_cluster(struct plan_args *args)
 		print_error("gpuscale plan: out of memory\n");
 		return EXIT_FAILED;
 	}
-	int code = plan_objects_read(objects, &args->scope.kube);
+	int code = plan_objects_read(objects, &args->scope);
 	if (code == EXIT_OK && objects->n_policies > 0)
 		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
 	else if (code == EXIT_OK) {
-		print_error("No resources found\n");
+		policy_fetch_say_none(&args->scope);
 		code = objects->n_errors ? EXIT_FAILED : EXIT_OK;
 	}
 	plan_objects_done(objects);

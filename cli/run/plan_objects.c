@@ -26,7 +26,8 @@
 
 // ---- policies ----
 
-static int add_policy(struct plan_objects *o, const struct policy_view *view, struct err *e)
+static int add_policy(struct plan_objects *o, const struct policy_view *view, const struct policy_scope *shown,
+                      struct err *e)
 {
 	struct policy_object object;
 	struct policy_document document;
@@ -41,6 +42,8 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, st
 	                                o->unknown) == 0) {
 		policy_ref_set(ref, &document);
 		o->policies[o->n_policies++] = &ref->policy;
+	} else if (shown->namespace_name && strcmp(shown->namespace_name, view->namespace_name) != 0) {
+		policy_ref_release(ref);
 	} else {
 		char line[ERR_MSG_BYTES];
 		pool_object_put_errors(o->errors, line, sizeof line);
@@ -51,7 +54,8 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, st
 	return 0;
 }
 
-static int read_policies(struct plan_objects *o, struct kube_session *session, const struct policy_scope *scope)
+static int read_policies(struct plan_objects *o, struct kube_session *session, const struct policy_scope *scope,
+                         const struct policy_scope *shown)
 {
 	struct policy_views views;
 	struct err e = {0};
@@ -59,7 +63,7 @@ static int read_policies(struct plan_objects *o, struct kube_session *session, c
 	o->policies = calloc(views.n ? views.n : 1, sizeof(const struct policy *));
 	int rc = o->policies ? 0 : err_set(&e, ERR_INTERNAL, "out of memory");
 	for (size_t i = 0; rc == 0 && i < views.n; i++)
-		rc = add_policy(o, &views.items[i], &e);
+		rc = add_policy(o, &views.items[i], shown, &e);
 	policy_views_done(&views);
 	if (rc == 0)
 		return code;
@@ -121,9 +125,9 @@ static int read_pools(struct plan_objects *o, struct kube_session *session)
 
 // ---- both ----
 
-int plan_objects_read(struct plan_objects *o, const struct kube_options *kube)
+int plan_objects_read(struct plan_objects *o, const struct policy_scope *shown)
 {
-	struct policy_scope scope = {.kube = *kube, .all_namespaces = true};
+	struct policy_scope scope = {.kube = shown->kube, .all_namespaces = true};
 	struct kube_session session;
 	*o = (struct plan_objects){.errors = malloc(sizeof *o->errors), .unknown = malloc(sizeof *o->unknown)};
 	if (!o->errors || !o->unknown) {
@@ -135,7 +139,7 @@ int plan_objects_read(struct plan_objects *o, const struct kube_options *kube)
 		print_error("Without a cluster, name the policies: -f FILE|DIR\n");
 		return code;
 	}
-	code = read_policies(o, &session, &scope);
+	code = read_policies(o, &session, &scope, shown);
 	if (code == EXIT_OK)
 		code = read_pools(o, &session);
 	kube_session_close(&session);

@@ -7,8 +7,8 @@
 
 #include "policies/load/pool_set.h"
 
-struct kube_options;
 struct policy;
+struct policy_scope;
 struct pool_object;
 struct schema_errors;
 
@@ -22,9 +22,9 @@ struct plan_objects {
 };
 
 // Reads the policies of all namespaces, because a pool is shared among all of its members, and all pools; a cluster
-// without the custom resource has none. Prints errors on standard error, and returns the exit code. Call
-// plan_objects_done() in any case.
-int plan_objects_read(struct plan_objects *o, const struct kube_options *kube);
+// without the custom resource has none. Prints errors on standard error, and returns the exit code; an invalid policy
+// outside of the namespace of `shown` is left out silently. Call plan_objects_done() in any case.
+int plan_objects_read(struct plan_objects *o, const struct policy_scope *shown);
 void plan_objects_done(struct plan_objects *o);
 
 #endif
