@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
@@ -163,8 +164,8 @@ static char *flag_of(const char *command, char *variable, size_t prefix, const s
 	return word;
 }
 
-// Returns the arguments with the flags from the environment in front, so that an argument overrides a variable. NULL if
-// there are no such variables or no memory is left. The caller frees the array.
+// Returns the arguments with the flags from the environment in front, so that an argument overrides a variable. The
+// caller frees the array.
 static char **with_environment(int *argc, char **argv, const struct flags *f)
 {
 	char prefix[64], *words[ARGS_FLAGS_MAX];
@@ -174,9 +175,7 @@ static char **with_environment(int *argc, char **argv, const struct flags *f)
 	for (char **v = environ; *v && n < ARGS_FLAGS_MAX; v++)
 		if (strncmp(*v, prefix, len) == 0 && (words[n] = flag_of(argv[0], *v, len, f)))
 			n++;
-	char **all = n ? calloc((size_t)*argc + n + 1, sizeof *all) : NULL;
-	if (!all)
-		return NULL;
+	char **all = must_alloc(calloc((size_t)*argc + n + 1, sizeof *all));
 	all[0] = argv[0];
 	memcpy(all + 1, words, n * sizeof *all);
 	memcpy(all + 1 + n, argv + 1, (size_t)(*argc - 1) * sizeof *all);
@@ -206,7 +205,7 @@ void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 	add_flag(&f, "help", false);
 	add_flag(&f, "usage", false);
 	char **words = with_environment(&argc, argv, &f);
-	look_at_flags(&f, argc, words ? words : argv);
-	argp_parse(&all, argc, words ? words : argv, 0, NULL, input);
+	look_at_flags(&f, argc, words);
+	argp_parse(&all, argc, words, 0, NULL, input);
 	free(words);
 }
