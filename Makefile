@@ -15,7 +15,7 @@ SYSROOT := $(shell scripts/debian-root arm64)
 $(if $(SYSROOT),,$(error ARCH=arm64 needs scripts/debian-root arm64 (above)))
 CC      := aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)
 PKG_CONFIG := env PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/aarch64-linux-gnu/pkgconfig pkg-config
-TEST_FLAGS ?= -w 'qemu-aarch64-static -L $(SYSROOT)'
+TEST_FLAGS ?= -j $(shell nproc) -w 'qemu-aarch64-static -L $(SYSROOT)'
 export STRIP := aarch64-linux-gnu-strip
 endif
 OUT     := $(BUILD)/$(VARIANT)

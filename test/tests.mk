@@ -124,9 +124,10 @@ test-all-now: $(UNIT_TESTS) $(PROP_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
 	@$(call run_tests,$(UNIT_TESTS) $(PROP_TESTS) test/fuzz/run-replay $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
 test-slow: $(TEST_PROGRAMS) ## the integration tests that `make test` omits, and the figures of the docs (minutes)
 	@$(call run_tests,-t 900 $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_TESTS)),$(SLOW_TESTS)) $(FIGURES_TEST))
-# An emulated processor (ARCH=) is too slow for the tests that wait for real time.
+# An emulated processor (ARCH=) is too slow for the tests that wait for real time, and qemu-user is not the whole kernel.
+NOT_EMULATED      := $(if $(SYSROOT),$(WAITING_TESTS) $(addprefix $(OUT)/test/,$(shell grep -v '^\#' test/compilers/not-emulated)))
 unit: $(UNIT_TESTS) ## test/unit
-	@$(call run_tests,$(filter-out $(if $(SYSROOT),$(WAITING_TESTS)),$(UNIT_TESTS)))
+	@$(call run_tests,$(filter-out $(NOT_EMULATED),$(UNIT_TESTS)))
 policy: $(TEST_PROGRAMS) ## test/policy
 	@$(call run_tests,$(POLICY_TESTS))
 integration: $(TEST_PROGRAMS) ## test/integration: real programs, real Prometheus, fake API server

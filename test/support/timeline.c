@@ -129,8 +129,8 @@ static void take_totals(struct drawing *d)
 static void lay_out(struct drawing *d)
 {
 	double upper = MARGIN / 2 + (d->o.title ? TITLE : 0.0) + (d->o.subtitle ? SUBTITLE : 0.0);
-	double height =
-	        (d->o.height - upper - AXIS - PANEL__COUNT * HEADER - (PANEL__COUNT - 1) * PANEL_GAP) / PANEL__COUNT;
+	double height = (d->o.height - upper - AXIS - (int)PANEL__COUNT * HEADER - (PANEL__COUNT - 1) * PANEL_GAP) /
+	                (int)PANEL__COUNT;
 	// A run without length still needs an axis.
 	int64_t t0_ms = d->n ? d->points[0].time_ms : 0, t1_ms = d->n ? d->points[d->n - 1].time_ms : 0;
 	if (t1_ms <= t0_ms)
