@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/objects/policy_view.h"
 #include "cli/objects/policy_events.h"
+#include "cli/objects/policy_view.h"
 
 #define POLICY(name, more)                                                                                             \
 	"{\"kind\":\"GPUAutoscaler\",\"metadata\":{\"namespace\":\"ml\",\"name\":\"" name "\"" more                    \
