@@ -27,6 +27,7 @@
 #include "cli/term/progress.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
+#include "policies/load/policy_ref.h"
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
 #include "replay/parallel.h"
@@ -214,7 +215,7 @@ static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
-	const struct decided decided = {log->policy, NULL, decision, no_details, NULL};
+	const struct decided decided = {log->policy, &policy_ref_of(log->policy)->target, decision, no_details, NULL};
 	struct json_writer w;
 	buf_reset(&log->line);
 	json_write_init(&w, &log->line, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/explain/explain.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -237,6 +238,7 @@ static void write_trace(struct json_writer *w, const struct decided *d)
 
 void explain_decision_json(struct json_writer *w, const struct decided *d)
 {
+	assert(d->target);
 	const struct decision *dec = d->decision;
 	char text[RENDER_SENTENCE_BYTES];
 	json_write_object_begin(w);
