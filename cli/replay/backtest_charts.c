@@ -45,26 +45,37 @@ struct over_time {
 	size_t n;
 };
 
+// Peers start hidden, because many curves hide each other; a peer that rises far above the demand does not flatten the
+// others.
+static bool is_peer(enum chart_style style)
+{
+	return style >= CHART_HPA && style <= CHART_KNATIVE;
+}
+
 static void add_track(struct over_time *o, const struct track *t, const char *name, enum chart_style style,
                       enum chart_mark mark)
 {
 	size_t n = track_points(t, o->x[o->n], o->y[o->n]);
 	if (n == 0)
 		return;
-	o->series[o->n] = (struct chart_series){
-	        .name = name, .style = style, .mark = mark, .x = o->x[o->n], .y = o->y[o->n], .n = n};
+	o->series[o->n] = (struct chart_series){.name = name,
+	                                        .style = style,
+	                                        .mark = mark,
+	                                        .x = o->x[o->n],
+	                                        .y = o->y[o->n],
+	                                        .n = n,
+	                                        .is_cut = is_peer(style)};
 	o->n++;
 }
 
-// A box for each curve, which the style sheet obeys; peers start hidden, because many curves hide each other.
+// A box for each curve, which the style sheet obeys.
 static void put_toggles(struct buf *out, const struct over_time *o)
 {
 	buf_puts(out, "<div class=\"legend\" role=\"group\" aria-label=\"Curves\">");
 	for (size_t i = 0; i < o->n; i++) {
 		const struct chart_series *s = &o->series[i];
-		bool is_peer = s->style >= CHART_HPA && s->style <= CHART_KNATIVE;
 		buf_printf(out, "<label><input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
-		           is_peer ? "" : " checked=\"\"");
+		           is_peer(s->style) ? "" : " checked=\"\"");
 		svg_chart_put_swatch(out, s->style, s->mark);
 		xml_put_text(out, s->name);
 		buf_puts(out, "</label>");

@@ -92,7 +92,7 @@ struct plot {
 	double height;
 };
 
-// Fits one axis to the values of every series.
+// Fits one axis to the values of the series.
 static void fit(struct plot *p, struct chart_axis *a, const struct chart_scale_options *o, bool is_y, int ticks)
 {
 	const struct chart *c = p->c;
@@ -106,7 +106,7 @@ static void fit(struct plot *p, struct chart_axis *a, const struct chart_scale_o
 	}
 	n = 0;
 	for (size_t i = 0; i < c->n_series; i++)
-		for (size_t j = 0; j < c->series[i].n; j++)
+		for (size_t j = 0; j < c->series[i].n && !(is_y && c->series[i].is_cut); j++)
 			all[n++] = is_y ? c->series[i].y[j] : c->series[i].x[j];
 	chart_axis_fit(a, o->scale, all, n, o->from_zero, ticks);
 	free(all);
@@ -232,8 +232,8 @@ static void put_path_data(const struct plot *p, const struct chart_series *s, bo
 
 static void put_lines(const struct plot *p, const struct chart_series *s)
 {
-	buf_printf(p->out, "<svg width=\"100%%\" height=\"%g\" viewBox=\"0 0 %d %g\" preserveAspectRatio=\"none\">",
-	           p->height, UNITS, p->height);
+	buf_printf(p->out, "<svg width=\"100%%\" height=\"%g\" viewBox=\"0 0 %d %g\" preserveAspectRatio=\"none\"%s>",
+	           p->height, UNITS, p->height, s->is_cut ? " class=\"cut\"" : "");
 	if (s->mark == CHART_AREA) {
 		buf_puts(p->out, "<path class=\"surface\" d=\"");
 		put_path_data(p, s, true);
@@ -467,7 +467,7 @@ static void put_colours(struct buf *out, bool dark)
 
 void svg_chart_put_style(struct buf *out)
 {
-	buf_puts(out, ".plot,.plot svg{display:block;overflow:visible}"
+	buf_puts(out, ".plot,.plot svg{display:block;overflow:visible}.plot svg.cut{overflow:hidden}"
 	              ".plot text{font-size:11px;fill:#59616e}"
 	              ".plot .label{fill:currentColor;stroke:#fff;stroke-width:3px;paint-order:stroke}"
 	              ".grid{stroke:#e2e5ea}.base{stroke:#858d99}.series{fill:none;stroke:none}"

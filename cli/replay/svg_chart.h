@@ -42,6 +42,7 @@ struct chart_series {
 	const double *x, *y; // n each; NaN: a gap, or no point. Lines have growing x; an x may occur several times
 	const char *const *labels; // beside points; n entries of any text; may be NULL, as may its entries
 	size_t n;
+	bool is_cut; // does not widen the range of y, and is cut off outside of it; not with CHART_AREA
 };
 
 struct chart_scale_options {
