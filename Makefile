@@ -115,11 +115,11 @@ endif
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.
 FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span json/json_write num text utf8) \
         $(addprefix runtime/query/,query_answer query_hub query_peek) controller/policy/early_check \
-        $(addprefix controller/tick/,reconcile_tick ticks) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
-        $(addprefix policies/engine/,behavior block_max combine combine_formula decide decision decision_grant fallback \
-          forecast formula history objective objective_choice objective_hold objective_load objective_queue \
-          objective_rehearsal objective_rule observation pipeline plausible pods quantile signal source state state_pack \
-          sustain throttled tick watermark window) \
+        $(addprefix controller/tick/,reconcile reconcile_tick ticks) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
+        $(addprefix policies/engine/,behavior block_max capacity_stage combine combine_formula decide decision decision_grant \
+          fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_hold objective_load objective_queue \
+          objective_rehearsal objective_rule observation panic panic_stage pipeline plausible pods quantile reason signal source \
+          startup state state_pack sustain throttled tick timezone unhealthy unhealthy_stage watermark window) \
         policies/pool/pool_allocate policies/pool/pool_pair $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
            $(OUT)/obj/cli/main.o

@@ -61,7 +61,7 @@ void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t wind
 #define OWNED                                                                                                          \
 	"(DCGM_FI_DEV_FB_USED" GPU_INSTANCE                                                                            \
 	" or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")"
-#define SCRAPED      " on (job, instance, namespace, pod) up{pod!=\"\"}"
+#define SCRAPED      " on (instance, namespace, pod) up{pod!=\"\"}"
 #define NAMED(label) ", \"is\", \"exporter\", \"" label "\", \"" GPU_EXPORTER_PODS "\")"
 
 void verdict_query_owners(struct buf *out)

@@ -77,7 +77,7 @@ def judge_exposition(data):
     return ['not an exposition: %r' % l for l in data.decode().splitlines() if not line.match(l)][:1]
 
 
-JUDGES = {'csv': judge_csv, 'json': judge_json, 'svg': judge_markup, 'html': judge_markup, 'xml': judge_markup, 'prom': judge_exposition}
+JUDGES = {'csv': judge_csv, 'json': judge_json, 'sarif': judge_json, 'svg': judge_markup, 'html': judge_markup, 'xml': judge_markup, 'prom': judge_exposition}
 covered = {}
 
 
@@ -205,7 +205,7 @@ query_policy = write('q.yaml', POLICY.replace('avg(utilization)', quoted('avg(ut
 def formats_of(command):
     text = subprocess.run([gpuscale, command, '--help'], capture_output=True, text=True).stdout
     found = re.search(r'-o, --output=FORMAT\s+((?:.|\n)*?)(?=\n\s+--?[a-z]|\n\n)', text)
-    words = re.findall(r'table|wide|json|yaml|name|csv|svg|text', re.sub(r'\(.*', '', found.group(1), flags=re.S)) if found else []
+    words = re.findall(r'table|wide|json|yaml|name|csv|svg|text|sarif|github', re.sub(r'\(.*', '', found.group(1), flags=re.S)) if found else []
     return list(dict.fromkeys(words)) or ['table']
 
 
@@ -226,7 +226,7 @@ def run_offline():
     for command in ('cost', 'idle', 'diagnose'):
         for argv, what in ((error, 'error'), (page, 'page'), (warning, 'warning')):
             case('%s: server that answers with: %s' % (command, what), [command] + argv)
-    case('detect: live jobs', ['detect', '--job', 'x', '-n', 'ml'] + liar, want_mark=False)
+    each_format('detect', ['--job', 'x', '-n', 'ml'] + liar, suffix=' of live jobs', want_mark=False)
     case('detect: server that answers with an error', ['detect', '--pods', '.*', '-n', 'ml'] + error)
     steps = ''.join(json.dumps({'time': t, 'job': HOSTILE, 'step': {(HOSTILE if r == 5 else str(r)): (3 if r == 5 and t > 1800 else 1 + r / 1000) for r in range(8)}}) + '\n' for t in range(0, 3600, 10))
     case('detect: events of hostile ranks', ['detect'], format='json', stdin=steps.encode())
@@ -235,7 +235,7 @@ def run_offline():
     each_format('plan', ['-f', query_policy, '--replicas', '2'] + error, unmarked=['name'])
     each_format('plan', ['-f', policy, '--replicas', '2'] + liar, suffix=' of many series', want_mark=False)
     case('plan: file of policies that is wrong', ['plan', '-f', bad_policy, '--replicas', '2'] + liar)
-    case('check: file that is wrong', ['check', bad_policy])
+    each_format('check', [bad_policy], suffix=' of a wrong file')
     case('check: file with a hostile name', ['check', bad_name])
     case('check: source that answers with an error', ['check', policy] + error)
     case('check: source that answers with a page', ['check', policy] + page)
@@ -370,9 +370,8 @@ def run_cluster():
         terminal_case('get', ['get', '-A', '-o', 'wide'], env)
         terminal_case('describe', ['describe'], env)
         case('get: name', ['get', MARK + HOSTILE], env=env)
-        case('describe', ['describe'], env=env)
-        case('top', ['top'], env=env)
-        each_format('capacity', [], env=env)
+        for command in ('describe', 'top', 'capacity'):
+            each_format(command, [], env=env, unmarked=['name'])
         case('capacity --pool-label', ['capacity', '--pool-label', 'pool'], env=env)
         for command in ('pause', 'resume'):
             case(command, [command, 'w'] + (['--reason', HOSTILE] if command == 'pause' else []), env=env, want_mark=command == 'pause')
