@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy file with some of its numbers changed. Comments, order and layout stay; what else the file holds, too.
+// A policy file with some of its numbers changed. Comments, order, layout and all other content are preserved.
 #ifndef GPUSCALE_REPLAY_TUNE_PATCH_H
 #define GPUSCALE_REPLAY_TUNE_PATCH_H
 

@@ -46,7 +46,7 @@ static void wipe(char *text)
 		explicit_bzero(text, strlen(text));
 }
 
-// A copy of the part, "" when the URL has none. NULL when memory ends.
+// A copy of the part, "" when the URL has none. NULL when memory is exhausted.
 static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
 {
 	char *text = NULL;

@@ -111,8 +111,8 @@ struct http_server *http_server_new(const struct http_server_options *options, s
 // Closes every connection. Frees exchanges that were not answered: their owners must drop them first. Must not be
 // called from a handler.
 void http_server_free(struct http_server *s);
-// What connections to come speak: TLS as the tls_* members of `options` say, or plain HTTP when they name no files. The
-// connections there are stay as they are. On -1 and *e (ERR_TLS, ERR_USAGE, ERR_INTERNAL) nothing has changed.
+// Sets TLS for new connections from the tls_* members of `options`, or plain HTTP when they name no files. Existing
+// connections are not affected. On -1 and *e (ERR_TLS, ERR_USAGE, ERR_INTERNAL) nothing has changed.
 int http_server_set_tls(struct http_server *s, const struct http_server_options *options, struct err *e);
 void http_server_get_stats(const struct http_server *s, struct http_server_stats *ret_stats);
 uint16_t http_server_port(const struct http_server *s);

@@ -223,7 +223,7 @@ bool http_places_admit_request(const struct http_conn *conn);
 void http_places_admit_reply(const struct http_conn *conn, size_t len);
 
 // http_server_exchange.c
-struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len); // NULL when memory ends
+struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len); // NULL when memory is exhausted
 void http_exchange_free(struct http_exchange *x);
 void http_exchange_dispatch(struct http_exchange *x);
 

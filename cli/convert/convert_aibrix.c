@@ -87,7 +87,7 @@ static const char *window_of(struct conversion *c, const struct doc_node *a, con
 	if (convert_whole(text, &seconds))
 		ms = seconds * 1000;
 	else if (num_parse_flag_duration_ms(text, strlen(text), &ms, &e) < 0) {
-		convert_note(c, "the annotation %s: %s is not a duration; %s s stand for it", name, text, fallback);
+		convert_note(c, "the annotation %s: %s is not a duration; replaced by %s s", name, text, fallback);
 		return fallback;
 	}
 	if (ms > WINDOW_SECONDS_MAX * 1000) {
@@ -104,13 +104,13 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 	double r;
 	struct err e;
 	if (num_parse_f64(rate, strlen(rate), &r, &e) < 0 || r <= 1 || r > 1000) {
-		convert_note(c, "the annotation %s: %s is not between 1 and 1000; 2 stands for it", field, rate);
+		convert_note(c, "the annotation %s: %s is not between 1 and 1000; replaced by 2", field, rate);
 		r = 2;
 	}
 	double percent = direction > 0 ? 100 * (r - 1) : 100 * (1 - 1 / r);
 	int whole = percent < 1 ? 1 : (int)percent;
 	if (whole < percent)
-		convert_note(c, "the annotation %s %s: a percentage is a whole number here, %d stands for it", field,
+		convert_note(c, "the annotation %s %s: a percentage is a whole number here; replaced by %d", field,
 		             rate, whole);
 	if (is_hpa) // the HPA that AIBrix creates has the default tolerance
 		return convert_text(c,
@@ -118,7 +118,7 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 		                    "periodSeconds: 60}]}",
 		                    window, whole);
 	if (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0 || r < 0 || r > 10) {
-		convert_note(c, "a tolerance of %s: not a number between 0 and 10; 0.1 stands for it", tolerance);
+		convert_note(c, "a tolerance of %s: not a number between 0 and 10; replaced by 0.1", tolerance);
 		tolerance = "0.1";
 	}
 	return convert_text(c,

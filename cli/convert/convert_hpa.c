@@ -193,7 +193,7 @@ static void allow_zero(struct conversion *c)
 	c->idle_after =
 	        convert_seconds(c, convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300"));
 	c->idle_replicas = "0";
-	convert_note(c, "minReplicas 0 is spec.idle here, by %s%s",
+	convert_note(c, "minReplicas 0 became spec.idle, activated by %s%s",
 	             c->n_activations > 1 ? "any of the metrics" : "the signal ",
 	             c->n_activations > 1 ? "" : c->activations[0].signal);
 }

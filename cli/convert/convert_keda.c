@@ -56,7 +56,7 @@ static const char *activation_threshold(struct conversion *c, const char *trigge
 	struct err e;
 	if (num_parse_f64(text, strlen(text), &value, &e) == 0)
 		return text;
-	convert_note(c, "activationThreshold of the trigger %s: %s is not a number; 0 stands for it", trigger, text);
+	convert_note(c, "activationThreshold of the trigger %s: %s is not a number; replaced by 0", trigger, text);
 	return "0";
 }
 
@@ -156,8 +156,7 @@ static void add_trigger(struct conversion *c, const struct doc_node *trigger, si
 	} else if (strcmp(type, "cron") == 0) {
 		add_cron(c, trigger, t);
 	} else {
-		convert_note(c,
-		             "not converted: a trigger of type %s: bring its metric to Prometheus, and write its query",
+		convert_note(c, "not converted: a trigger of type %s: export the metric to Prometheus and add a query",
 		             type);
 		c->is_incomplete = true;
 	}
@@ -174,13 +173,12 @@ static const char *bounded(struct conversion *c, const char *text)
 		return text; // check reports what is not a number
 	int64_t n = replicas < min ? min : replicas > max ? max : replicas;
 	if (n != replicas && replicas == 0)
-		c->fallback_note =
-		        convert_text(c, "fallback.replicas 0: an outage never scales to zero here; %lld stands for it",
-		                     (long long)n);
+		c->fallback_note = convert_text(
+		        c, "fallback.replicas 0: gpuscale never scales to zero during an outage; replaced by %lld",
+		        (long long)n);
 	else if (n != replicas)
-		c->fallback_note =
-		        convert_text(c, "fallback.replicas %lld is outside of the bounds; %lld stands for it",
-		                     (long long)replicas, (long long)n);
+		c->fallback_note = convert_text(c, "fallback.replicas %lld is outside of the bounds; replaced by %lld",
+		                                (long long)replicas, (long long)n);
 	return n == replicas ? text : convert_text(c, "%lld", (long long)n);
 }
 
@@ -201,7 +199,9 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback, 
 		if (strcmp(behavior, names[i][0]) == 0)
 			c->fallback_behavior = names[i][1];
 	if (!c->fallback_behavior) {
-		convert_note(c, "fallback.behavior %s: it needs a formula; Static stands for it", behavior);
+		convert_note(c,
+		             "fallback.behavior %s: requires a formula, which cannot be converted; replaced by Static",
+		             behavior);
 		c->fallback_behavior = "Static";
 	}
 	if (strcmp(c->fallback_behavior, "CurrentReplicas") != 0 &&
@@ -250,7 +250,7 @@ static const char *period(struct conversion *c, const struct doc_node *spec, con
 	if (!convert_whole(text, &seconds) || (seconds >= min && seconds <= max))
 		return convert_seconds(c, text);
 	seconds = seconds < min ? min : max;
-	convert_note(c, "%s %s: %lld s stand for it, the %s that a policy can have", field, text, (long long)seconds,
+	convert_note(c, "%s %s: replaced by %lld s, the %s that a policy can have", field, text, (long long)seconds,
 	             seconds == min ? "least" : "most");
 	return convert_text(c, "%llds", (long long)seconds);
 }

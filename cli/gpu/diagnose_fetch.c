@@ -84,7 +84,7 @@ static int fetch_measures(const struct gpu_source *source, int64_t window_s, str
 	return rc;
 }
 
-// What others than the exporter report sharpens a verdict; without it there still is one.
+// Metrics of other exporters refine a verdict but are optional.
 static void fetch_optional(const struct gpu_source *source, int64_t window_s, struct workload_set *set)
 {
 	struct question labels = {.set = set, .stage = STAGE_LABELS};

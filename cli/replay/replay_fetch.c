@@ -313,7 +313,7 @@ static void count_missing(struct fetch *f)
 			f->columns[i].n_missing += isnan(f->recording->values[row * f->n_columns + i]) ? 1 : 0;
 }
 
-// What ran: without the requested replicas the ready ones stand for them, and without both there is no such column.
+// The recorded replicas are those of spec.replicas, else the ready ones; without either, the column is omitted.
 static void check_replicas(struct fetch *f, struct buf *notes)
 {
 	struct column *spec = &f->columns[f->n_columns - 2], *ready = &f->columns[f->n_columns - 1];

@@ -160,9 +160,8 @@ static void put_dominated(const struct tune_report *r, struct buf *out)
 	         t->dominated_by);
 	if (!t->has_library)
 		return;
-	buf_puts(out, t->library_does
-	                      ? "No candidate does what it does. No peer dominates the library policy llm-demand: "
-	                      : "The library policy llm-demand does not do it either: ");
+	buf_puts(out, t->library_does ? "No candidate matches it. No peer dominates the library policy llm-demand: "
+	                              : "llm-demand from the policy library does not meet the objective either: ");
 	put_share(out, r, &t->library_out);
 	buf_puts(out, t->library_does ? " (policies/library/llm-demand.yaml; it needs the signals demand and backlog)\n"
 	                              : "\n");

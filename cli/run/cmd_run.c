@@ -111,8 +111,8 @@ int cmd_run(int argc, char **argv)
 	         "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler"
 	         " objects of the cluster, of all namespaces or that of -n",
 	         1},
-	        {"crd", KEY_CRD, 0, 0, "the objects of the cluster, beside --policies; of one name, the object counts",
-	         1},
+	        {"crd", KEY_CRD, 0, 0,
+	         "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name", 1},
 	        {"state-dir", KEY_STATE_DIR, "DIR", 0,
 	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
 	         " recommendations, scale events, start-up times (default: not; objects have their status)",
@@ -141,8 +141,8 @@ int cmd_run(int argc, char **argv)
 	                          parse,
 	                          "",
 	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
-	                          "\vPolicy files that changed are read again once they rest, and at once on SIGHUP;"
-	                          " SIGTERM ends cleanly. Logs go to stderr."
+	                          "\vChanged policy files are reloaded once they stop changing, or immediately on"
+	                          " SIGHUP. SIGTERM shuts down cleanly. Logs go to stderr."
 	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
 	                          children,
 	                          NULL,

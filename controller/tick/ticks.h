@@ -2,8 +2,8 @@
 // Schedules the ticks of all policies. The policies of an interval are divided among slots, which are spread evenly
 // over it; those of a slot tick as of the same moment, so that equal queries are sent once, and others are combined. A
 // few policies share one slot. The number of ticks in progress is limited, and ticks that hang do not delay the others.
-// A tick that writes needs a turn, and ends without one when too many others write: so a policy ticks on, and what it
-// decided waits.
+// A tick that writes needs a turn, and ends without one when too many others write; the policy keeps
+// ticking while its decision waits to be written.
 #ifndef GPUSCALE_CONTROLLER_TICK_TICKS_H
 #define GPUSCALE_CONTROLLER_TICK_TICKS_H
 

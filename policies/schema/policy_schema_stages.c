@@ -16,7 +16,7 @@ _Static_assert(COUNT_OF(schedule_combines) == SCHEDULE_COMBINE__COUNT + 1, "one 
 // clang-format off
 static const struct schema_field schedule_fields[] = {
 	{ROW("name", STRING),       FIELD(struct policy_schedule, name),                       REQUIRED,       RANGE(1, 63),                  DOC("Name of the window, unique in the policy.")},
-	{ROW("start", STRING),      FIELD(struct policy_schedule, start_text),                 REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time that the clock skips in spring happens at the jump, a time that comes twice in autumn the first time.")},
+	{ROW("start", STRING),      FIELD(struct policy_schedule, start_text),                 REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time skipped by daylight saving fires when the clock changes; a repeated time fires once, at its first occurrence.")},
 	{ROW("end", STRING),        FIELD(struct policy_schedule, end_text),                   REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it closes: a cron expression of five fields.")},
 	{ROW("timeZone", STRING),   FIELD(struct policy_schedule, time_zone),                  DEFAULT("UTC"), RANGE(1, 64),                  DOC("Time zone of both: a name of the IANA database, as Europe/Zurich.")},
 	{ROW("minReplicas", INT32), FIELD_SET(struct policy_schedule, min_replicas, min_set),  OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on, or an objective.")},

@@ -65,7 +65,7 @@ static size_t check_budget(const void *value, struct schema_fault *ret_faults, s
 	const struct gpu_pool *p = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!p->has_per_hour && !p->has_per_month)
-		fault_add(&l, "perHour", -1, "is missing, and so is perMonth: a budget needs one of them, or both");
+		fault_add(&l, "perHour", -1, "set perHour, perMonth or both");
 	return l.n;
 }
 
@@ -223,7 +223,8 @@ static size_t check_object_spec(const void *value, struct schema_fault *ret_faul
 		for (size_t k = 0; k < i; k++)
 			if (is_covered(&p->entries[i], &p->entries[k])) {
 				fault_add(&l, "members", (int32_t)i,
-				          "names the policies of an earlier entry, which applies: remove one of them");
+				          "is shadowed by an earlier entry that matches the same policies: remove one "
+				          "of them");
 				break;
 			}
 	for (size_t i = 0; i < p->n_ratios; i++) {

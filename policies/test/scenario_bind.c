@@ -146,7 +146,7 @@ static void bind_expect(struct binder *b)
 			num_format_duration_ms(near, x->at_ms - x->at_ms % b->s->interval_ms);
 			snprintf(sub, sizeof sub, "%s.at", below);
 			fault(b, doc_get(node, "at"), sub,
-			      "there is no tick at %s: one is every %s, the last before it at %s", at, every, near);
+			      "no tick at %s: ticks run every %s; the previous one is at %s", at, every, near);
 		}
 		if (x->reason) {
 			snprintf(sub, sizeof sub, "%s.reason", below);

@@ -69,7 +69,7 @@ static const struct schema_field state_fields[] = {
         LIST(struct scenario, "scaleEvents", SCHEMA_LIST, events, n_events,
              .doc = "Scales that happened before the start.", .child = &event_schema),
         INLINE("lastScale", offsetof(struct scenario, last_scale.set),
-               .doc = "When the target was scaled last, for cooldown. Scale events say that too.",
+               .doc = "Time of the last scale, for cooldown. Default: the last scale event.",
                .child = &last_scale_schema),
 };
 OBJECT(state_schema, "PolicyTest.tests[].state", struct scenario, state_fields,

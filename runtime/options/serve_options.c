@@ -82,12 +82,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option flags[] = {
         {0, 0, 0, 0, "Serving:", 6},
         {"tls-cert-file", KEY_TLS_CERT, "FILE", 0,
-         "serve the endpoints over TLS with this certificate and its chain, re-read when it changes", 6},
+         "serve the endpoints over TLS with this certificate and its chain; reloaded on change", 6},
         {"tls-key-file", KEY_TLS_KEY, "FILE", 0, "its private key", 6},
-        {"tls-client-ca-file", KEY_TLS_CLIENT_CA, "FILE", 0, "clients must show a certificate of this CA", 6},
-        {"tls-min-version", KEY_TLS_MIN_VERSION, "1.2|1.3", 0, "least version of TLS (default 1.2)", 6},
+        {"tls-client-ca-file", KEY_TLS_CLIENT_CA, "FILE", 0, "require a client certificate of this CA", 6},
+        {"tls-min-version", KEY_TLS_MIN_VERSION, "1.2|1.3", 0, "lowest version of TLS (default 1.2)", 6},
         {"endpoint-token-file", KEY_TOKEN_FILE, "FILE", 0,
-         "bearer token that every endpoint but /livez, /readyz and /healthz asks for, re-read when it changes", 6},
+         "require this bearer token on all endpoints except /livez, /readyz and /healthz; reloaded on change", 6},
         {"allowed-hosts", KEY_ALLOWED_HOSTS, "NAME,..", 0,
          "host names, besides IP addresses, localhost and this machine's name, under which the endpoints may be asked "
          "for; *.example.com stands for every name below example.com",

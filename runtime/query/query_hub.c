@@ -133,7 +133,8 @@ static void forget_recent(const struct query_entry *q)
 		*recent = NULL;
 }
 
-// Lets the answer of q be kept, in place of the oldest one: 20,000 queries have more answers than are asked for again.
+// Adds the answer of q to the ring and evicts the oldest one: most of the answers of 20,000 queries are never requested
+// again.
 static void keep_recent(struct query_entry *q)
 {
 	struct query_hub *hub = q->of->hub;
