@@ -118,7 +118,7 @@ static void faults_are_reported_with_their_place(void **state)
 	         "spec.members[0].gpusPerReplica: must be between"},
 	        {HEAD "  gpus: 4\n  members: [{namespace: serving, wieght: 2}]\n", "did you mean weight?"},
 	        {HEAD "  gpus: 4\n  members: [{namespace: serving}, {namespaces: [serving]}]\n",
-	         "spec.members[1]: names the policies of an earlier entry"},
+	         "spec.members[1]: is shadowed by an earlier entry"},
 	        {HEAD "  gpus: 4\n  budget: {perHour: 3}\n  members: [{namespaces: [serving, batch]}]\n",
 	         "spec.budget.pricePerGPU: required, but missing"},
 	        {HEAD "  gpus: 40\n  members: [{namespaces: [serving, batch]}]\n  ratios: [{of: serving/chat, to: "
@@ -154,7 +154,7 @@ static void faults_are_reported_with_their_place(void **state)
 	              "maxMinReplicas: 9}]\n",
 	         ":6:22: spec.budget.perMonth: is 5000, but the guaranteed minReplicas of the members cost 5580"},
 	        {HEAD "  gpus: 40\n  budget: {pricePerGPU: 1}\n  members: [{namespaces: [serving, batch]}]\n",
-	         "spec.budget.perHour: is missing, and so is perMonth"},
+	         "spec.budget.perHour: set perHour, perMonth or both"},
 	        {HEAD "  gpus: 40\n  members: [{namespaces: [serving, batch]}]\n---\n" HEAD
 	              "  gpus: 40\n  members: [{namespace: other}]\n",
 	         "pool h100 is already defined at"},

@@ -92,7 +92,7 @@ static void faults_are_placed_and_say_the_fix(void **state)
 	        {"  signals: {want: '1'}\n", 0, 3, "tests[0]", "a test that cannot fail: add expect or invariants"},
 	        {"  expect: [{at: 15s}]\n", 2, 12, "tests[0].expect[0]", "expects nothing"},
 	        {"  expect:\n  - {at: 15s, replicas: 1}\n  - {at: 40s, replicas: 1}\n", 4, 10, "tests[0].expect[1].at",
-	         "there is no tick at 40s: one is every 15s, the last before it at 30s"},
+	         "no tick at 40s: ticks run every 15s; the previous one is at 30s"},
 	        {"  expect: [{at: 0s, reason: Desired}]\n", 2, 29, "tests[0].expect[0].reason",
 	         "there is no reason \"Desired\""},
 	        {"  expect: [{at: 0s, reason: Pausd}]\n", 2, 29, "tests[0].expect[0].reason",
