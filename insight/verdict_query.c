@@ -57,11 +57,11 @@ void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t wind
 }
 
 // The pod of a device is that of its exporter when the name of the pod or of its container says so, or when Prometheus
-// scrapes that pod: `up` has the labels of the target alone.
+// scrapes that pod: `up` has the labels of the target alone. A sidecar names the container that uses the GPU.
 #define OWNED                                                                                                          \
 	"(DCGM_FI_DEV_FB_USED" GPU_INSTANCE                                                                            \
 	" or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")"
-#define SCRAPED      " on (instance, namespace, pod) up{pod!=\"\"}"
+#define SCRAPED      " on (instance, namespace, pod, container) up{pod!=\"\"}"
 #define NAMED(label) ", \"is\", \"exporter\", \"" label "\", \"" GPU_EXPORTER_PODS "\")"
 
 void verdict_query_owners(struct buf *out)
