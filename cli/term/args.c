@@ -25,15 +25,17 @@
 // reason.
 struct flags {
 	const char *names[ARGS_FLAGS_MAX];
-	bool takes_next[ARGS_FLAGS_MAX];
+	bool takes_next[ARGS_FLAGS_MAX]; // an argument, which may be the next word
+	bool is_switch[ARGS_FLAGS_MAX];  // no argument, not even an optional one
 	size_t n;
 	char eats[128]; // short flags by their letter: 0 = unknown, 1 = without an argument, 2 = with one
 };
 
-static void add_flag(struct flags *f, const char *name, bool takes_next)
+static void add_flag(struct flags *f, const char *name, bool takes_next, bool is_switch)
 {
 	if (f->n < ARGS_FLAGS_MAX) {
 		f->names[f->n] = name;
+		f->is_switch[f->n] = is_switch;
 		f->takes_next[f->n++] = takes_next;
 	}
 }
@@ -43,7 +45,7 @@ static void collect(struct flags *f, const struct argp *argp)
 	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++) {
 		bool takes_next = o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
 		if (o->name)
-			add_flag(f, o->name, takes_next);
+			add_flag(f, o->name, takes_next, !o->arg);
 		if (o->key > 0 && o->key < 128 && isprint(o->key))
 			f->eats[o->key] = takes_next ? 2 : 1;
 	}
@@ -149,7 +151,7 @@ static char *flag_of(const char *command, char *variable, size_t prefix, const s
 	for (char *c = variable + prefix; c < value; c++)
 		*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
 	size_t which = find(f, name, (size_t)(value - name));
-	if (which < f->n && !f->takes_next[which]) {
+	if (which < f->n && f->is_switch[which]) {
 		bool is_true = strcmp(value + 1, "true") == 0;
 		if (!is_true && strcmp(value + 1, "false") != 0) {
 			print_error("%s: --%s from the environment: expected true or false, got \"%s\"\n", command,
@@ -202,8 +204,8 @@ void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
 	collect(&f, &all);
-	add_flag(&f, "help", false);
-	add_flag(&f, "usage", false);
+	add_flag(&f, "help", false, true);
+	add_flag(&f, "usage", false, true);
 	char **words = with_environment(&argc, argv, &f);
 	look_at_flags(&f, argc, words);
 	argp_parse(&all, argc, words, 0, NULL, input);
