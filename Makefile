@@ -105,7 +105,7 @@ FORCE:
 
 # A decision does not depend on the machine: where the hardware has a fused a * b + c, some compilers use it, and it
 # rounds once instead of twice.
-$(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o: private ALL_CFLAGS += -ffp-contract=off
+$(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o $(OUT)/obj/policies/spread/%.o: private ALL_CFLAGS += -ffp-contract=off
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. Results stay the same.
 ifeq ($(VARIANT),release)
 $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objective_$(f).o) $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
@@ -120,7 +120,7 @@ FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span jso
           fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_hold objective_load objective_queue \
           objective_rehearsal objective_rule observation panic panic_stage pipeline plausible pods quantile reason signal source \
           startup state state_pack sustain throttled tick timezone unhealthy unhealthy_stage watermark window) \
-        policies/pool/pool_allocate policies/pool/pool_pair $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+        policies/pool/pool_allocate policies/pool/pool_pair policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
            $(OUT)/obj/cli/main.o
 ifeq ($(VARIANT),release)
@@ -160,7 +160,7 @@ lint: $(ARCHIVES) $(OUT)/obj/cli/main.o $(OUT)/obj/exporter/cmd/exporter_main.o 
 tidy: ## clang-tidy over all C files (minutes)
 	@scripts/tidy
 purity: $(call archive_of,policies) $(call archive_of,remedy) $(call archive_of,base) ## prove the decision core, the allocator of pools and the planner of remediation pure
-	$(Q)scripts/check-purity $(OUT)/obj/policies/engine $(OUT)/obj/policies/pool
+	$(Q)scripts/check-purity $(OUT)/obj/policies/engine $(OUT)/obj/policies/pool $(OUT)/obj/policies/spread
 	$(Q)scripts/check-purity $(OUT)/obj/remedy/plan $(OUT)/obj/base/health_table.o
 
 format: ## clang-format all C files in place

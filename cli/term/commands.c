@@ -19,6 +19,7 @@ static const struct command table[] = {
         {"tune", "-f FILE --prometheus URL|--data FILE [--patch FILE] [-o FORMAT] [--fail-on CONDITION]",
          "find better numbers for a policy on past demand", cmd_tune},
         {"grant", "-f POOL [--explain]", "run the allocator of a pool as a filter: requests in, grants out", cmd_grant},
+        {"spread", "", "run the allocator of variants as a filter: units in, replicas out", cmd_spread},
         {"detect", "[FILE | --job NAME --prometheus URL [-n NAMESPACE]] [-o FORMAT]",
          "find stragglers in training jobs, and memory leaks", cmd_detect},
         {"cost", "--prometheus URL [--since 30d] [--by WHAT] [-o FORMAT]",

@@ -29,6 +29,7 @@ int cmd_check(int argc, char **argv);
 int cmd_test(int argc, char **argv);
 int cmd_step(int argc, char **argv);
 int cmd_grant(int argc, char **argv);
+int cmd_spread(int argc, char **argv);
 int cmd_backtest(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_get(int argc, char **argv);

@@ -2,7 +2,6 @@
 #include "policies/test/grant_line.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,9 +11,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 #include "base/text.h"
 #include "policies/pool/gpu_pool.h"
+#include "policies/test/line_fields.h"
 
 #define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
 #define SHOWN_BYTES 80
@@ -50,56 +49,6 @@ static int fail_memory(struct err *e)
 	return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
 }
 
-// The values of an object by key; NULL = absent or null.
-static int sort_keys(const cJSON *object, const char *const *names, size_t n, const cJSON **ret_values, struct err *e)
-{
-	bool seen[KEY__COUNT] = {false};
-	for (const cJSON *c = object->child; c; c = c->next) {
-		size_t k = 0;
-		while (k < n && strcmp(names[k], c->string) != 0)
-			k++;
-		if (k == n) {
-			char shown[SHOWN_BYTES];
-			const char *close = num_closest_name(c->string, names, n);
-			text_show(shown, sizeof shown, c->string, strlen(c->string));
-			return close ? err_set(e, ERR_INPUT, "unknown field \"%s\", did you mean \"%s\"?", shown, close)
-			             : err_set(e, ERR_INPUT, "unknown field \"%s\"", shown);
-		}
-		if (seen[k])
-			return err_set(e, ERR_INPUT, "%s is given twice", names[k]);
-		seen[k] = true;
-		ret_values[k] = cJSON_IsNull(c) ? NULL : c;
-	}
-	return 0;
-}
-
-// A whole number; an absent one leaves *value alone.
-static int read_whole(const cJSON *const *values, enum member_key key, double least, double most, int32_t *value,
-                      struct err *e)
-{
-	const cJSON *item = values[key];
-	if (!item)
-		return 0;
-	double v = item->valuedouble;
-	if (!cJSON_IsNumber(item) || !(v >= least && v <= most) || v != trunc(v))
-		return err_set(e, ERR_INPUT, "%s must be a whole number from %.0f to %.0f", key_names[key], least,
-		               most);
-	*value = (int32_t)v;
-	return 0;
-}
-
-static int read_number(const cJSON *const *values, enum member_key key, double least, double most, double *value,
-                       struct err *e)
-{
-	const cJSON *item = values[key];
-	if (!item)
-		return 0;
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most))
-		return err_set(e, ERR_INPUT, "%s must be a number from %g to %g", key_names[key], least, most);
-	*value = item->valuedouble;
-	return 0;
-}
-
 static int read_name(const cJSON *item, struct arena *a, const char **ret_name, struct err *e)
 {
 	if (!item || !cJSON_IsString(item) || !item->valuestring[0])
@@ -133,19 +82,23 @@ static int read_numbers(const struct gpu_pool *pool, const struct gpu_pool_entry
 	int32_t max_gpus = entry->max_gpus;
 	double weight = m->weight_milli / 1000.0, price = (double)m->price_micro / 1e6;
 	m->max = POOL_REPLICAS_MAX;
-	if (read_whole(v, KEY_ASKED, 0, POOL_REPLICAS_MAX, &m->asked, e) < 0 ||
-	    read_whole(v, KEY_CURRENT, 0, POOL_REPLICAS_MAX, &m->current, e) < 0)
+	if (line_fields_whole(v[KEY_ASKED], key_names[KEY_ASKED], 0, POOL_REPLICAS_MAX, &m->asked, e) < 0 ||
+	    line_fields_whole(v[KEY_CURRENT], key_names[KEY_CURRENT], 0, POOL_REPLICAS_MAX, &m->current, e) < 0)
 		return -1;
 	m->pending = m->current;
-	if (read_whole(v, KEY_PENDING, 0, POOL_REPLICAS_MAX, &m->pending, e) < 0 ||
-	    read_whole(v, KEY_MIN, 0, POOL_REPLICAS_MAX, &m->min, e) < 0 ||
-	    read_whole(v, KEY_MAX, 0, POOL_REPLICAS_MAX, &m->max, e) < 0 ||
-	    read_whole(v, KEY_MAX_MIN, 0, POOL_REPLICAS_MAX, &m->guaranteed, e) < 0 ||
-	    read_whole(v, KEY_MAX_GPUS, 1, POOL_GPUS_MAX, &max_gpus, e) < 0 ||
-	    read_whole(v, KEY_GPUS, 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica, e) < 0 ||
-	    read_whole(v, KEY_PRIORITY, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, &m->priority, e) < 0 ||
-	    read_number(v, KEY_WEIGHT, 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight, e) < 0 ||
-	    read_number(v, KEY_PRICE, 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) < 0)
+	if (line_fields_whole(v[KEY_PENDING], key_names[KEY_PENDING], 0, POOL_REPLICAS_MAX, &m->pending, e) < 0 ||
+	    line_fields_whole(v[KEY_MIN], key_names[KEY_MIN], 0, POOL_REPLICAS_MAX, &m->min, e) < 0 ||
+	    line_fields_whole(v[KEY_MAX], key_names[KEY_MAX], 0, POOL_REPLICAS_MAX, &m->max, e) < 0 ||
+	    line_fields_whole(v[KEY_MAX_MIN], key_names[KEY_MAX_MIN], 0, POOL_REPLICAS_MAX, &m->guaranteed, e) < 0 ||
+	    line_fields_whole(v[KEY_MAX_GPUS], key_names[KEY_MAX_GPUS], 1, POOL_GPUS_MAX, &max_gpus, e) < 0 ||
+	    line_fields_whole(v[KEY_GPUS], key_names[KEY_GPUS], 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica, e) <
+	            0 ||
+	    line_fields_whole(v[KEY_PRIORITY], key_names[KEY_PRIORITY], -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX,
+	                      &m->priority, e) < 0 ||
+	    line_fields_number(v[KEY_WEIGHT], key_names[KEY_WEIGHT], 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight,
+	                       e) < 0 ||
+	    line_fields_number(v[KEY_PRICE], key_names[KEY_PRICE], 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) <
+	            0)
 		return -1;
 	if (m->min > m->max)
 		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower it or raise max", m->min,
@@ -163,7 +116,7 @@ static int read_member(const struct gpu_pool *pool, const cJSON *item, struct ar
 	*m = (struct pool_member){0};
 	if (!cJSON_IsObject(item))
 		return err_set(e, ERR_INPUT, "must be an object: {\"name\": \"chat\", \"asked\": 4, \"current\": 2}");
-	if (sort_keys(item, key_names, KEY__COUNT, v, e) < 0 || read_name(v[KEY_NAME], a, ret_name, e) < 0)
+	if (line_fields_sort(item, key_names, KEY__COUNT, v, e) < 0 || read_name(v[KEY_NAME], a, ret_name, e) < 0)
 		return -1;
 	const struct gpu_pool_entry *entry = find_entry(pool, *ret_name);
 	gpu_pool_apply(pool, entry, m);
@@ -279,7 +232,7 @@ static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned lo
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT,
 		               "a line must be an object: {\"members\": [{\"name\": \"chat\", \"asked\": 4}]}");
-	if (sort_keys(root, root_names, ROOT__COUNT, v, e) < 0)
+	if (line_fields_sort(root, root_names, ROOT__COUNT, v, e) < 0)
 		return -1;
 	if (v[ROOT_TIME]) {
 		time_s = cJSON_IsNumber(v[ROOT_TIME]) ? v[ROOT_TIME]->valuedouble : -1;

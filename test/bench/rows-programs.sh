@@ -60,6 +60,14 @@ measure_pool_1000_ms() {
 		"$(field "$result" allocations) allocations of memory in $(field "$result" rounds) rounds"
 }
 
+measure_spread_us() {
+	local result
+	need "$bench/bench_spread"
+	result=$("$bench/bench_spread") || die 'bench_spread failed'
+	row spread_us "$(field "$result" us)" \
+		"median of $(field "$result" rounds) random requests; 99 of 100 in $(field "$result" us_p99) us, the slowest in $(field "$result" us_max) us"
+}
+
 # A month of rows of 15 s, a policy with one signal, nothing but the policy: reading the file, simulating, deciding.
 measure_backtest_30d_s() {
 	local policy=$root/test/integration/golden/backtest/policy.yaml data=$work/month.csv seconds library

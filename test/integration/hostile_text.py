@@ -254,6 +254,8 @@ def run_offline():
     write('pool.yaml', 'apiVersion: gpuscale.dev/v1alpha1\nkind: GPUPool\nmetadata: {name: h100}\nspec: {gpus: 8, members: [{namespace: serving}]}\n')
     case('grant', ['grant', '-f', 'pool.yaml', '--explain'], format='json', stdin=(json.dumps({'members': [{'name': HOSTILE, 'asked': 12}]}) + '\n' + json.dumps({HOSTILE: 1}) + '\n').encode())
     covered['grant'].add('table')
+    case('spread', ['spread'], format='json', stdin=(json.dumps({'units': 4, 'variants': [{'name': HOSTILE, 'capacity': 1}]}) + '\n' + json.dumps({HOSTILE: 1}) + '\n').encode())
+    covered['spread'].add('table')
     rows = open(golden + '/backtest/recording.csv').read()
     data = write(HOSTILE.replace('/', '_') + '.csv', rows)
     headed = write('head.csv', rows.replace('requests', re.sub('[,\r\n\"]', ' ', HOSTILE), 1))
