@@ -15,7 +15,7 @@ struct err;
 #define PROMQL_SAMPLES_MAX     500000 // per answer
 #define PROMQL_WARNINGS_MAX    64     // further ones are dropped; one is enough to know that data is missing
 
-// Memory ceilings. docs/performance.md adds them up to the limit in the manifests: change both together.
+// Memory ceilings. docs/evidence/performance.md adds them up to the limit in the manifests: change both together.
 #define PROMQL_ANSWER_BYTES_MAX     ((size_t)4 * 1024 * 1024)  // for one decoded instant answer
 #define PROMQL_RANGE_BYTES_MAX      ((size_t)12 * 1024 * 1024) // for one decoded range
 #define PROMQL_ANSWERS_BYTES_MAX    ((size_t)24 * 1024 * 1024) // for all answers being decoded at the same time

@@ -262,7 +262,7 @@ int cmd_detect(int argc, char **argv)
 	        "{\"0\": 0.47, \"1\": 0.45}, \"memory\": {\"0\": 3e10}, \"memoryLimit\": 8e10}. Times are seconds in "
 	        "ascending order, memory is in bytes. Ranks are compared by the first of step, compute, clock, power "
 	        "and activity that is present; step times that are equal on all ranks are ignored.\n\nEvents: "
-	        "Straggler, Faster, Recovered, Imbalanced, Leak, LeakEnded; docs/stragglers.md explains them and how "
+	        "Straggler, Faster, Recovered, Imbalanced, Leak, LeakEnded; docs/diagnosis.md explains them and how "
 	        "often they are wrong.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
 	        children,
 	        NULL,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of the controller's own metrics: /metrics, docs/metrics.md and the tests come from it. A sample can
+// The one table of the controller's own metrics: /metrics, docs/endpoints.md and the tests come from it. A sample can
 // only be written with the labels that its row has.
 #ifndef GPUSCALE_RUNTIME_METRICS_METRICS_TABLE_H
 #define GPUSCALE_RUNTIME_METRICS_METRICS_TABLE_H
@@ -122,7 +122,7 @@ void metric_family_single(struct buf *out, enum metric_family_id id, double v);
 // families: `a="x",b="y"`. n may be less than the row has.
 void metric_family_label_text(struct buf *out, enum metric_family_id id, const char *const *values, size_t n);
 
-// docs/metrics.md below its heading: a row per family.
+// The table of metrics in docs/endpoints.md: a row per family.
 void metric_family_page(struct buf *out);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast this machine is at this moment, against the machine of docs/performance.md: a fixed amount of integer work
-// with reads and writes of memory. Prints "factor=N ns=N ns_min=N ns_max=N": with factor 2 the machine takes twice as
-// long. `factor` and `ns` are of the median batch, because the benchmarks report medians and means of the same moments.
+// How fast this machine is at this moment, against the machine of docs/evidence/performance.md: a fixed amount of
+// integer work with reads and writes of memory. Prints "factor=N ns=N ns_min=N ns_max=N": with factor 2 the machine
+// takes twice as long. `factor` and `ns` are of the median batch, because the benchmarks report medians and means of
+// the same moments.
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

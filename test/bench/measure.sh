@@ -10,7 +10,7 @@ die() { say "${0##*/}: $*"; exit 1; }
 field() { [[ " $1 " =~ \ $2=([^ ]+)\  ]] || die "no field \"$2\" in: $1"; printf '%s\n' "${BASH_REMATCH[1]}"; }
 calc() { awk "BEGIN { printf \"$1\", $2 }"; }
 
-# The factor of this moment by which the machine is slower than that of docs/performance.md. calibrate prints it.
+# The factor of this moment by which the machine is slower than that of docs/evidence/performance.md. calibrate prints it.
 # calibrate_around begins the measurement of a row; row() ends it and takes the mean of the factors of both ends, because
 # the speed of a virtual machine drifts. A caller that measured earlier sets `factor` instead.
 calibrate() {
@@ -91,5 +91,5 @@ calibration_row() {
 	printf 'calibration: this machine took %s times the reference'"'"'s time (median of the rows above, %s to %s)\n' "$median" \
 		"$(sort -g "$work/factors" | head -n 1)" "$(sort -g "$work/factors" | tail -n 1)"
 	jq -nc --argjson factor "$median" '{id: "calibration", value: $factor, unit: "ratio", budget: null,
-		reference: "the machine of docs/performance.md: 1", ok: null, factor: $factor}' >>"$work/rows"
+		reference: "the machine of docs/evidence/performance.md: 1", ok: null, factor: $factor}' >>"$work/rows"
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: laws of the leak detector, on memory that leaks under noise, and on memory that does not leak:
-// allocator steps, sawtooths, warm-up, caches that fill. PROP_TABLE=1 prints the figures of docs/stragglers.md.
+// allocator steps, sawtooths, warm-up, caches that fill. PROP_TABLE=1 prints the figures of docs/diagnosis.md.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: laws of the straggler detector, on random jobs whose noise is not the one that it assumes: heavy
 // tails, correlation, checkpoints, drift, missing values, from one value a second to one a minute. PROP_TABLE=1 prints
-// the operating curve of docs/stragglers.md.
+// the operating curve of docs/diagnosis.md.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

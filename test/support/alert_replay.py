@@ -6,7 +6,7 @@ The recording is OpenMetrics text with timestamps, or CSV with a column t_s and 
 promtool with one expectation per evaluation, which fails at each transition of an alert; the transitions are read from promtool's
 output. Series genuine_alert{alertname="A", ..} are 1 while the alert A with these labels should fire. An alert is false if it starts
 outside every mark of its name and labels, or more than one evaluation after the end of such a mark; alerts without marks are not
-judged. A series that is missing for more than a minute is marked stale. docs/alerts.md shows the output."""
+judged. A series that is missing for more than a minute is marked stale. docs/monitoring.md shows the output."""
 import argparse
 import collections
 import csv
