@@ -29,8 +29,7 @@ const char *chart_style_name(enum chart_style style); // "policy", for class nam
 
 enum chart_mark {
 	CHART_STEPS, // each value holds until the next x
-	CHART_LINE,
-	CHART_AREA, // a step line with a surface down to the start of the axis
+	CHART_AREA,  // a step line with a surface down to the start of the axis
 	CHART_POINTS,
 	CHART_LINKED_POINTS, // points that a line joins
 };
