@@ -41,7 +41,6 @@ struct closeup {
 static void collect_step(void *context, size_t row, enum backtest_kind kind, const struct loop_step *s)
 {
 	struct closeup *c = context;
-	(void)row;
 	if (kind == BACKTEST_ACTUAL)
 		track_add(&c->tracks[CURVE_ACTUAL], s->time_ms, s->replicas);
 	if (kind != BACKTEST_POLICY)

@@ -97,25 +97,28 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	enum promql_health_state state = promql_source_health(s)->state;
 	const char *version;
 	enum promql_kind kind;
-	const uint64_t counts[] = {
-	        [FAMILY_SOURCE_QUERIES] = stats->queries,
-	        [FAMILY_SOURCE_PARTIAL] = stats->partial,
-	        [FAMILY_SOURCE_REFUSED] = stats->refused,
-	        [FAMILY_SOURCE_UNSENT] = stats->unsent,
-	        [FAMILY_SOURCE_POSTPONED] = hub->postponed,
-	        [FAMILY_SOURCE_APART] = hub->apart,
-	        [FAMILY_SOURCE_ISOLATED] = hub->isolated,
-	        [FAMILY_SOURCE_QUEUED] = fair_queue_waiting(queue),
-	        [FAMILY_SOURCE_SLOTS] = (uint64_t)fair_queue_slots(queue),
+	// NaN: there is no sample.
+	const double values[] = {
+	        [FAMILY_SOURCE_UP] = state != PROMQL_DOWN,
+	        [FAMILY_SOURCE_QUERIES] = (double)stats->queries,
+	        [FAMILY_SOURCE_PARTIAL] = (double)stats->partial,
+	        [FAMILY_SOURCE_REFUSED] = (double)stats->refused,
+	        [FAMILY_SOURCE_UNSENT] = (double)stats->unsent,
+	        [FAMILY_SOURCE_POSTPONED] = (double)hub->postponed,
+	        [FAMILY_SOURCE_APART] = (double)hub->apart,
+	        [FAMILY_SOURCE_ISOLATED] = (double)hub->isolated,
+	        [FAMILY_SOURCE_DISAGREED] = promql_source_next(s) ? (double)hub->disagreed : (double)NAN,
+	        [FAMILY_SOURCE_SLOTS] = fair_queue_slots(queue),
+	        [FAMILY_SOURCE_QUEUED] = (double)fair_queue_waiting(queue),
+	        [FAMILY_SOURCE_ANSWER_TIMESTAMP] =
+	                stats->last_answer_wall_ms ? (double)stats->last_answer_wall_ms / 1000 : (double)NAN,
+	        [FAMILY_SOURCE_SKEW] = (double)promql_source_skew_ms(s) / 1000,
 	};
 	switch (id) {
 	case FAMILY_SOURCE_INFO:
 		kind = promql_source_kind(s, &version);
 		if (kind != PROMQL_KIND_AUTO)
 			metric_family_i64(out, id, LABELS(name, promql_kind_names[kind], version), 1);
-		break;
-	case FAMILY_SOURCE_UP:
-		put_count(out, id, name, state != PROMQL_DOWN);
 		break;
 	case FAMILY_SOURCE_STATE:
 		for (int i = 0; i < PROMQL_HEALTH__COUNT; i++)
@@ -128,10 +131,6 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 				metric_family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
 				                  (int64_t)stats->failed[k]);
 		break;
-	case FAMILY_SOURCE_DISAGREED:
-		if (promql_source_next(s))
-			put_count(out, id, name, hub->disagreed);
-		break;
 	case FAMILY_SOURCE_SLOTS_USED:
 		for (int i = 0; i < FAIR_CLASS__COUNT; i++)
 			metric_family_i64(out, id, LABELS(name, classes[i]),
@@ -143,15 +142,9 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	case FAMILY_SOURCE_SECONDS:
 		metric_family_histogram(out, id, LABELS(name), &stats->seconds);
 		break;
-	case FAMILY_SOURCE_SKEW:
-		metric_family_f64(out, id, LABELS(name), (double)promql_source_skew_ms(s) / 1000);
-		break;
-	case FAMILY_SOURCE_ANSWER_TIMESTAMP:
-		if (stats->last_answer_wall_ms)
-			metric_family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
-		break;
 	default:
-		put_count(out, id, name, counts[id]);
+		if (!isnan(values[id]))
+			metric_family_f64(out, id, LABELS(name), values[id]);
 	}
 }
 
