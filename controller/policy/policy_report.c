@@ -168,7 +168,7 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 
 static void report_conflict(const struct policy_report_env *env, const struct policy *policy, int attempt)
 {
-	metrics_conflict(env->metrics);
+	metrics_count(env->metrics, FAMILY_CONFLICTS);
 	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
 	    LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name), LOG_I("attempt", attempt));
 }

@@ -41,8 +41,8 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
 	metric_family_begin(out, FAMILY_TICK_DELAY);
 	metric_family_histogram(out, FAMILY_TICK_DELAY, NULL, &m->delay_seconds);
-	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
-	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->early);
+	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->counts[FAMILY_TICKS_SKIPPED]);
+	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->counts[FAMILY_TICKS_EARLY]);
 	metric_family_begin(out, FAMILY_DECISIONS);
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
@@ -54,7 +54,7 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	metric_family_begin(out, FAMILY_SCALES);
 	put_count(out, FAMILY_SCALES, "up", m->scaled_up);
 	put_count(out, FAMILY_SCALES, "down", m->scaled_down);
-	metric_family_single(out, FAMILY_CONFLICTS, (double)m->conflicts);
+	metric_family_single(out, FAMILY_CONFLICTS, (double)m->counts[FAMILY_CONFLICTS]);
 	metric_family_begin(out, FAMILY_API_REQUESTS);
 	for (size_t i = 0; i < m->n_api; i++) {
 		char code[16];
@@ -454,7 +454,7 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);
-	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->clock_steps);
+	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->counts[FAMILY_CLOCK_STEPS]);
 	render_external(m, out);
 	render_servers(m, out);
 	process_stat_render(out);
