@@ -38,6 +38,14 @@ void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node)
 	              d->arena->max_bytes, d->arena->used_bytes);
 }
 
+size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
+{
+	if (max == 0)
+		return 0;
+	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
+	return 1;
+}
+
 static size_t count_errors(const struct schema_decoder *d)
 {
 	return d->errors->n + d->errors->dropped;
