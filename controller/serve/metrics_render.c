@@ -179,7 +179,7 @@ static void put_sample(struct buf *out, enum metric_family_id id, const struct l
 	buf_puts(out, family->name);
 	buf_putc(out, '{');
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
-	for (size_t i = 2; i < FAMILY_LABELS_MAX && family->labels[i]; i++) {
+	for (size_t i = 2; rest && i < FAMILY_LABELS_MAX && family->labels[i]; i++) {
 		buf_putc(out, ',');
 		buf_puts(out, family->labels[i]);
 		buf_puts(out, "=\"");
