@@ -92,6 +92,14 @@ static bool is_exponent(const char *s, size_t len)
 	return true;
 }
 
+int num_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 // Reads a decimal of at most 15 digits without exponent, as most numbers are. Its digits as a whole number and the
 // power of ten are exact doubles, so their quotient is the double nearest to the decimal (Clinger 1990).
 static bool short_value(const char *s, size_t len, double *ret_value)

@@ -19,6 +19,9 @@ struct err;
 
 // Decimal integer with an optional '-' and any leading zeros, in [min, max]. The error says the range.
 int num_parse_i64(const char *s, size_t len, int64_t min, int64_t max, int64_t *ret_value, struct err *e);
+// Returns 0 to 15; -1 when `c` is not a hexadecimal digit.
+int num_hex_digit(char c);
+
 // A finite decimal number ("0.7", "-1e3", "+.5", "5."); no hex, no NaN, no Inf. Too small for a double reads as 0.
 int num_parse_f64(const char *s, size_t len, double *ret_value, struct err *e);
 // A Prometheus sample value: as num_parse_f64, or NaN, +Inf, -Inf, Inf. Prometheus: web API v1, "sample values".

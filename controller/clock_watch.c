@@ -37,7 +37,7 @@ void clock_watch_check(void *arg)
 	int64_t step_ms = clock_step_detector_check(&w->detector, &all->connections->clock);
 	if (step_ms == 0)
 		return;
-	metrics_clock_was_set(all->metrics);
+	metrics_count(all->metrics, FAMILY_CLOCK_STEPS);
 	report(all, step_ms);
 	ticks_clock_was_set(all->ticks, step_ms);
 	for (size_t i = 0; i < all->n; i++) {

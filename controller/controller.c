@@ -43,7 +43,7 @@ static struct controller *controller_of(struct managed_policies *all)
 static void on_skipped(void *arg, struct ticker *t)
 {
 	const struct managed_policies *all = arg;
-	metrics_tick_skipped(all->metrics);
+	metrics_count(all->metrics, FAMILY_TICKS_SKIPPED);
 }
 
 // Events are written in the background, so no caller sees their errors.

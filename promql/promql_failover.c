@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
+
 struct failover {
 	struct promql_source *server; // that is asked
 	struct promql_question question;
@@ -95,10 +97,10 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 static struct failover *failover_new(const char *query, const struct promql_ticket *ticket, promql_done_fn *done,
                                      void *arg)
 {
-	struct failover *f = calloc(1, sizeof *f);
+	struct failover *f = must_alloc(calloc(1, sizeof *f));
 	const char *namespace_name = ticket->namespace_name ? ticket->namespace_name : "";
-	if (!f || !(f->query = strdup(query)) || !(f->namespace_name = strdup(namespace_name)))
-		abort(); // as the hub: without memory no decision makes sense
+	f->query = must_alloc(strdup(query));
+	f->namespace_name = must_alloc(strdup(namespace_name));
 	f->ticket = *ticket;
 	f->ticket.namespace_name = f->namespace_name;
 	f->done = done;

@@ -11,7 +11,8 @@ const char *promql_health_name(enum promql_health_state s)
 	return names[s];
 }
 
-bool promql_health_trusts_probe(const struct promql_health *h)
+// Returns whether a failed probe counts.
+static bool trusts_probe(const struct promql_health *h)
 {
 	return h->probe_answered || !h->query_answered;
 }
@@ -42,7 +43,7 @@ void promql_health_failed(struct promql_health *h, uint64_t query, bool is_alone
 	remember(h, 1);
 	if (answered_since)
 		return;
-	if (promql_health_trusts_probe(h)) {
+	if (trusts_probe(h)) {
 		h->accuser = query; // the probe decides
 	} else if (is_alone) {
 		if (h->accused < UINT8_MAX)
@@ -56,6 +57,6 @@ void promql_health_failed(struct promql_health *h, uint64_t query, bool is_alone
 void promql_health_probe_failed(struct promql_health *h, bool answered_since)
 {
 	remember(h, 1);
-	if (!answered_since && h->accuser && promql_health_trusts_probe(h))
+	if (!answered_since && h->accuser && trusts_probe(h))
 		h->state = PROMQL_DOWN;
 }

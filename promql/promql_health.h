@@ -38,7 +38,5 @@ void promql_health_answered(struct promql_health *h, bool is_probe);
 // no other query. answered_since: the source answered a query after this one was sent.
 void promql_health_failed(struct promql_health *h, uint64_t query, bool is_alone, bool answered_since);
 void promql_health_probe_failed(struct promql_health *h, bool answered_since);
-// Returns whether a failed probe counts.
-bool promql_health_trusts_probe(const struct promql_health *h);
 
 #endif

@@ -55,14 +55,6 @@ static const struct schema_field fields[] = {
 };
 // clang-format on
 
-static size_t fault(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
-{
-	if (max == 0)
-		return 0;
-	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
-	return 1;
-}
-
 static bool is_condition(const char *name)
 {
 	size_t n;
@@ -98,17 +90,18 @@ static size_t check(const void *value, struct schema_fault *ret_faults, size_t m
 	};
 	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].is_wrong)
-			return fault(ret_faults, max, rules[i].field, rules[i].message);
+			return schema_fault_put(ret_faults, max, rules[i].field, rules[i].message);
 	for (size_t i = 0; i < l->n_gpus; i++)
 		if (!l->gpus[i][0] || strlen(l->gpus[i]) >= REMEDY_UUID_BYTES)
-			return fault(ret_faults, max, "gpus", "a UUID has 1 to 63 bytes");
+			return schema_fault_put(ret_faults, max, "gpus", "a UUID has 1 to 63 bytes");
 	for (size_t i = 0; i < l->n_taints; i++)
 		if (!l->taints[i][0] || strlen(l->taints[i]) >= REMEDY_UUID_BYTES)
-			return fault(ret_faults, max, "taints", "a taint is node or a UUID of 1 to 63 bytes");
+			return schema_fault_put(ret_faults, max, "taints",
+			                        "a taint is node or a UUID of 1 to 63 bytes");
 	for (size_t k = 0; k < l->n_pods; k++)
 		for (size_t i = 0; i < l->pods[k].n_gpus; i++)
 			if (!l->pods[k].gpus[i][0] || strlen(l->pods[k].gpus[i]) >= REMEDY_UUID_BYTES)
-				return fault(ret_faults, max, "pods", "a UUID has 1 to 63 bytes");
+				return schema_fault_put(ret_faults, max, "pods", "a UUID has 1 to 63 bytes");
 	return 0;
 }
 

@@ -149,14 +149,12 @@ static int32_t knative_decide(struct peer *p, const struct world *w)
 	return p->panic_most;
 }
 
-int32_t peer_decide(struct peer *p, const struct world *w)
-{
-	typedef int32_t decide_fn(struct peer *, const struct world *);
-	static decide_fn *const rules[PEER__COUNT] = {hpa_decide, keda_decide, wpa_decide, knative_decide};
-	return p->kind == PEER_FIXED ? (int32_t)p->value : rules[p->kind](p, w);
-}
-
 int32_t peer_candidate_decide(void *self, const struct world *w, bool has_data)
 {
-	return has_data ? peer_decide(self, w) : world_replicas(w);
+	struct peer *p = self;
+	typedef int32_t decide_fn(struct peer *, const struct world *);
+	static decide_fn *const rules[PEER__COUNT] = {hpa_decide, keda_decide, wpa_decide, knative_decide};
+	if (!has_data)
+		return world_replicas(w);
+	return p->kind == PEER_FIXED ? (int32_t)p->value : rules[p->kind](p, w);
 }

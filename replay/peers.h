@@ -40,10 +40,8 @@ struct peer {
 };
 
 void peer_init(struct peer *p, enum peer_kind kind, double value, int32_t min, int32_t max);
-// How often peer_decide() is to be called.
+// Returns the time between two decisions.
 int64_t peer_interval_ms(const struct peer *p, int64_t step_ms);
-// Returns the replicas wanted.
-int32_t peer_decide(struct peer *p, const struct world *w);
 // The decide function of a struct candidate (closed_loop.h); self is a struct peer. A gap keeps the replicas.
 int32_t peer_candidate_decide(void *self, const struct world *w, bool has_data);
 

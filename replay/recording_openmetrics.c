@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "replay/recording.h"
+#include "replay/recording_csv.h"
 
 #define SHOWN_BYTES 80
 #define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
@@ -44,16 +45,6 @@ struct parser {
 };
 
 // ---- lines ----
-
-static struct span next_line(const char *text, size_t len, size_t *ret_next)
-{
-	const char *nl = memchr(text, '\n', len);
-	size_t n = nl ? (size_t)(nl - text) : len;
-	*ret_next = nl ? n + 1 : n;
-	if (n > 0 && text[n - 1] == '\r')
-		n--;
-	return (struct span){text, n};
-}
 
 static bool is_text(struct span s, const char *text)
 {
@@ -369,7 +360,8 @@ static int read_all(struct parser *p, const char *text, size_t len, struct err *
 	size_t next;
 	for (size_t at = 0; at < len; at += next) {
 		p->line++;
-		if (read_line(p, next_line(text + at, len - at, &next), e) < 0)
+		struct csv_line line = csv_line_at(text + at, len - at, &next);
+		if (read_line(p, (struct span){line.at, (size_t)(line.end - line.at)}, e) < 0)
 			return -1;
 	}
 	if (!p->ended)

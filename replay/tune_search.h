@@ -41,7 +41,6 @@ struct tune_search {
 	struct tune_trial **runs; // that take part, in the order of their candidates
 	size_t n_runs, part;      // the next part
 	double done, all;         // work, in parts
-	size_t n_tasks;           // of the present rung
 	atomic_bool has_failed;   // no memory
 };
 

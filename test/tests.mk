@@ -207,7 +207,7 @@ demo-now: $(TEST_PROGRAMS)
 	@scripts/demo
 figures: $(OUT)/gpuscale $(OUT)/demand-trace ## rewrite every simulated figure of the docs (minutes); TRACES=DIR adds a trace
 	@test/laws/demand/run-figures --update
-pictures: $(TEST_PROGRAMS) ## draw docs/demo.svg and docs/images/backtest.png anew (needs Chromium; two minutes)
+pictures: $(TEST_PROGRAMS) ## draw every picture of the docs anew (needs Chromium; four minutes)
 	@scripts/pictures
 bench: $(TEST_PROGRAMS) $(BENCH_PROGRAMS) ## measure; prints the table of budgets, writes build/bench.json
 	@set -e; for b in $(BENCHES); do $$b; done

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/http/http_client.h"
+#include "base/num.h"
 
 static bool is_alnum(unsigned char c)
 {
@@ -39,25 +40,14 @@ bool http_is_credential(const char *s, size_t len)
 	return len > 0;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 ptrdiff_t http_percent_decode(char *s, size_t len, bool plus_is_blank)
 {
 	size_t out = 0;
 	for (size_t i = 0; i < len; i++) {
 		char c = s[i];
 		if (c == '%') {
-			int hi = i + 2 < len ? hex_value(s[i + 1]) : -1;
-			int lo = i + 2 < len ? hex_value(s[i + 2]) : -1;
+			int hi = i + 2 < len ? num_hex_digit(s[i + 1]) : -1;
+			int lo = i + 2 < len ? num_hex_digit(s[i + 2]) : -1;
 			if (hi < 0 || lo < 0 || hi + lo == 0)
 				return -1;
 			c = (char)(hi * 16 + lo);

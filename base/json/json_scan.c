@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/num.h"
 #include "base/utf8.h"
 
 // What the next byte may start or continue.
@@ -283,17 +284,9 @@ static int keep_char(struct json_scan *s, unsigned c, struct err *e)
 	return keep(s, out, n, e);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int scan_hex(struct json_scan *s, struct piece *t)
 {
-	int d = hex_digit(*t->p);
+	int d = num_hex_digit(*t->p);
 	if (d < 0)
 		return fail(s, t, expected_hex);
 	s->unit = s->unit * 16 + (unsigned)d;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/num.h"
+
 static const char *skip_blanks(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
@@ -208,6 +210,15 @@ struct json_span json_span_get(struct json_span o, const char *key)
 	return (struct json_span){0};
 }
 
+size_t json_span_count(struct json_span s)
+{
+	struct json_span_iter it = {.rest = s};
+	size_t n = 0;
+	while (json_span_next(&it))
+		n++;
+	return n;
+}
+
 struct json_span json_span_path(struct json_span o, const char *const *keys)
 {
 	for (; *keys && o.text; keys++)
@@ -217,14 +228,6 @@ struct json_span json_span_path(struct json_span o, const char *const *keys)
 
 // ---- scalars ----
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // Four hexadecimal digits at p; -1 when they are not there.
 static int32_t read_u16(const char *p, const char *end)
 {
@@ -232,7 +235,7 @@ static int32_t read_u16(const char *p, const char *end)
 	if (end - p < 4)
 		return -1;
 	for (int i = 0; i < 4; i++) {
-		int d = hex_digit(p[i]);
+		int d = num_hex_digit(p[i]);
 		if (d < 0)
 			return -1;
 		unit = unit * 16 + d;

@@ -36,6 +36,8 @@ struct json_span_iter {
 	bool is_inside;
 };
 bool json_span_next(struct json_span_iter *it);
+// Returns the number of members of an object or elements of an array; 0 for any other value.
+size_t json_span_count(struct json_span s);
 
 // Writes the decoded text of a string to `out`; \u0000 and unpaired surrogates become '?'. Returns its length, or -1
 // when `s` is not a string or needs more than `size` bytes with its NUL (then `out` is "").

@@ -82,6 +82,8 @@ struct schema_fault {
 	int32_t index;       // -1 = the field itself
 	const char *message; // constant text: what is wrong, then the fix
 };
+// For a validate function: writes a fault at `field` to ret_faults[0], if max > 0. Returns the number of faults.
+size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message);
 
 // A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` says it, too, and holds:
 // test/e2e/run-crd keeps the two from saying different things.

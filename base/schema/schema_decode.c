@@ -19,7 +19,9 @@ void schema_fail(struct schema_decoder *d, const struct doc_node *node, const ch
 	va_end(ap);
 }
 
-void schema_fail_at_key(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
+// Reports at node's key when it has one, else at node.
+__attribute__((format(printf, 3, 4))) static void fail_at_key(struct schema_decoder *d, const struct doc_node *node,
+                                                              const char *fmt, ...)
 {
 	assert(!d->in_default);
 	bool has_key = node->key_line > 0;
@@ -34,6 +36,14 @@ void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node)
 {
 	schema_report(d->errors, node, d->path, "needs more than the %zu bytes set aside for it (%zu used): shorten it",
 	              d->arena->max_bytes, d->arena->used_bytes);
+}
+
+size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
+{
+	if (max == 0)
+		return 0;
+	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
+	return 1;
 }
 
 static size_t count_errors(const struct schema_decoder *d)
@@ -199,12 +209,12 @@ static void decode_field(struct schema_decoder *d, const struct schema_field *f,
 	if (f->set_offset != SCHEMA_NO_OFFSET)
 		memcpy(base + f->set_offset, &is_set, sizeof is_set);
 	if (is_set && f->unsupported)
-		schema_fail_at_key(d, found, "not supported yet: remove it");
+		fail_at_key(d, found, "not supported yet: remove it");
 	else if (is_set)
 		decode_value(d, f, found, base);
 	else if (f->required && parent && !f->unsupported)
-		schema_fail_at_key(d, found ? found : parent, "required, but %s: add it (%s)",
-		                   found ? "empty" : "missing", schema_type_name(f->type));
+		fail_at_key(d, found ? found : parent, "required, but %s: add it (%s)", found ? "empty" : "missing",
+		            schema_type_name(f->type));
 	else if (!f->unsupported)
 		apply_default(d, f, base, parent);
 }
@@ -251,7 +261,7 @@ static void match_fields(struct schema_decoder *d, const struct schema *schema, 
 		const struct doc_node **slot = &found[f - schema->fields];
 		if (*slot) { // doc_parse_yaml refuses these; a tree made otherwise may have them
 			size_t before = push_path(d, "%s%s", dot(d), f->name);
-			schema_fail_at_key(d, c, "is here a second time: remove one of them");
+			fail_at_key(d, c, "is here a second time: remove one of them");
 			pop_path(d, before);
 		} else {
 			*slot = c;
@@ -287,7 +297,7 @@ static void place_fault(struct schema_decoder *d, const struct doc_node *object,
 	if (is_exact && fault->field)
 		schema_fail(d, at, "%s", fault->message);
 	else
-		schema_fail_at_key(d, at, "%s", fault->message);
+		fail_at_key(d, at, "%s", fault->message);
 	pop_path(d, before);
 }
 

@@ -29,9 +29,6 @@ void schema_vreport_at(struct schema_errors *e, int line, int col, const char *p
 // Reports at node's position and the decoder's path.
 void schema_fail(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-// Reports at node's key when it has one, else at node.
-void schema_fail_at_key(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
 // Reports that the arena is exhausted. Never an assertion, not even for a default.
 void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node);
 

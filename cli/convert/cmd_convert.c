@@ -48,8 +48,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static int any_kind(void *arg, const char *source)
 {
-	(void)arg;
-	(void)source;
 	return PROMQL_KIND_AUTO;
 }
 

@@ -140,7 +140,7 @@ static void put_quoted(struct buf *b, const char *text)
 	buf_putc(b, '"');
 }
 
-const char *convert_quoted(struct conversion *c, const char *text)
+static const char *in_quotes(struct conversion *c, const char *text)
 {
 	struct buf b;
 	buf_init(&b, TEXT_BYTES_MAX);
@@ -211,7 +211,7 @@ static bool has_label(const char *matchers, const char *label)
 const char *convert_matcher(struct conversion *c, const char *label, const char *value, const char *matchers)
 {
 	return has_label(matchers, label) ? matchers
-	                                  : convert_text(c, ",%s=%s%s", label, convert_quoted(c, value), matchers);
+	                                  : convert_text(c, ",%s=%s%s", label, in_quotes(c, value), matchers);
 }
 
 static bool is_metric_name(const char *s)
@@ -299,7 +299,7 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	if (!s)
 		return;
 	const char *pods = convert_pods(c, "", "");
-	const char *of = container ? convert_text(c, "%s,container=%s", pods, convert_quoted(c, container))
+	const char *of = container ? convert_text(c, "%s,container=%s", pods, in_quotes(c, container))
 	                           : convert_text(c, "%s,container!=\"\"", pods);
 	s->query = cpu ? convert_text(c, "sum by (pod) (rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
 	               : convert_text(c, "sum by (pod) (container_memory_working_set_bytes{%s})", of + 1);

@@ -95,8 +95,6 @@ const char *convert_get(const struct doc_node *node, const char *key, const char
 const char *convert_seconds(struct conversion *c, const char *seconds);
 // Parses `text` as Go's strconv.ParseBool: 1 or 0; -1 for any other text.
 int convert_bool(const char *text);
-// Puts `text` in double quotes, as in PromQL.
-const char *convert_quoted(struct conversion *c, const char *text);
 // Converts a selector (matchLabels, matchExpressions) to label matchers in PromQL, each preceded by a comma:
 // ,a="b",c=~"d|e". Characters that Prometheus does not allow in label names become '_', as in exporters.
 const char *convert_matchers(struct conversion *c, const struct doc_node *selector);

@@ -285,7 +285,8 @@ void trace_report_svg(const struct trace_report *r, struct buf *out)
 	                        .x = {"seconds since the start of the trace", CHART_LINEAR, true},
 	                        .y = {"% of the time", CHART_LINEAR, true},
 	                        .series = line->series,
-	                        .n_series = LAYERS};
+	                        .n_series = LAYERS,
+	                        .height = 280};
 	svg_chart_put_document(out, &c);
 	free(line);
 }

@@ -129,10 +129,8 @@ static void on_deleted(void *arg, const char *json, size_t len)
 	show(arg, json, len, true);
 }
 
-static void on_list(void *arg)
-{
-	(void)arg; // deleted policies are reported by on_deleted()
-}
+// Deleted policies are reported by on_deleted().
+static void on_list(void *arg) {}
 
 static void on_synced(void *arg)
 {

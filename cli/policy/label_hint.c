@@ -35,7 +35,6 @@ static bool is_renamed(const struct promql_token *t, bool is_exported)
 static void on_token(void *arg, const struct promql_token *t, bool has_gap)
 {
 	struct finder *f = arg;
-	(void)has_gap;
 	if (promql_token_is_sign(t, '{') && !f->from) {
 		f->brace = t->start;
 		f->n = 0;
@@ -54,9 +53,6 @@ static void on_selector(void *arg, const struct promql_token *name, bool has_bra
                         bool may_be_empty, struct promql_value *value)
 {
 	struct finder *f = arg;
-	(void)needs_comma;
-	(void)may_be_empty;
-	(void)value;
 	if (f->from || !has_braces)
 		return;
 	bool any = false;

@@ -37,14 +37,6 @@ static bool is_shown_over_time(const struct backtest_history *h, const struct ba
 
 // ---- demand and replicas over time ----
 
-#define SERIES_MAX (BACKTEST_ROWS_MAX + 1)
-
-struct over_time {
-	struct chart_series series[SERIES_MAX];
-	double x[SERIES_MAX][TRACK_POINTS_MAX], y[SERIES_MAX][TRACK_POINTS_MAX];
-	size_t n;
-};
-
 // Peers start hidden, because many curves hide each other; a peer that rises far above the demand does not flatten the
 // others.
 static bool is_peer(enum chart_style style)
@@ -52,51 +44,51 @@ static bool is_peer(enum chart_style style)
 	return style >= CHART_HPA && style <= CHART_KNATIVE;
 }
 
-static void add_track(struct over_time *o, const struct track *t, const char *name, enum chart_style style,
-                      enum chart_mark mark)
+void backtest_charts_add(struct chart_tracks *c, const struct track *t, const char *name, enum chart_style style,
+                         enum chart_mark mark)
 {
-	size_t n = track_points(t, o->x[o->n], o->y[o->n]);
+	double *x = c->x[c->n], *y = c->y[c->n];
+	size_t n = track_points(t, x, y);
 	if (n == 0)
 		return;
-	o->series[o->n] = (struct chart_series){.name = name,
-	                                        .style = style,
-	                                        .mark = mark,
-	                                        .x = o->x[o->n],
-	                                        .y = o->y[o->n],
-	                                        .n = n,
-	                                        .is_cut = is_peer(style)};
-	o->n++;
+	c->series[c->n++] = (struct chart_series){.name = name, .style = style, .mark = mark, .x = x, .y = y, .n = n};
 }
 
-// A box for each curve, which the style sheet obeys.
-static void put_toggles(struct buf *out, const struct over_time *o)
+void backtest_charts_put_figure(struct buf *out, const struct chart *c, bool has_boxes)
 {
-	buf_puts(out, "<div class=\"legend\" role=\"group\" aria-label=\"Curves\">");
-	for (size_t i = 0; i < o->n; i++) {
-		const struct chart_series *s = &o->series[i];
-		buf_printf(out, "<label><input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
-		           is_peer(s->style) ? "" : " checked=\"\"");
+	buf_printf(out, "<figure>\n<div class=\"legend\"%s>", has_boxes ? " role=\"group\" aria-label=\"Curves\"" : "");
+	for (size_t i = 0; i < c->n_series; i++) {
+		const struct chart_series *s = &c->series[i];
+		buf_puts(out, has_boxes ? "<label>" : "<span>");
+		if (has_boxes) // the style sheet obeys it
+			buf_printf(out, "<input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
+			           is_peer(s->style) ? "" : " checked=\"\"");
 		svg_chart_put_swatch(out, s->style, s->mark);
 		xml_put_text(out, s->name);
-		buf_puts(out, "</label>");
+		buf_puts(out, has_boxes ? "</label>" : "</span>");
 	}
-	buf_puts(out, "</div>\n");
+	buf_puts(out, "</div>\n<div class=\"frame\">");
+	svg_chart_put(out, c);
+	buf_puts(out, "</div><output></output></figure>\n");
 }
 
 int backtest_charts_put_over_time(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
                                   struct err *e)
 {
 	const struct backtest *b = r->backtest;
-	struct over_time *o = calloc(1, sizeof *o);
+	struct chart_tracks *o = calloc(1, sizeof *o);
 	if (!o)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
+	backtest_charts_add(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (is_shown_over_time(h, b, i) && b->rows[i].kind != BACKTEST_POLICY)
-			add_track(o, &h->rows[i], b->rows[i].name, backtest_charts_style(&b->rows[i]), CHART_STEPS);
+			backtest_charts_add(o, &h->rows[i], b->rows[i].name, backtest_charts_style(&b->rows[i]),
+			                    CHART_STEPS);
 	for (size_t i = 0; i < b->n_rows; i++) // on top
 		if (b->rows[i].kind == BACKTEST_POLICY && h->has_row[i])
-			add_track(o, &h->rows[i], b->rows[i].name, CHART_POLICY, CHART_STEPS);
+			backtest_charts_add(o, &h->rows[i], b->rows[i].name, CHART_POLICY, CHART_STEPS);
+	for (size_t i = 0; i < o->n; i++)
+		o->series[i].is_cut = is_peer(o->series[i].style);
 	const struct chart c = {.id = "over-time",
 	                        .title = b->config.open_loop ? "Replicas over time" : "Demand and replicas over time",
 	                        .description = "The totals of each curve are in the table of results.",
@@ -107,11 +99,9 @@ int backtest_charts_put_over_time(struct buf *out, const struct backtest_report 
 	                        .height = HEIGHT};
 	buf_puts(out, "<section id=\"time\" aria-labelledby=\"h-time\"><h2 id=\"h-time\">");
 	buf_puts(out, c.title);
-	buf_puts(out, "</h2>\n<figure>\n");
-	put_toggles(out, o);
-	buf_puts(out, "<div class=\"frame\">");
-	svg_chart_put(out, &c);
-	buf_puts(out, "</div><output></output></figure></section>\n");
+	buf_puts(out, "</h2>\n");
+	backtest_charts_put_figure(out, &c, true);
+	buf_puts(out, "</section>\n");
 	free(o);
 	return 0;
 }

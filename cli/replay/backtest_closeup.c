@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/xml_text.h"
+#include "cli/replay/backtest_charts.h"
 #include "cli/replay/backtest_report.h"
-#include "cli/replay/svg_chart.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/pipeline.h"
 #include "policies/engine/policy.h"
@@ -41,7 +41,6 @@ struct closeup {
 static void collect_step(void *context, size_t row, enum backtest_kind kind, const struct loop_step *s)
 {
 	struct closeup *c = context;
-	(void)row;
 	if (kind == BACKTEST_ACTUAL)
 		track_add(&c->tracks[CURVE_ACTUAL], s->time_ms, s->replicas);
 	if (kind != BACKTEST_POLICY)
@@ -118,38 +117,8 @@ static void collect_decision(void *context, const struct decision *d)
 
 // ---- charts ----
 
-struct drawn {
-	struct chart_series series[CURVE__COUNT];
-	double x[CURVE__COUNT][TRACK_POINTS_MAX], y[CURVE__COUNT][TRACK_POINTS_MAX];
-	size_t n;
-};
-
-static void add_curve(struct drawn *d, const struct closeup *c, enum curve curve, const char *name,
-                      enum chart_style style, enum chart_mark mark)
-{
-	size_t n = track_points(&c->tracks[curve], d->x[d->n], d->y[d->n]);
-	if (n == 0)
-		return;
-	d->series[d->n] = (struct chart_series){
-	        .name = name, .style = style, .mark = mark, .x = d->x[d->n], .y = d->y[d->n], .n = n};
-	d->n++;
-}
-
-static void put_figure(struct buf *out, const struct drawn *d, const struct chart *c)
-{
-	buf_puts(out, "<figure>\n<div class=\"legend\">");
-	for (size_t i = 0; i < d->n; i++) {
-		buf_puts(out, "<span>");
-		svg_chart_put_swatch(out, d->series[i].style, d->series[i].mark);
-		xml_put_text(out, d->series[i].name);
-		buf_puts(out, "</span>");
-	}
-	buf_puts(out, "</div>\n<div class=\"frame\">");
-	svg_chart_put(out, c);
-	buf_puts(out, "</div><output></output></figure>\n");
-}
-
-static void put_charts(struct buf *out, const struct closeup *c, const struct backtest_report *r, struct drawn *d)
+static void put_charts(struct buf *out, const struct closeup *c, const struct backtest_report *r,
+                       struct chart_tracks *d)
 {
 	bool open_loop = r->backtest->config.open_loop;
 	struct chart chart = {.id = "worst-replicas",
@@ -160,12 +129,14 @@ static void put_charts(struct buf *out, const struct closeup *c, const struct ba
 	                      .series = d->series,
 	                      .height = HEIGHT};
 	d->n = 0;
-	add_curve(d, c, CURVE_DEMAND, "demand", CHART_DEMAND, CHART_AREA);
-	add_curve(d, c, CURVE_ACTUAL, "recorded replicas", CHART_ACTUAL, CHART_STEPS);
-	add_curve(d, c, CURVE_READY, open_loop ? "ready replicas, recorded" : "ready replicas", CHART_WPA, CHART_STEPS);
-	add_curve(d, c, CURVE_ORDERED, open_loop ? "wanted replicas" : "ordered replicas", CHART_POLICY, CHART_STEPS);
+	backtest_charts_add(d, &c->tracks[CURVE_DEMAND], "demand", CHART_DEMAND, CHART_AREA);
+	backtest_charts_add(d, &c->tracks[CURVE_ACTUAL], "recorded replicas", CHART_ACTUAL, CHART_STEPS);
+	backtest_charts_add(d, &c->tracks[CURVE_READY], open_loop ? "ready replicas, recorded" : "ready replicas",
+	                    CHART_WPA, CHART_STEPS);
+	backtest_charts_add(d, &c->tracks[CURVE_ORDERED], open_loop ? "wanted replicas" : "ordered replicas",
+	                    CHART_POLICY, CHART_STEPS);
 	chart.n_series = d->n;
-	put_figure(out, d, &chart);
+	backtest_charts_put_figure(out, &chart, false);
 	if (open_loop)
 		return;
 	chart.id = "worst-wait";
@@ -173,16 +144,16 @@ static void put_charts(struct buf *out, const struct closeup *c, const struct ba
 	chart.y.title = "wait, s";
 	chart.height = WAIT_HEIGHT;
 	d->n = 0;
-	add_curve(d, c, CURVE_LIMIT, "the objective allows", CHART_OTHER, CHART_STEPS);
-	add_curve(d, c, CURVE_WAIT, "wait of work that arrives", CHART_POLICY, CHART_AREA);
+	backtest_charts_add(d, &c->tracks[CURVE_LIMIT], "the objective allows", CHART_OTHER, CHART_STEPS);
+	backtest_charts_add(d, &c->tracks[CURVE_WAIT], "wait of work that arrives", CHART_POLICY, CHART_AREA);
 	chart.n_series = d->n;
-	put_figure(out, d, &chart);
+	backtest_charts_put_figure(out, &chart, false);
 }
 
 // ---- the section ----
 
 static void put_section(struct buf *out, const struct closeup *c, const struct backtest_report *r,
-                        enum history_worst why, struct drawn *d)
+                        enum history_worst why, struct chart_tracks *d)
 {
 	char from[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(from, c->from_ms);
@@ -217,7 +188,7 @@ int backtest_closeup_put(struct buf *out, const struct backtest_report *r, const
 {
 	struct closeup *c = calloc(1, sizeof *c);
 	struct backtest *again = calloc(1, sizeof *again);
-	struct drawn *d = calloc(1, sizeof *d);
+	struct chart_tracks *d = calloc(1, sizeof *d);
 	int rc = c && again && d ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0) {
 		enum history_worst why = backtest_history_worst(h, &c->from_ms, &c->to_ms);

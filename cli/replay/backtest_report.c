@@ -150,7 +150,7 @@ static void put_replicas(const struct backtest *b, struct buf *out)
 		print_to(out, "replicas as given: %g of the figure\n", w->capacity_ratio);
 }
 
-void backtest_report_start(const struct backtest *b, struct buf *out)
+static void put_start(const struct backtest *b, struct buf *out)
 {
 	put_replicas(b, out);
 	if (b->start == BACKTEST_START_NOT_ZERO)
@@ -170,7 +170,7 @@ void backtest_report_print_start(const struct backtest *b)
 {
 	struct buf note;
 	buf_init(&note, NOTES_BYTES);
-	backtest_report_start(b, &note);
+	put_start(b, &note);
 	print_notes(&note);
 	buf_done(&note);
 }
@@ -192,7 +192,7 @@ static void put_recorded(const struct backtest *b, struct buf *out)
 		buf_puts(out,
 		         ": the row of the recorded replicas counts only this time, all other rows count all of it\n");
 	}
-	backtest_report_start(b, out);
+	put_start(b, out);
 }
 
 static void put_engine_notes(const struct backtest *b, struct buf *out)

@@ -37,10 +37,9 @@ const char *backtest_report_mode(const struct backtest *b);
 void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
 // Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".
 void backtest_report_startups(const struct backtest_report *r, struct buf *out);
-// Writes, a line each, what the replicas of a closed loop serve and how long they take to start where that was learnt
-// or given, and how many there are at the start where they are not the recorded ones.
-void backtest_report_start(const struct backtest *b, struct buf *out);
-void backtest_report_print_start(const struct backtest *b); // on standard error
+// Prints, a line each on standard error, what the replicas of a closed loop serve and how long they take to start where
+// that was learnt or given, and how many there are at the start where they are not the recorded ones.
+void backtest_report_print_start(const struct backtest *b);
 // What limits the result, one sentence per line: gaps, interpolation, signals that do not react, missing history.
 void backtest_report_notes(const struct backtest_report *r, struct buf *out);
 

@@ -10,8 +10,7 @@
 
 #define SECOND_MS  1000.0
 #define MINUTE_MS  (60 * SECOND_MS)
-#define HOUR_MS    (60 * MINUTE_MS)
-#define DAY_MS     (24 * HOUR_MS)
+#define DAY_MS     (24 * 60 * MINUTE_MS)
 #define EPSILON    1e-9
 #define VALUE_MAX  1e300 // near the end of double, the axis itself would overflow
 #define LOG_SPAN   1e5
@@ -38,20 +37,14 @@ void chart_number(char out[CHART_LABEL_BYTES], double value)
 	snprintf(out, CHART_LABEL_BYTES, "%.24s%s", number, suffix);
 }
 
-static void add_tick(struct chart_axis *a, double value, const char *label)
+static struct chart_tick *add_tick(struct chart_axis *a, double value)
 {
-	if (a->n_ticks == CHART_TICKS_MAX)
-		return;
-	struct chart_tick *t = &a->ticks[a->n_ticks++];
+	// Should there be more ticks than room, the last one is replaced.
+	a->n_ticks += a->n_ticks < CHART_TICKS_MAX;
+	struct chart_tick *t = &a->ticks[a->n_ticks - 1];
 	t->value = value;
-	snprintf(t->label, sizeof t->label, "%s", label);
-}
-
-static void add_number_tick(struct chart_axis *a, double value)
-{
-	char label[CHART_LABEL_BYTES];
-	chart_number(label, value);
-	add_tick(a, value, label);
+	chart_number(t->label, value);
+	return t;
 }
 
 // The smallest of 1, 2 and 5 times a power of ten that is not below v > 0.
@@ -88,7 +81,7 @@ static void set_linear(struct chart_axis *a, double min, double max, bool from_z
 	double n = round((a->max - a->min) / step);
 	for (int i = 0; i <= (int)n; i++) {
 		double v = a->min + i * step;
-		add_number_tick(a, fabs(v) < step * EPSILON ? 0 : v);
+		add_tick(a, fabs(v) < step * EPSILON ? 0 : v);
 	}
 }
 
@@ -105,7 +98,7 @@ static void set_log(struct chart_axis *a, double min, double max, bool has_small
 		a->max = round_up(a->min * 1.5);
 	a->zero = has_smaller ? ZERO_SHARE : 0;
 	if (has_smaller)
-		add_number_tick(a, 0);
+		add_tick(a, 0);
 	double decades = log10(a->max / a->min);
 	int per_decade = decades * 3 <= wanted ? 3 : 1;
 	int last = (int)floor(log10(a->max * (1 + EPSILON)));
@@ -114,40 +107,17 @@ static void set_log(struct chart_axis *a, double min, double max, bool has_small
 		double power = pow(10, decade);
 		for (int i = 0; i < per_decade; i++)
 			if (nice[i] * power >= a->min * (1 - EPSILON) && nice[i] * power <= a->max * (1 + EPSILON))
-				add_number_tick(a, nice[i] * power);
+				add_tick(a, nice[i] * power);
 	}
 }
 
 static double time_step(double span, int wanted)
 {
-	static const double steps[] = {
-	        1,
-	        10,
-	        100,
-	        SECOND_MS,
-	        2 * SECOND_MS,
-	        5 * SECOND_MS,
-	        10 * SECOND_MS,
-	        15 * SECOND_MS,
-	        30 * SECOND_MS,
-	        MINUTE_MS,
-	        2 * MINUTE_MS,
-	        5 * MINUTE_MS,
-	        10 * MINUTE_MS,
-	        15 * MINUTE_MS,
-	        30 * MINUTE_MS,
-	        HOUR_MS,
-	        2 * HOUR_MS,
-	        3 * HOUR_MS,
-	        6 * HOUR_MS,
-	        12 * HOUR_MS,
-	        DAY_MS,
-	        2 * DAY_MS,
-	        7 * DAY_MS,
-	};
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-		if (span / steps[i] <= wanted)
-			return steps[i];
+	static const double steps_s[] = {0.001, 0.01, 0.1,  1,    2,    5,     10,    15,    30,    60,     120,   300,
+	                                 600,   900,  1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800};
+	for (size_t i = 0; i < sizeof steps_s / sizeof steps_s[0]; i++)
+		if (span / (steps_s[i] * SECOND_MS) <= wanted)
+			return steps_s[i] * SECOND_MS;
 	return round_up(span / DAY_MS / wanted) * DAY_MS;
 }
 
@@ -177,25 +147,9 @@ static void set_time(struct chart_axis *a, double min, double max, int wanted)
 	double first = ceil(a->min / step);
 	int n = (int)(floor(a->max / step) - first) + 1;
 	for (int i = 0; i < n; i++) {
-		char label[CHART_LABEL_BYTES];
-		double v = (first + i) * step;
-		time_label(label, v, step);
-		add_tick(a, v, label);
+		struct chart_tick *t = add_tick(a, (first + i) * step);
+		time_label(t->label, t->value, step);
 	}
-}
-
-void chart_axis_set(struct chart_axis *a, enum chart_scale scale, double min, double max, bool from_zero, int wanted)
-{
-	memset(a, 0, sizeof *a);
-	a->scale = scale;
-	if (scale == CHART_TIME)
-		set_time(a, min, max, wanted);
-	else if (scale == CHART_LOG && max > 0)
-		set_log(a, min > 0 ? min : max / LOG_SPAN, max, min <= 0, wanted);
-	else if (scale == CHART_LOG)
-		set_log(a, 1, 1, true, wanted);
-	else
-		set_linear(a, min, max, from_zero, wanted);
 }
 
 void chart_axis_fit(struct chart_axis *a, enum chart_scale scale, const double *values, size_t n, bool from_zero,
@@ -203,6 +157,8 @@ void chart_axis_fit(struct chart_axis *a, enum chart_scale scale, const double *
 {
 	double min = INFINITY, max = -INFINITY;
 	bool has_zero = false;
+	memset(a, 0, sizeof *a);
+	a->scale = scale;
 	for (size_t i = 0; i < n; i++) {
 		double v = values[i];
 		if (!(fabs(v) < VALUE_MAX))
@@ -214,17 +170,17 @@ void chart_axis_fit(struct chart_axis *a, enum chart_scale scale, const double *
 		min = fmin(min, v);
 		max = fmax(max, v);
 	}
-	if (min > max) {
-		chart_axis_set(a, scale, 0, scale == CHART_LOG ? 0 : 1, from_zero, wanted);
-		return;
+	if (min > max) { // no value
+		min = scale == CHART_LOG;
+		max = 1;
+		has_zero = true;
 	}
-	if (scale != CHART_LOG) {
-		chart_axis_set(a, scale, min, max, from_zero, wanted);
-		return;
-	}
-	memset(a, 0, sizeof *a);
-	a->scale = scale;
-	set_log(a, min, max, has_zero, wanted);
+	if (scale == CHART_TIME)
+		set_time(a, min, max, wanted);
+	else if (scale == CHART_LOG)
+		set_log(a, min, max, has_zero, wanted);
+	else
+		set_linear(a, min, max, from_zero, wanted);
 }
 
 double chart_axis_position(const struct chart_axis *a, double value)

@@ -34,9 +34,6 @@ struct chart_axis {
 // decades below the largest value; smaller values have the place of 0.
 void chart_axis_fit(struct chart_axis *a, enum chart_scale scale, const double *values, size_t n, bool from_zero,
                     int wanted);
-// As chart_axis_fit for a range that is known.
-void chart_axis_set(struct chart_axis *a, enum chart_scale scale, double min, double max, bool from_zero, int wanted);
-
 // Returns the position of a finite value, from 0 (start) to 1 (end); values beyond the range are at its ends.
 double chart_axis_position(const struct chart_axis *a, double value);
 

@@ -12,14 +12,13 @@
 #include "base/num.h"
 #include "base/xml_text.h"
 
-#define UNITS          1000
-#define HEIGHT_DEFAULT 280
-#define X_TICKS        9
-#define Y_TICKS        5
-#define POINTS_MAX     256 // whose labels avoid each other
-#define LABEL_PX       7.0 // width of a character, in units of a plot that is 900 px wide
-#define LABEL_HEIGHT   14.0
-#define POINT_PX       5.0 // from the centre of a point to its edge
+#define UNITS        1000
+#define X_TICKS      9
+#define Y_TICKS      5
+#define POINTS_MAX   256 // whose labels avoid each other
+#define LABEL_PX     7.0 // width of a character, in units of a plot that is 900 px wide
+#define LABEL_HEIGHT 14.0
+#define POINT_PX     5.0 // from the centre of a point to its edge
 
 // A document.
 #define DOCUMENT_WIDTH 960
@@ -363,7 +362,7 @@ static void take_points(const struct plot *p, struct labels *l)
 
 static void plot_init(struct plot *p, struct buf *out, const struct chart *c)
 {
-	*p = (struct plot){.out = out, .c = c, .height = c->height > 0 ? c->height : HEIGHT_DEFAULT};
+	*p = (struct plot){.out = out, .c = c, .height = c->height};
 	fit(p, &p->x, &c->x, false, X_TICKS);
 	fit(p, &p->y, &c->y, true, Y_TICKS);
 }
@@ -513,10 +512,10 @@ void svg_chart_put_document(struct buf *out, const struct chart *c)
 {
 	struct plot p;
 	struct buf legend;
+	plot_init(&p, out, c);
 	buf_init(&legend, out->max);
 	double legend_height = put_legend(&legend, c, TITLE_HEIGHT);
-	double top = TITLE_HEIGHT + legend_height + 28, plot = c->height > 0 ? c->height : HEIGHT_DEFAULT;
-	double height = top + plot + MARGIN_BOTTOM;
+	double top = TITLE_HEIGHT + legend_height + 28, height = top + c->height + MARGIN_BOTTOM;
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\"",
 	           DOCUMENT_WIDTH, height, DOCUMENT_WIDTH, height);
 	buf_printf(out, " role=\"img\" aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">", c->id, c->id,
@@ -534,8 +533,7 @@ void svg_chart_put_document(struct buf *out, const struct chart *c)
 	buf_puts(out, "</text>\n");
 	buf_put(out, buf_str(&legend), legend.len);
 	buf_printf(out, "<svg class=\"plot\" x=\"%d\" y=\"%g\" width=\"%d\" height=\"%g\" overflow=\"visible\">\n",
-	           MARGIN_LEFT, top, DOCUMENT_WIDTH - MARGIN_LEFT - MARGIN_RIGHT, plot);
-	plot_init(&p, out, c);
+	           MARGIN_LEFT, top, DOCUMENT_WIDTH - MARGIN_LEFT - MARGIN_RIGHT, p.height);
 	put_plot(&p);
 	buf_puts(out, "</svg>\n</svg>\n");
 	out->failed = out->failed || legend.failed;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Charts as SVG: axes with round ticks, lines, step lines, areas and labelled points, each distinguished by colour and
 // by dashes or shape. A chart is part of an HTML page, where it is as wide as its container, or a document of its own.
+// Both are drawn here and not by a script, because a picture in a README or a report of CI runs none.
 #ifndef GPUSCALE_CLI_REPLAY_SVG_CHART_H
 #define GPUSCALE_CLI_REPLAY_SVG_CHART_H
 
@@ -29,8 +30,7 @@ const char *chart_style_name(enum chart_style style); // "policy", for class nam
 
 enum chart_mark {
 	CHART_STEPS, // each value holds until the next x
-	CHART_LINE,
-	CHART_AREA, // a step line with a surface down to the start of the axis
+	CHART_AREA,  // a step line with a surface down to the start of the axis
 	CHART_POINTS,
 	CHART_LINKED_POINTS, // points that a line joins
 };
@@ -58,7 +58,7 @@ struct chart {
 	struct chart_scale_options x, y;
 	const struct chart_series *series; // drawn in this order
 	size_t n_series;
-	int height; // of the plot, px; 0: 280
+	int height; // of the plot, px
 };
 
 // Appends the rules that charts and swatches need: once per page, inside of a <style> element. They set colours for

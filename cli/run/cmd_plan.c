@@ -141,10 +141,9 @@ static void item_done(struct plan_item *it)
 		event_base_loopbreak(it->plan->connections.loop);
 }
 
+// Without history, the trace reports empty windows.
 static void on_refilled(void *arg, bool ok, const struct err *error)
 {
-	(void)ok; // without history, the trace reports empty windows
-	(void)error;
 	struct plan_item *it = arg;
 	observe_capacity(&it->observation);
 	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);

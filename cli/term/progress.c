@@ -57,8 +57,6 @@ void progress_show(struct progress *p, size_t done, size_t total, const char *de
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	show(arg, "");
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/external/authenticator.h"
 #include "controller/external/review_cache.h"
@@ -368,9 +369,7 @@ static void ask_token(struct check *c, const char *token)
 static struct check *check_new(struct delegated_auth *a, const struct access_attributes *t, delegated_auth_fn *done,
                                void *arg)
 {
-	struct check *c = calloc(1, sizeof *c);
-	if (!c)
-		abort(); // without memory no answer is possible; the supervisor restarts the process
+	struct check *c = must_alloc(calloc(1, sizeof *c));
 	arena_init(&c->texts, REVIEW_BYTES_MAX);
 	const char *const from[] = {t->verb,           t->group, t->version, t->resource,
 	                            t->namespace_name, t->path,  t->name,    t->subresource};
@@ -378,8 +377,8 @@ static struct check *check_new(struct delegated_auth *a, const struct access_att
 	                           &c->attributes.resource, &c->attributes.namespace_name, &c->attributes.path,
 	                           &c->attributes.name,     &c->attributes.subresource};
 	for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
-		if (from[i] && !(*to[i] = arena_strdup(&c->texts, from[i])))
-			abort(); // a request's head is far below the ceiling
+		if (from[i]) // a request's head is far below the ceiling
+			*to[i] = must_alloc(arena_strdup(&c->texts, from[i]));
 	c->auth = a;
 	c->done = done;
 	c->arg = arg;

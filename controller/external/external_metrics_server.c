@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/http/http_server.h"
 #include "base/http/tls_self_signed.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/external/delegated_auth.h"
 #include "k8s/server/access_review.h"
@@ -180,9 +181,7 @@ static void handle(void *arg, struct http_exchange *x)
 		reply_failure(m, x, 405, "the server does not allow this method on the requested resource");
 		return;
 	}
-	struct visit *v = calloc(1, sizeof *v);
-	if (!v)
-		abort(); // without memory no answer is possible; the supervisor restarts the process
+	struct visit *v = must_alloc(calloc(1, sizeof *v));
 	v->metrics = m;
 	v->x = x;
 	external_metrics_path_parse(http_exchange_path(x), &v->path);

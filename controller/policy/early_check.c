@@ -71,7 +71,7 @@ static void tick_early(struct managed_policy *m, int64_t now_ms)
 		return;
 	m->has_early_tick = true;
 	m->early_mono_ms = mono_ms;
-	metrics_tick_early(all->metrics);
+	metrics_count(all->metrics, FAMILY_TICKS_EARLY);
 	ticks_ask(all->ticks, &m->ticker, now_ms);
 	ticks_run(all->ticks);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
@@ -93,9 +94,7 @@ static void log_error(struct policy_report *p, const struct policy_report_env *e
 	if (p->error && strcmp(p->error, e->msg) == 0)
 		return;
 	clear_error(p);
-	p->error = strdup(e->msg);
-	if (!p->error)
-		abort(); // a few bytes: the supervisor restarts the process
+	p->error = must_alloc(strdup(e->msg));
 	LOG(env->log, LOG_ERROR, message, LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name),
 	    LOG_S("kind", err_kind_info(e->kind)->name), LOG_S("err", e->msg));
 }
@@ -169,7 +168,7 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 
 static void report_conflict(const struct policy_report_env *env, const struct policy *policy, int attempt)
 {
-	metrics_conflict(env->metrics);
+	metrics_count(env->metrics, FAMILY_CONFLICTS);
 	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
 	    LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name), LOG_I("attempt", attempt));
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/tick/observe.h"
 #include "k8s/client/scale.h"
@@ -79,9 +80,7 @@ static void begin(struct restore *r)
 
 void restore_replicas(const struct restore_env *env, struct policy_ref *body)
 {
-	struct restore *r = calloc(1, sizeof *r);
-	if (!r)
-		abort(); // a few bytes: the supervisor restarts the process
+	struct restore *r = must_alloc(calloc(1, sizeof *r));
 	r->env = env;
 	r->body = policy_ref_acquire(body);
 	begin(r);

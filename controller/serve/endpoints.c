@@ -36,7 +36,6 @@
 // An answer proves that the event loop is running.
 static void get_livez(void *arg, struct http_exchange *x)
 {
-	(void)arg;
 	if (endpoint_is_read(x))
 		http_exchange_reply_text(x, 200, "ok\n");
 }
@@ -328,7 +327,6 @@ static void get_decisions(void *arg, struct http_exchange *x)
 
 static void get_version(void *arg, struct http_exchange *x)
 {
-	(void)arg;
 	if (endpoint_is_read(x)) {
 		static const char body[] = "{\"version\":\"" GPUSCALE_VERSION "\"}\n";
 		http_exchange_reply(x, 200, "application/json", body, sizeof body - 1);

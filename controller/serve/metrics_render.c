@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders /metrics: the counters and the state of the controller as samples of the families in
 // runtime/metrics/metrics_table.h.
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +40,8 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
 	metric_family_begin(out, FAMILY_TICK_DELAY);
 	metric_family_histogram(out, FAMILY_TICK_DELAY, NULL, &m->delay_seconds);
-	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
-	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->early);
+	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->counts[FAMILY_TICKS_SKIPPED]);
+	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->counts[FAMILY_TICKS_EARLY]);
 	metric_family_begin(out, FAMILY_DECISIONS);
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
@@ -54,7 +53,7 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	metric_family_begin(out, FAMILY_SCALES);
 	put_count(out, FAMILY_SCALES, "up", m->scaled_up);
 	put_count(out, FAMILY_SCALES, "down", m->scaled_down);
-	metric_family_single(out, FAMILY_CONFLICTS, (double)m->conflicts);
+	metric_family_single(out, FAMILY_CONFLICTS, (double)m->counts[FAMILY_CONFLICTS]);
 	metric_family_begin(out, FAMILY_API_REQUESTS);
 	for (size_t i = 0; i < m->n_api; i++) {
 		char code[16];
@@ -97,25 +96,28 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	enum promql_health_state state = promql_source_health(s)->state;
 	const char *version;
 	enum promql_kind kind;
-	const uint64_t counts[] = {
-	        [FAMILY_SOURCE_QUERIES] = stats->queries,
-	        [FAMILY_SOURCE_PARTIAL] = stats->partial,
-	        [FAMILY_SOURCE_REFUSED] = stats->refused,
-	        [FAMILY_SOURCE_UNSENT] = stats->unsent,
-	        [FAMILY_SOURCE_POSTPONED] = hub->postponed,
-	        [FAMILY_SOURCE_APART] = hub->apart,
-	        [FAMILY_SOURCE_ISOLATED] = hub->isolated,
-	        [FAMILY_SOURCE_QUEUED] = fair_queue_waiting(queue),
-	        [FAMILY_SOURCE_SLOTS] = (uint64_t)fair_queue_slots(queue),
+	// NaN: there is no sample.
+	const double values[] = {
+	        [FAMILY_SOURCE_UP] = state != PROMQL_DOWN,
+	        [FAMILY_SOURCE_QUERIES] = (double)stats->queries,
+	        [FAMILY_SOURCE_PARTIAL] = (double)stats->partial,
+	        [FAMILY_SOURCE_REFUSED] = (double)stats->refused,
+	        [FAMILY_SOURCE_UNSENT] = (double)stats->unsent,
+	        [FAMILY_SOURCE_POSTPONED] = (double)hub->postponed,
+	        [FAMILY_SOURCE_APART] = (double)hub->apart,
+	        [FAMILY_SOURCE_ISOLATED] = (double)hub->isolated,
+	        [FAMILY_SOURCE_DISAGREED] = promql_source_next(s) ? (double)hub->disagreed : (double)NAN,
+	        [FAMILY_SOURCE_SLOTS] = fair_queue_slots(queue),
+	        [FAMILY_SOURCE_QUEUED] = (double)fair_queue_waiting(queue),
+	        [FAMILY_SOURCE_ANSWER_TIMESTAMP] =
+	                stats->last_answer_wall_ms ? (double)stats->last_answer_wall_ms / 1000 : (double)NAN,
+	        [FAMILY_SOURCE_SKEW] = (double)promql_source_skew_ms(s) / 1000,
 	};
 	switch (id) {
 	case FAMILY_SOURCE_INFO:
 		kind = promql_source_kind(s, &version);
 		if (kind != PROMQL_KIND_AUTO)
 			metric_family_i64(out, id, LABELS(name, promql_kind_names[kind], version), 1);
-		break;
-	case FAMILY_SOURCE_UP:
-		put_count(out, id, name, state != PROMQL_DOWN);
 		break;
 	case FAMILY_SOURCE_STATE:
 		for (int i = 0; i < PROMQL_HEALTH__COUNT; i++)
@@ -128,10 +130,6 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 				metric_family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
 				                  (int64_t)stats->failed[k]);
 		break;
-	case FAMILY_SOURCE_DISAGREED:
-		if (promql_source_next(s))
-			put_count(out, id, name, hub->disagreed);
-		break;
 	case FAMILY_SOURCE_SLOTS_USED:
 		for (int i = 0; i < FAIR_CLASS__COUNT; i++)
 			metric_family_i64(out, id, LABELS(name, classes[i]),
@@ -143,15 +141,9 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	case FAMILY_SOURCE_SECONDS:
 		metric_family_histogram(out, id, LABELS(name), &stats->seconds);
 		break;
-	case FAMILY_SOURCE_SKEW:
-		metric_family_f64(out, id, LABELS(name), (double)promql_source_skew_ms(s) / 1000);
-		break;
-	case FAMILY_SOURCE_ANSWER_TIMESTAMP:
-		if (stats->last_answer_wall_ms)
-			metric_family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
-		break;
 	default:
-		put_count(out, id, name, counts[id]);
+		if (!isnan(values[id]))
+			metric_family_f64(out, id, LABELS(name), values[id]);
 	}
 }
 
@@ -177,20 +169,25 @@ struct label_texts {
 	size_t *end; // where the labels of each policy end
 };
 
-static void begin_sample(struct buf *out, enum metric_family_id id, const struct label_texts *labels, size_t policy)
+// Appends a sample of a policy. rest: the values of the labels behind namespace and policy; NULL: there are none.
+static void put_sample(struct buf *out, enum metric_family_id id, const struct label_texts *labels, size_t policy,
+                       const char *const *rest, double value)
 {
+	const struct metric_family *family = metric_family_of(id);
 	size_t from = policy ? labels->end[policy - 1] : 0;
-	buf_puts(out, metric_family_of(id)->name);
+	char number[NUM_TEXT_BYTES];
+	buf_puts(out, family->name);
 	buf_putc(out, '{');
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
-}
-
-static void end_sample(struct buf *out, const char *close, double value)
-{
-	char number[NUM_TEXT_BYTES];
-	size_t len = num_format_f64(number, value);
-	buf_puts(out, close);
-	buf_put(out, number, len);
+	for (size_t i = 2; rest && i < FAMILY_LABELS_MAX && family->labels[i]; i++) {
+		buf_putc(out, ',');
+		buf_puts(out, family->labels[i]);
+		buf_puts(out, "=\"");
+		exposition_label_value(out, rest[i - 2]);
+		buf_putc(out, '"');
+	}
+	buf_puts(out, "} ");
+	buf_put(out, number, num_format_f64(number, value));
 	buf_putc(out, '\n');
 }
 
@@ -217,23 +214,21 @@ static double signal_value(enum metric_family_id id, const struct metrics_policy
 	return id == FAMILY_SIGNAL_VALUE ? s->value : id == FAMILY_SIGNAL_TARGET ? s->target : s->proposal;
 }
 
-static void render_signals(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+static void render_signals(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                            size_t index, struct buf *out)
 {
+	const struct metrics_policy *p = &v->policies[index];
 	for (size_t i = 0; i < p->decision->n_signals; i++) {
-		double v = signal_value(id, p, i);
-		if (!isfinite(v))
-			continue;
-		begin_sample(out, id, labels, index);
-		buf_puts(out, ",signal=\"");
-		exposition_label_value(out, p->policy->signals[i].name);
-		end_sample(out, "\"} ", v);
+		double value = signal_value(id, p, i);
+		if (isfinite(value))
+			put_sample(out, id, labels, index, LABELS(p->policy->signals[i].name), value);
 	}
 }
 
-static void render_policy(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+static void render_policy(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                           size_t index, struct buf *out)
 {
+	const struct metrics_policy *p = &v->policies[index];
 	const struct decision *d = p->decision;
 	const int64_t values[] = {
 	        [FAMILY_CURRENT_REPLICAS] = d->current,          [FAMILY_READY_REPLICAS] = d->ready,
@@ -241,12 +236,8 @@ static void render_policy(enum metric_family_id id, const struct metrics_policy 
 	        [FAMILY_MIN_REPLICAS] = p->policy->min_replicas, [FAMILY_MAX_REPLICAS] = p->policy->max_replicas,
 	        [FAMILY_VALUES_LIMITED] = p->values_limited,     [FAMILY_HELD] = d->action == ACTION_HOLD,
 	};
-	if (id == FAMILY_READY_REPLICAS && d->ready < 0) // not known
-		return;
-	char text[32];
-	int len = snprintf(text, sizeof text, "} %" PRId64 "\n", values[id]);
-	begin_sample(out, id, labels, index);
-	buf_put(out, text, (size_t)len);
+	if (id != FAMILY_READY_REPLICAS || d->ready >= 0) // else they are not known
+		put_sample(out, id, labels, index, NULL, (double)values[id]);
 }
 
 // GPU time and cost: only where it is known what a replica uses.
@@ -256,26 +247,19 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 	const struct metrics_policy *p = &v->policies[index];
 	const struct policy_gpus *gpus = &p->gpus;
 	enum price_basis basis;
-	int64_t n = (int64_t)p->decision->current * gpus->per_replica;
+	double n = (double)p->decision->current * gpus->per_replica;
 	int64_t micro = policy_gpu_micro(v->prices, gpus->model, &basis);
-	if (!gpus->set || !p->gpu_time || (id == FAMILY_COST_PER_HOUR && basis == PRICE_NONE))
+	if (!gpus->set || !p->gpu_time)
 		return;
-	begin_sample(out, id, labels, index);
-	if (id == FAMILY_GPU_SECONDS) {
-		end_sample(out, "} ", (double)p->gpu_time->used_ms / 1000);
-	} else if (id == FAMILY_SAVED_GPU_SECONDS) {
-		end_sample(out, ",against=\"max\"} ", (double)p->gpu_time->saved_ms / 1000);
-	} else if (id == FAMILY_GPUS) {
-		buf_puts(out, ",model=\"");
-		exposition_label_value(out, gpus->model);
-		end_sample(out, "\"} ", (double)n);
-	} else { // FAMILY_COST_PER_HOUR
-		buf_puts(out, ",currency=\"");
-		exposition_label_value(out, v->prices->currency);
-		buf_puts(out, "\",price=\"");
-		buf_puts(out, price_basis_names[basis]);
-		end_sample(out, "\"} ", (double)n * (double)micro / 1e6);
-	}
+	if (id == FAMILY_GPU_SECONDS)
+		put_sample(out, id, labels, index, NULL, (double)p->gpu_time->used_ms / 1000);
+	else if (id == FAMILY_SAVED_GPU_SECONDS)
+		put_sample(out, id, labels, index, LABELS("max"), (double)p->gpu_time->saved_ms / 1000);
+	else if (id == FAMILY_GPUS)
+		put_sample(out, id, labels, index, LABELS(gpus->model), n);
+	else if (basis != PRICE_NONE) // FAMILY_COST_PER_HOUR
+		put_sample(out, id, labels, index, LABELS(v->prices->currency, price_basis_names[basis]),
+		           n * (double)micro / 1e6);
 }
 
 static void render_per_policy(const struct metrics_view *v, size_t n_policies, struct buf *out)
@@ -290,14 +274,14 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 	if (!labels.end || labels.text.failed)
 		out->failed = true; // a truncated page would look like removed policies
 	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
-		bool is_signal = id >= FAMILY_SIGNAL_VALUE;
+		void (*render)(enum metric_family_id, const struct metrics_view *, const struct label_texts *, size_t,
+		               struct buf *) = id >= FAMILY_SIGNAL_VALUE  ? render_signals
+		                               : id >= FAMILY_GPU_SECONDS ? render_gpus
+		                                                          : render_policy;
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < n_policies; i++)
-			if (v->policies[i].decision && id >= FAMILY_GPU_SECONDS && id <= FAMILY_COST_PER_HOUR)
-				render_gpus((enum metric_family_id)id, v, &labels, i, out);
-			else if (v->policies[i].decision)
-				(is_signal ? render_signals : render_policy)((enum metric_family_id)id, &v->policies[i],
-				                                             &labels, i, out);
+			if (v->policies[i].decision)
+				render((enum metric_family_id)id, v, &labels, i, out);
 	}
 	buf_done(&labels.text);
 	free(labels.end);
@@ -461,7 +445,7 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);
-	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->clock_steps);
+	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->counts[FAMILY_CLOCK_STEPS]);
 	render_external(m, out);
 	render_servers(m, out);
 	process_stat_render(out);

@@ -368,7 +368,6 @@ static void get_page(void *arg, struct http_exchange *x)
 {
 	struct buf html;
 	struct err e;
-	(void)arg;
 	if (strcmp(http_exchange_path(x), "/") != 0) { // a route that ends in "/" matches every path below it
 		http_exchange_reply_text(x, 404, "not found");
 		return;

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "base/err.h"
+#include "base/must.h"
 #include "policies/load/policy_ref.h"
 
 #define KEY_BYTES 1024 // namespace, kind and name with slashes between; the limits of Kubernetes are 63 + 63 + 253
@@ -296,19 +297,18 @@ static bool is_replaced(const struct policy_version *v, const struct policy_iden
 }
 
 // Stores the identity of a version; *ret_is_news: its generation changed. Returns -1 when memory is exhausted.
-static int set_identity(struct policy_version *v, const struct policy_identity *identity, bool *ret_is_news)
+static void set_identity(struct policy_version *v, const struct policy_identity *identity, bool *ret_is_news)
 {
 	*ret_is_news = !v->is_there || !v->identity != !identity ||
 	               (identity && identity->generation != v->identity->generation);
 	if (!identity) {
 		free(v->identity);
 		v->identity = NULL;
-		return 0;
+		return;
 	}
-	if (!v->identity && !(v->identity = malloc(sizeof *v->identity)))
-		return -1;
+	if (!v->identity)
+		v->identity = must_alloc(malloc(sizeof *v->identity));
 	*v->identity = *identity;
-	return 0;
 }
 
 int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
@@ -326,8 +326,7 @@ int policy_store_put(struct policy_store *s, enum policy_source source, struct p
 	struct policy_version *v = &entry->versions[source];
 	struct policy_ref *before = v->body;
 	bool is_news;
-	if (set_identity(v, identity, &is_news) < 0)
-		abort(); // 100 bytes: the supervisor restarts the process
+	set_identity(v, identity, &is_news);
 	is_news = is_news || v->error;
 	s->counts.invalid -= v->error != NULL;
 	free(v->error);
@@ -350,9 +349,8 @@ int policy_store_put_bad(struct policy_store *s, enum policy_source source, cons
 		return -1;
 	struct policy_version *v = &entry->versions[source];
 	bool is_news;
-	char *text = strndup(error, POLICY_ERROR_BYTES_MAX);
-	if (!text || set_identity(v, identity, &is_news) < 0)
-		abort(); // a few hundred bytes: the supervisor restarts the process
+	char *text = must_alloc(strndup(error, POLICY_ERROR_BYTES_MAX));
+	set_identity(v, identity, &is_news);
 	is_news = is_news || !v->error || strcmp(v->error, text) != 0;
 	s->counts.invalid += v->error == NULL;
 	free(v->error);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
 #include "controller/source/policy_object.h"
@@ -140,9 +141,7 @@ static bool is_stored(const struct policy_watch *w, const char *namespace_name, 
 static void keep(struct policy_watch *w, const char *namespace_name, const char *name)
 {
 	size_t size = strlen(namespace_name) + 1 + strlen(name) + 1;
-	struct watched_policy *p = calloc(1, sizeof *p + size);
-	if (!p)
-		abort(); // base/must.h
+	struct watched_policy *p = must_alloc(calloc(1, sizeof *p + size));
 	snprintf(p->key, size, "%s/%s", namespace_name, name);
 	if (informer_keep(w->informer, &p->item, namespace_name, p->key) < 0)
 		abort(); // base/must.h
@@ -161,9 +160,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct policy_object o;
 	struct err e;
 	struct policy_document document;
-	struct policy_ref *body = policy_ref_new();
-	if (!body)
-		abort(); // base/must.h
+	struct policy_ref *body = must_alloc(policy_ref_new());
 	schema_errors_init(w->errors, "");
 	schema_errors_init(w->unknown, "");
 	int good = policy_object_decode(json, len, &body->arena, &o, &document, w->errors, w->unknown);
@@ -225,9 +222,7 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 		err_set(&e, ERR_NOT_FOUND,
 		        "the cluster has no resource %s.%s; install it: gpuscale crd | kubectl apply -f -",
 		        POLICY_WATCH_PLURAL, POLICY_API_VERSION);
-	w->error = strdup(e.msg);
-	if (!w->error)
-		abort(); // base/must.h
+	w->error = must_alloc(strdup(e.msg));
 	LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
 	    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
 	if (!w->has_answer)

@@ -12,6 +12,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
 #include "base/num.h"
 #include "controller/status/state_text.h"
 #include "policies/engine/behavior.h"
@@ -38,16 +39,10 @@ void status_record_add(struct status_record *r, int64_t time_ms, enum action act
 		memmove(r->decisions, r->decisions + 1, --r->n_decisions * sizeof *r->decisions);
 	}
 	if (r->n_decisions == r->decisions_room) { // most policies have few: grown in small steps
-		size_t room = r->decisions_room + 1;
-		struct status_decision *more = realloc(r->decisions, room * sizeof *more);
-		if (!more)
-			abort(); // a few bytes: the supervisor restarts the process
-		r->decisions = more;
-		r->decisions_room = room;
+		r->decisions_room++;
+		r->decisions = must_alloc(realloc(r->decisions, r->decisions_room * sizeof *r->decisions));
 	}
-	char *copy = strdup(message);
-	if (!copy)
-		abort();
+	char *copy = must_alloc(strdup(message));
 	r->decisions[r->n_decisions++] = (struct status_decision){time_ms, action, reason, from, to, copy};
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/must.h"
 #include "k8s/cache/pod_store.h"
 #include "k8s/cache/ready_fetch.h"
 #include "k8s/capacity/fit_store.h"
@@ -39,9 +40,7 @@ static void build_pods(struct observation_call *c)
 	};
 	_Static_assert(sizeof states / sizeof states[0] == POD_KIND__COUNT, "one state per kind");
 	const struct pod_list *l = &c->pod_list;
-	c->observed_pods = calloc(l->n ? l->n : 1, sizeof *c->observed_pods);
-	if (!c->observed_pods)
-		abort();
+	c->observed_pods = must_alloc(calloc(l->n ? l->n : 1, sizeof *c->observed_pods));
 	c->observation.n_pods = 0;
 	for (size_t i = 0; i < l->n; i++) {
 		if (!c->is_wide || l->items[i].member.is_leader)

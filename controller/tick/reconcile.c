@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/status/status.h"
@@ -15,13 +16,6 @@
 #include "policies/engine/decide.h"
 
 #define PACKED_STEP 32 // a state that grows and shrinks by a word or two mostly stays where it is
-
-void *reconcile_must(void *p)
-{
-	if (!p)
-		abort();
-	return p;
-}
 
 struct pool_seat *reconcile_seat(const struct reconciler *r)
 {
@@ -45,7 +39,7 @@ void reconcile_pack_state(struct reconciler *r, void *state)
 	uint32_t room = (n + PACKED_STEP - 1) / PACKED_STEP * PACKED_STEP;
 	if (room != r->packed_bytes) {
 		free(r->packed);
-		r->packed = reconcile_must(malloc(room));
+		r->packed = must_alloc(malloc(room));
 		r->packed_bytes = room;
 	}
 	decide_state_pack(r->policy, state, r->packed);
@@ -54,7 +48,7 @@ void reconcile_pack_state(struct reconciler *r, void *state)
 
 static void *unpack_state(const struct reconciler *r)
 {
-	void *state = reconcile_must(malloc(decide_state_bytes(r->policy)));
+	void *state = must_alloc(malloc(decide_state_bytes(r->policy)));
 	decide_state_unpack(r->policy, r->packed, state);
 	return state;
 }
@@ -273,7 +267,7 @@ void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
 	forget_details(r);
 	if (bytes > r->decision_bytes) {
 		forget_decision(r);
-		r->decision = reconcile_must(malloc(bytes));
+		r->decision = must_alloc(malloc(bytes));
 		r->decision_bytes = bytes;
 	}
 	decision_keep(d, r->decision);
@@ -281,7 +275,7 @@ void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
 		if (!reported[i])
 			continue;
 		if (!r->details)
-			r->details = reconcile_must(calloc(d->n_signals + 1, sizeof *r->details));
-		r->details[i] = reconcile_must(strdup(reported[i]));
+			r->details = must_alloc(calloc(d->n_signals + 1, sizeof *r->details));
+		r->details[i] = must_alloc(strdup(reported[i]));
 	}
 }

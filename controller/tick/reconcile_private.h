@@ -59,8 +59,6 @@ struct pool_seat *reconcile_seat(const struct reconciler *r);
 // Forgets the order: the pool and the capacity no longer hold what it would have used.
 void reconcile_drop_order(struct reconciler *r);
 
-// Returns p. Without memory no decision makes sense: a NULL ends the process, and the supervisor restarts it.
-void *reconcile_must(void *p);
 // Wants the target of the policy, unless it is wanted already. Call at every tick: the target store may have had no
 // room for its kind before.
 void reconcile_want_target(struct reconciler *r);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/status/status.h"
@@ -196,7 +197,7 @@ static void keep_order(struct reconciler *r)
 	const struct tick_work *w = r->work;
 	const char *version = w->observation.scale.resource_version;
 	size_t bytes = strlen(version) + 1;
-	struct write_order *o = reconcile_must(malloc(sizeof *o + bytes));
+	struct write_order *o = must_alloc(malloc(sizeof *o + bytes));
 	*o = (struct write_order){.now_ms = w->now_ms, .from = w->write_from, .to = w->write_to};
 	memcpy(o->resource_version, version, bytes);
 	r->order = o;
@@ -247,7 +248,7 @@ static void share_pool(struct reconciler *r, struct decision *d)
 	w->is_news = is_news(r->decision, d);
 	reconcile_keep_decision(r, d);
 	free(r->pool);
-	r->pool = text.len > 0 ? reconcile_must(strdup(buf_str(&text))) : NULL;
+	r->pool = text.len > 0 ? must_alloc(strdup(buf_str(&text))) : NULL;
 	buf_done(&text);
 }
 
@@ -322,7 +323,7 @@ static void on_observed(void *arg, struct observation_call *c)
 	}
 	enter(r, TICK_PHASE_REFILL);
 	if (!r->work->refill)
-		r->work->refill = reconcile_must(calloc(1, sizeof *r->work->refill));
+		r->work->refill = must_alloc(calloc(1, sizeof *r->work->refill));
 	refill_start(r->work->refill, r->env->promql, r->policy, reconcile_state(r), observation_ready(&c->observation),
 	             r->work->now_ms, on_refilled, r);
 }
@@ -395,7 +396,7 @@ static void fetch_past(struct reconciler *r)
 static void begin_tick(struct reconciler *r, int64_t now_ms)
 {
 	assert(!r->work);
-	r->work = reconcile_must(calloc(1, sizeof *r->work));
+	r->work = must_alloc(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
 	r->work->started_us = clock_real_mono_us();
 }

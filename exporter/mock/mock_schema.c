@@ -12,14 +12,6 @@
 		.count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                                                          \
 	}
 
-static size_t fault(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
-{
-	if (max == 0)
-		return 0;
-	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
-	return 1;
-}
-
 // ---- sine ----
 static const struct schema_field sine_fields[] = {
         FIELD(struct mock_sine, "mean", SCHEMA_QUANTITY, mean, .doc = "Mean value.", .required = true, .min = -1e15,
@@ -103,16 +95,17 @@ static size_t gpu_validate(const void *value, struct schema_fault *ret_faults, s
 {
 	const struct mock_gpu *g = value;
 	if (g->count > 1 && (g->uuid || g->pci_bus_id))
-		return fault(ret_faults, max, "count", "several GPUs cannot share a uuid or pciBusId: leave those out");
+		return schema_fault_put(ret_faults, max, "count",
+		                        "several GPUs cannot share a uuid or pciBusId: leave those out");
 	if (g->n_instances && (g->mig_id || g->mig_profile))
-		return fault(ret_faults, max, "migId",
-		             "a GPU with instances has no MIG id itself: leave migId and migProfile out");
+		return schema_fault_put(ret_faults, max, "migId",
+		                        "a GPU with instances has no MIG id itself: leave migId and migProfile out");
 	for (size_t i = 0; i < g->n_instances; i++)
 		for (size_t k = 0; k < i; k++)
 			if (g->instances[i].id == g->instances[k].id)
-				return fault(ret_faults, max, "instances", "two instances have the same id");
+				return schema_fault_put(ret_faults, max, "instances", "two instances have the same id");
 	if (g->idle_power_watts > g->power_limit_watts)
-		return fault(ret_faults, max, "idlePowerW", "must not be above powerLimitW");
+		return schema_fault_put(ret_faults, max, "idlePowerW", "must not be above powerLimitW");
 	return 0;
 }
 static const struct schema gpu_schema = {.name = "gpus[]",
@@ -187,9 +180,10 @@ static size_t demand_validate(const void *value, struct schema_fault *ret_faults
 	const struct mock_demand *m = value;
 	int given = (m->csv != NULL) + (m->series != NULL) + m->has_sine;
 	if (given != 1)
-		return fault(ret_faults, max, "series", "exactly one of csv, series and sine must be given");
+		return schema_fault_put(ret_faults, max, "series", "exactly one of csv, series and sine must be given");
 	if ((m->csv != NULL) != (m->column != NULL))
-		return fault(ret_faults, max, "column", "csv and column go together: name the column to read");
+		return schema_fault_put(ret_faults, max, "column",
+		                        "csv and column go together: name the column to read");
 	return 0;
 }
 static const struct schema demand_schema = {.name = "workload.demand",
@@ -227,9 +221,9 @@ static size_t replicas_validate(const void *value, struct schema_fault *ret_faul
 	const struct mock_replicas_source *r = value;
 	int given = (r->url != NULL) + (r->file != NULL) + r->has_constant;
 	if (given != 1)
-		return fault(ret_faults, max, "url", "exactly one of url, file and constant must be given");
+		return schema_fault_put(ret_faults, max, "url", "exactly one of url, file and constant must be given");
 	if (r->url && strncmp(r->url, "http://", 7) != 0 && strncmp(r->url, "https://", 8) != 0)
-		return fault(ret_faults, max, "url", "must start with http:// or https://");
+		return schema_fault_put(ret_faults, max, "url", "must start with http:// or https://");
 	return 0;
 }
 static const struct schema replicas_schema = {.name = "workload.replicas",

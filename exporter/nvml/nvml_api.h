@@ -27,7 +27,6 @@ enum {
 };
 
 #define NVML_VALUE_NOT_AVAILABLE  0xffffffffu // "no value", although the function succeeds
-#define NVML_UUID_BYTES           96
 #define NVML_NAME_BYTES           96
 #define NVML_DRIVER_BYTES         80
 #define NVML_TEMPERATURE_GPU      0

@@ -37,7 +37,10 @@ static int64_t read_count(const cJSON *item)
 	return n;
 }
 
-int64_t otlp_read_rejected(const char *body, size_t len, char message[OTLP_WHY_BYTES])
+// Returns the number of items that a reply of status 2xx with this body rejects: rejectedSpans, rejectedDataPoints or
+// rejectedLogRecords of its partialSuccess. Writes its errorMessage to `message`, made safe for a log. A body that is
+// not a readable partialSuccess rejects nothing, because the status alone reports that the request was accepted.
+static int64_t read_rejected(const char *body, size_t len, char message[OTLP_WHY_BYTES])
 {
 	static const char *const names[] = {"rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"};
 	int64_t rejected = 0;
@@ -91,7 +94,7 @@ enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_
 		return OTLP_GIVEN_UP;
 	}
 	d->attempts = 0;
-	d->rejected = otlp_read_rejected(reply->body, reply->len, message);
+	d->rejected = read_rejected(reply->body, reply->len, message);
 	if (d->rejected == 0)
 		return OTLP_ACCEPTED;
 	snprintf(why, OTLP_WHY_BYTES, "the endpoint rejected %" PRId64 " items%s%s", d->rejected,

@@ -50,9 +50,4 @@ int otlp_url(const char *endpoint, const char *path, char url[OTLP_URL_BYTES], s
 // `why`, else "".
 enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_reply *reply, char why[OTLP_WHY_BYTES]);
 
-// Returns the number of items that a reply of status 2xx with this body rejects: rejectedSpans, rejectedDataPoints or
-// rejectedLogRecords of its partialSuccess. Writes its errorMessage to `message`, made safe for a log. A body that is
-// not a readable partialSuccess rejects nothing, because the status alone reports that the request was accepted.
-int64_t otlp_read_rejected(const char *body, size_t len, char message[OTLP_WHY_BYTES]);
-
 #endif

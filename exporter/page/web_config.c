@@ -53,14 +53,6 @@ _Static_assert(COUNT(auth_names) == COUNT(auth_kinds) + 1, "one kind per name");
 static const char *const version_names[] = {"TLS12", "TLS13", NULL};
 #define VERSION_MINOR(index) ((index) + 2)
 
-static size_t fault(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
-{
-	if (max == 0)
-		return 0;
-	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
-	return 1;
-}
-
 #define NOT_SUPPORTED(key, text)                                                                                       \
 	FIELD(struct tls_section, key, SCHEMA_ANY, not_supported, .doc = text, .unsupported = true)
 static const struct schema_field tls_fields[] = {
@@ -90,14 +82,14 @@ static size_t tls_validate(const void *value, struct schema_fault *ret_faults, s
 	const struct tls_section *t = value;
 	enum http_client_auth auth = auth_kinds[t->client_auth];
 	if (t->min_version > t->max_version)
-		return fault(ret_faults, max, "max_version", "is below min_version");
+		return schema_fault_put(ret_faults, max, "max_version", "is below min_version");
 	if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
-		return fault(
+		return schema_fault_put(
 		        ret_faults, max, "client_auth_type",
 		        "client_ca_file has no effect without a client_auth_type such as RequireAndVerifyClientCert");
 	if (!t->client_ca_file && (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
-		return fault(ret_faults, max, "client_auth_type",
-		             "verifying client certificates needs a client_ca_file");
+		return schema_fault_put(ret_faults, max, "client_auth_type",
+		                        "verifying client certificates needs a client_ca_file");
 	return 0;
 }
 static const struct schema tls_schema = {.name = "tls_server_config",

@@ -109,15 +109,6 @@ void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n)
 	free(n);
 }
 
-static size_t count(struct json_span list)
-{
-	struct json_span_iter it = {.rest = list};
-	size_t n = 0;
-	while (json_span_next(&it))
-		n++;
-	return n;
-}
-
 static void read_labels(struct capacity *c, struct capacity_node *n, struct json_span labels)
 {
 	struct json_span_iter it = {.rest = labels};
@@ -143,7 +134,7 @@ static void read_labels(struct capacity *c, struct capacity_node *n, struct json
 static void read_taints(struct capacity *c, struct capacity_node *n, struct json_span taints)
 {
 	struct json_span_iter it = {.rest = taints};
-	size_t room = count(taints);
+	size_t room = json_span_count(taints);
 	if (room > CAPACITY_NODE_TAINTS_MAX) {
 		room = CAPACITY_NODE_TAINTS_MAX;
 		n->faults |= RESOURCE_FAULT_TOO_MANY;

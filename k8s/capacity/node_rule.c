@@ -41,15 +41,6 @@ struct toleration {
 
 // ---- decoding ----
 
-static size_t count(struct json_span list)
-{
-	struct json_span_iter it = {.rest = list};
-	size_t n = 0;
-	while (json_span_next(&it))
-		n++;
-	return n;
-}
-
 static bool is_empty(struct json_span s)
 {
 	return !s.text || json_span_kind(s) == 'n';
@@ -89,7 +80,7 @@ static int copy_hashed(struct arena *a, struct json_span s, const char *what, st
 static int alloc_list(struct arena *a, struct json_span list, size_t max, size_t size, const char *what,
                       void **ret_items, size_t *ret_n, struct err *e)
 {
-	*ret_n = count(list);
+	*ret_n = json_span_count(list);
 	*ret_items = NULL;
 	if (*ret_n > max)
 		return err_set(e, ERR_LIMIT, "%s has %zu entries, the ceiling is %zu", what, *ret_n, max);
@@ -143,7 +134,7 @@ static int read_term(struct arena *a, struct json_span json, struct node_rule *r
 	struct json_span expressions = json_span_get(json, "matchExpressions"),
 	                 fields = json_span_get(json, "matchFields");
 	struct json_span_iter it = {.rest = expressions};
-	size_t n = count(expressions) + count(fields);
+	size_t n = json_span_count(expressions) + json_span_count(fields);
 	if (n > NODE_RULE_REQUIREMENTS_MAX)
 		return err_set(e, ERR_LIMIT, "a term of a node affinity has %zu expressions, the ceiling is %d", n,
 		               NODE_RULE_REQUIREMENTS_MAX);

@@ -17,15 +17,6 @@ const char *uncounted_rule_name(int bit)
 	return names[bit];
 }
 
-static size_t count(struct json_span list)
-{
-	struct json_span_iter it = {.rest = list};
-	size_t n = 0;
-	while (json_span_next(&it))
-		n++;
-	return n;
-}
-
 static bool has_member(struct json_span list, const char *key, const char *value)
 {
 	struct json_span_iter it = {.rest = list};
@@ -42,8 +33,8 @@ static int uncounted_rules(struct json_span spec)
 	static const char *const required = "requiredDuringSchedulingIgnoredDuringExecution";
 	struct json_span affinity = json_span_get(spec, "affinity");
 	int rules = 0;
-	if (count(json_span_get(json_span_get(affinity, "podAffinity"), required)) ||
-	    count(json_span_get(json_span_get(affinity, "podAntiAffinity"), required)))
+	if (json_span_count(json_span_get(json_span_get(affinity, "podAffinity"), required)) ||
+	    json_span_count(json_span_get(json_span_get(affinity, "podAntiAffinity"), required)))
 		rules |= UNCOUNTED_POD_AFFINITY;
 	if (has_member(json_span_get(spec, "topologySpreadConstraints"), "whenUnsatisfiable", "DoNotSchedule"))
 		rules |= UNCOUNTED_TOPOLOGY;
@@ -203,7 +194,7 @@ int replica_shape_add_claim(struct replica_shape *shape, struct resource_names *
 	static const char *const path[] = {"spec", "spec", "devices", NULL};
 	struct json_span devices = json_span_path(claim_template, path);
 	struct json_span_iter it = {.rest = json_span_get(devices, "requests")};
-	if (count(json_span_get(devices, "constraints")))
+	if (json_span_count(json_span_get(devices, "constraints")))
 		shape->uncounted |= UNCOUNTED_CONSTRAINTS;
 	while (json_span_next(&it)) {
 		if (add_request(shape, names, it.value, e) < 0)

@@ -176,7 +176,9 @@ int resource_vector_set(struct resource_vector *v, int id, int64_t amount)
 	return 0;
 }
 
-int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount)
+// Reads the quantity of a resource, rounded up as the scheduler does. Returns 0 and *ret_amount, or an enum
+// resource_fault.
+static int read_amount(struct json_span quantity, const char *name, int64_t *ret_amount)
 {
 	char text[QUANTITY_BYTES];
 	double value;
@@ -214,7 +216,7 @@ int resource_vector_read(struct resource_names *names, resource_add_fn *add, str
 			faults |= RESOURCE_FAULT_UNREADABLE;
 			continue;
 		}
-		int fault = resource_amount_read(it.value, name, &amount);
+		int fault = read_amount(it.value, name, &amount);
 		int id = fault ? -1 : add(names, name);
 		if (!fault && (id < 0 || resource_vector_set(ret_vector, id, amount) < 0))
 			fault = RESOURCE_FAULT_TOO_MANY;

@@ -87,9 +87,6 @@ enum resource_fault {
 	RESOURCE_FAULT_UNREADABLE = 1 << 2, // not a quantity
 	RESOURCE_FAULT_TOO_MANY = 1 << 3,   // RESOURCES_MAX, RESOURCE_NAMES_MAX
 };
-// Reads the quantity of a resource, rounded up as the scheduler does. Returns 0 and *ret_amount, or an enum
-// resource_fault.
-int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount);
 // Reads a map of names to quantities into *ret_vector, which may be filled already: new amounts replace old ones.
 // add: how new names are added, by resource_names_add(), resource_names_request() or resource_names_need(). Returns the
 // faults of the amounts that were left out.

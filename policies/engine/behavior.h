@@ -12,10 +12,6 @@ struct history_mark;
 struct policy;
 struct policy_scaling_rules;
 
-// The defaults of the HPA, used when `behavior` is absent.
-#define BEHAVIOR_UP_STABILIZATION_MS   0
-#define BEHAVIOR_DOWN_STABILIZATION_MS 300000
-
 // Returns the longest periodSeconds of one direction (+1 up, -1 down), in ms. Without rate policies the HPA's defaults
 // apply (up: Pods 4 / 15 s and Percent 100 / 15 s; down: Percent 100 / 15 s).
 int64_t behavior_longest_period_ms(const struct policy_scaling_rules *rules, int direction);

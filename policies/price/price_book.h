@@ -13,7 +13,6 @@
 #define PRICE_BOOK_DISCOUNTS_MAX 32
 #define PRICE_MAX                1000 // of one GPU and hour, in the currency of the book
 #define PRICE_ELECTRICITY_MAX    100  // of one kWh
-#define PRICE_HOURS_PER_MONTH    730
 
 struct price_model {
 	const char *name; // a short name: H100-SXM

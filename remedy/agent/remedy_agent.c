@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
 #include "base/timer.h"
@@ -34,9 +35,7 @@ static void reset_fleet(struct remedy_agent *a)
 	}
 	size_t bytes = remedy_fleet_bytes(REMEDY_NODES_MAX);
 	free(a->block);
-	a->block = calloc(1, bytes); // pages are used as nodes appear
-	if (!a->block)
-		abort(); // base/must.h
+	a->block = must_alloc(calloc(1, bytes)); // pages are used as nodes appear
 	remedy_fleet_init(&a->fleet, a->block, REMEDY_NODES_MAX, &a->options.limits);
 	a->n_refused = 0;
 	a->wants_reset = false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/metrics/metrics_private.h"
+
 const char *const metrics_result_names[] = {"ok", "deferred", "scaled", "error"};
 _Static_assert(sizeof metrics_result_names / sizeof metrics_result_names[0] == METRICS_RESULT__COUNT,
                "one name per result");
@@ -57,29 +58,14 @@ void metrics_scaled(struct metrics *m, int32_t from, int32_t to)
 		m->scaled_down++;
 }
 
-void metrics_conflict(struct metrics *m)
+void metrics_count(struct metrics *m, enum metric_family_id id)
 {
-	m->conflicts++;
-}
-
-void metrics_tick_skipped(struct metrics *m)
-{
-	m->skipped++;
-}
-
-void metrics_tick_early(struct metrics *m)
-{
-	m->early++;
+	m->counts[id]++;
 }
 
 void metrics_tick_delayed(struct metrics *m, double seconds)
 {
 	exposition_histogram_observe(&m->delay_seconds, seconds);
-}
-
-void metrics_clock_was_set(struct metrics *m)
-{
-	m->clock_steps++;
 }
 
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "policies/engine/policy.h"
+#include "runtime/metrics/metrics_table.h"
 
 struct buf;
 struct decision;
@@ -34,13 +35,10 @@ void metrics_limit_policies(struct metrics *m, size_t n);
 void metrics_reconciled(struct metrics *m, const char *result, double seconds);
 void metrics_decided(struct metrics *m, const struct decision *d);
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to);
-void metrics_conflict(struct metrics *m);
-void metrics_tick_skipped(struct metrics *m);
-// Counts a tick that a moved signal started before its time.
-void metrics_tick_early(struct metrics *m);
+// Adds one to a counter without labels.
+void metrics_count(struct metrics *m, enum metric_family_id id);
 // Records how long after its time a tick started.
 void metrics_tick_delayed(struct metrics *m, double seconds);
-void metrics_clock_was_set(struct metrics *m);
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
 // Counts one attempt of an API request. resource: as k8s_path_class names it; code 0: no answer.
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code);

@@ -24,7 +24,8 @@ struct metrics {
 	struct exposition_histogram duration_seconds, delay_seconds;
 	uint64_t results[METRICS_RESULT__COUNT];
 	uint64_t decisions[ACTION__COUNT][REASON__COUNT];
-	uint64_t scaled_up, scaled_down, conflicts, skipped, early, reloads_ok, reloads_failed, clock_steps;
+	uint64_t counts[FAMILY__COUNT]; // of counters without labels
+	uint64_t scaled_up, scaled_down, reloads_ok, reloads_failed;
 	int64_t reloaded_ms;
 	struct {
 		char verb[8], resource[K8S_RESOURCE_CLASS_BYTES];

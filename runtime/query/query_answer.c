@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/promql.h"
 
@@ -48,9 +49,7 @@ void query_answer_unref(struct query_answer *a)
 static struct query_answer *answer_new(enum obs_state state, size_t n_series, size_t text_bytes)
 {
 	size_t bytes = sizeof(struct query_answer) + n_series * sizeof(struct obs_series) + text_bytes;
-	struct query_answer *a = calloc(1, bytes);
-	if (!a)
-		abort(); // without memory no decision makes sense; the supervisor restarts the process
+	struct query_answer *a = must_alloc(calloc(1, bytes));
 	a->refs = 1;
 	a->bytes = bytes;
 	a->state = state;

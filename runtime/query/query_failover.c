@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/must.h"
 #include "promql/promql_source.h"
 
 struct failover_call {
@@ -194,10 +195,9 @@ void query_failover_ask(struct query_hub *hub, const struct query_question *ques
 		query_hub_ask(hub, question, now_ms, fn, arg);
 		return;
 	}
-	struct failover_call *c = calloc(1, sizeof *c);
-	if (!c || !(c->query = strdup(question->query)) ||
-	    !(c->grace = evtimer_new(promql_sources_loop(query_hub_sources(hub)), on_grace, c)))
-		abort(); // as the hub: without memory no decision makes sense
+	struct failover_call *c = must_alloc(calloc(1, sizeof *c));
+	c->query = must_alloc(strdup(question->query));
+	c->grace = must_alloc(evtimer_new(promql_sources_loop(query_hub_sources(hub)), on_grace, c));
 	c->first = first;
 	c->agreement = query_hub_agreement_of(hub, first);
 	c->stale_after_ms = question->stale_after_ms;

@@ -303,9 +303,7 @@ static void fail_batch(struct batch *b, const struct err *error)
 
 static void split_batch(struct batch *b)
 {
-	struct split *s = calloc(1, sizeof *s);
-	if (!s)
-		abort();
+	struct split *s = must_alloc(calloc(1, sizeof *s));
 	for (size_t i = 0; i < b->n; i++)
 		split_join(b->entries[i], s);
 	b->entries[0]->of->apart++;
@@ -390,9 +388,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 {
 	struct query_entry *q = first;
 	size_t room = promql_source_fuse_bytes(s->source);
-	struct batch *b = calloc(1, sizeof *b);
-	if (!b)
-		abort();
+	struct batch *b = must_alloc(calloc(1, sizeof *b));
 	while (q && b->n < FUSE_MAX && q->asked_for_ms == first->asked_for_ms && q->lookback_ms == first->lookback_ms) {
 		size_t bytes = (q->age_bytes > 0 ? q->age_bytes : strlen(q->query)) + FUSE_BYTES_EACH;
 		if (bytes > room)
@@ -460,9 +456,7 @@ static struct query_entry *entry_for(struct hub_source *s, const char *query)
 	if (q)
 		return q;
 	size_t size = strlen(query) + 1;
-	q = calloc(1, sizeof *q + size);
-	if (!q)
-		abort();
+	q = must_alloc(calloc(1, sizeof *q + size));
 	memcpy(q->query, query, size);
 	q->of = s;
 	q->asked_for_ms = INT64_MIN;
@@ -540,12 +534,8 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		return;
 	}
 	if (q->n_waiters == q->cap_waiters) {
-		size_t cap = q->cap_waiters ? q->cap_waiters * 2 : 2;
-		struct waiter *grown = realloc(q->waiters, cap * sizeof *grown);
-		if (!grown)
-			abort();
-		q->waiters = grown;
-		q->cap_waiters = cap;
+		q->cap_waiters = q->cap_waiters ? q->cap_waiters * 2 : 2;
+		q->waiters = must_alloc(realloc(q->waiters, q->cap_waiters * sizeof *q->waiters));
 	}
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
 	if (q->in_flight) { // joins the request in flight, also one of a slightly earlier tick

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "test/support/demo/picture.h"
 #include "test/support/demo/watch.h"
 #include "test/support/demo/world.h"
-#include "test/support/timeline.h"
 
 #define DEMO_SECONDS_MAX 3600
 #define DEMO_LONGER      5
@@ -36,7 +36,7 @@ struct demo {
 	struct watch *watch;
 	struct clock clock;
 	int64_t started_ms;
-	struct timeline_point *points;
+	struct picture_row *rows;
 	size_t n;
 	int32_t last_spec; // -1: not seen yet
 	int64_t last_scale_ms;
@@ -134,19 +134,15 @@ static void on_row(void *arg, const struct watch_row *row, const struct err *err
 	}
 	if (row->spec == 0 && d->last_spec < 0)
 		return; // the target has not been read yet
-	int32_t before = d->last_spec;
 	count_scale(d, t_ms, row->spec);
 	d->above += row->utilization_ratio > DEMO_HIGH_RATIO;
 	d->held += strcmp(row->action, "Hold") == 0;
-	d->points[d->n++] = (struct timeline_point){
-	        .time_ms = t_ms,
+	d->rows[d->n++] = (struct picture_row){
+	        .time_s = (double)t_ms / 1000,
 	        .demand = row->demand,
 	        .utilization_ratio = row->utilization_ratio,
-	        .desired_replicas = row->spec,
+	        .spec_replicas = row->spec,
 	        .ready_replicas = row->ready,
-	        .action = before >= 0 && row->spec > before   ? ACTION_SCALE_UP
-	                  : before >= 0 && row->spec < before ? ACTION_SCALE_DOWN
-	                                                      : ACTION_NONE,
 	};
 	print_row(d, t_ms, row);
 }
@@ -195,19 +191,23 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 
 static int write_picture(const struct demo *d, char *path, size_t size, struct err *e)
 {
-	char subtitle[160];
-	snprintf(subtitle, sizeof subtitle,
-	         "%.0f hours of an LLM service, played %g times faster: %d up, %d down, %d flaps",
-	         d->seconds * d->time_scale / 3600, d->time_scale, d->ups, d->downs, d->flaps);
-	struct timeline_options o = {.title = "gpuscale demo",
-	                             .subtitle = subtitle,
-	                             .demand_unit = "requests/s",
-	                             .high_ratio = DEMO_HIGH_RATIO,
-	                             .low_ratio = DEMO_LOW_RATIO};
+	char titles[3][128];
+	snprintf(titles[0], sizeof titles[0], "Demand: %.0f hours of an LLM service, played %g times faster",
+	         d->seconds * d->time_scale / 3600, d->time_scale);
+	snprintf(titles[1], sizeof titles[1], "Utilisation: above the high watermark in %d of %zu seconds", d->above,
+	         d->n);
+	snprintf(titles[2], sizeof titles[2], "Replicas: %d scale-ups, %d scale-downs, %d flaps", d->ups, d->downs,
+	         d->flaps);
+	const struct picture picture = {.rows = d->rows,
+	                                .n = d->n,
+	                                .high_ratio = DEMO_HIGH_RATIO,
+	                                .low_ratio = DEMO_LOW_RATIO,
+	                                .titles = {titles[0], titles[1], titles[2]}};
 	struct buf svg;
 	buf_init(&svg, DEMO_SVG_MAX);
+	picture_put(&svg, &picture);
 	snprintf(path, size, "%s/timeline.svg", d->options.work_dir);
-	int rc = timeline_render(&svg, d->points, d->n, &o, e);
+	int rc = svg.failed ? err_set(e, ERR_INTERNAL, "the picture is too large, or memory is exhausted") : 0;
 	FILE *f = rc == 0 ? fopen(path, "we") : NULL;
 	if (rc == 0 && (!f || fwrite(buf_str(&svg), 1, svg.len, f) != svg.len))
 		rc = err_set(e, ERR_IO, "cannot write %s", path);
@@ -286,11 +286,11 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	clock_init_real(&d.clock);
-	d.points = calloc((size_t)d.seconds * DEMO_LONGER + 2, sizeof *d.points);
+	d.rows = calloc((size_t)d.seconds * DEMO_LONGER + 2, sizeof *d.rows);
 	d.loop = event_base_new();
 	struct event *on_int = d.loop ? evsignal_new(d.loop, SIGINT, on_signal, &d) : NULL;
 	struct event *on_term = d.loop ? evsignal_new(d.loop, SIGTERM, on_signal, &d) : NULL;
-	if (!d.points || !on_int || !on_term) {
+	if (!d.rows || !on_int || !on_term) {
 		fputs("demo: out of memory\n", stderr);
 		return 1;
 	}
@@ -314,6 +314,6 @@ int main(int argc, char **argv)
 	event_free(on_int);
 	event_free(on_term);
 	event_base_free(d.loop);
-	free(d.points);
+	free(d.rows);
 	return d.interrupted ? 130 : d.failed ? 1 : code;
 }
