@@ -30,19 +30,14 @@ struct policy_status {
 	struct state_slot file;        // of a policy from a file
 	policy_status_begun_fn *begun; // NULL: no call is pending
 	void *begun_arg;
-	uint64_t seen; // fingerprint of the last update; an equal one changes nothing
-	// Fingerprints of the last patch; 0: none yet.
-	uint64_t major, minor;
-	bool is_due;     // a minor change is due
-	bool is_ahead;   // the last patch shows a new scale with the signals that led to it
-	bool is_put_off; // a patch is due, and waits for the next tick
-	double *values;  // of the signals in the last patch; owned
+	uint64_t seen;         // fingerprint of the last update; an equal one changes nothing
+	uint64_t major, minor; // fingerprints of the contents at the last update
+	struct status_past past;
+	enum status_phase written_phase; // of the last write
+	double *values;                  // of the signals in the last write; owned
 	size_t n_values;
-	int64_t put_ms;
-	bool failed;   // the last patch was not written
-	bool is_there; // the API server holds a status with the known replicas
-	bool is_wiped; // the last write removed the numbers, because the target is not being observed
-	char *error;   // owned; NULL: none
+	bool is_recorded; // the API server holds a status with the known replicas
+	char *error;      // owned; NULL: none
 	// For Events.
 	enum status_phase phase;
 	enum reason reason; // of the last decision
@@ -86,7 +81,7 @@ void policy_status_free(struct policy_status *s)
 // Continues from the state of the previous process.
 static void go_on(struct policy_status *s)
 {
-	s->is_there = s->record.replicas >= 0;
+	s->is_recorded = s->record.replicas >= 0;
 	if (s->record.n_decisions == 0)
 		return;
 	const struct status_decision *last = &s->record.decisions[s->record.n_decisions - 1];
@@ -121,6 +116,12 @@ int policy_status_recall(struct policy_status *s, const struct binding *binding,
 	return rc;
 }
 
+// Returns whether a policy in this phase has ticks, and its target is observed.
+static bool is_in_force(enum status_phase phase)
+{
+	return phase != STATUS_CONFLICT && phase != STATUS_INVALID;
+}
+
 static void on_written(void *arg, const struct err *error);
 
 static void put_file(struct policy_status *s, const struct binding *binding, const char *status)
@@ -150,7 +151,7 @@ void policy_status_forget(struct policy_status *s, const struct binding *binding
 
 void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms)
 {
-	s->put_ms += step_ms;
+	s->past.written_ms += s->past.written_ms != 0 ? step_ms : 0;
 	status_record_clock_was_set(&s->record, step_ms);
 }
 
@@ -175,7 +176,7 @@ bool policy_status_lacks_scale_time(const struct policy_status *s)
 
 bool policy_status_is_recorded(const struct policy_status *s)
 {
-	return s->is_there;
+	return s->is_recorded;
 }
 
 const char *policy_status_error(const struct policy_status *s)
@@ -313,9 +314,9 @@ static void on_written(void *arg, const struct err *error)
 	s->begun = NULL;
 	free(s->error);
 	s->error = error ? strdup(error->msg) : NULL;
-	s->failed = error != NULL;
+	s->past.failed = error != NULL;
 	if (!error)
-		s->is_there = !s->is_wiped;
+		s->is_recorded = is_in_force(s->written_phase); // else the write removed the numbers
 	else
 		policy_status_failed(s, error);
 	if (begun)
@@ -336,10 +337,9 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	                                             .now_ms = u->now_ms});
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
 	         s->namespace_name, s->name);
-	s->failed = false;
+	status_past_write(&s->past, s->major, s->minor, u->now_ms);
 	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
-	s->is_ahead = u->facts.phase == STATUS_SCALED;
-	s->is_wiped = u->facts.phase == STATUS_CONFLICT || u->facts.phase == STATUS_INVALID;
+	s->written_phase = u->facts.phase;
 	if (!body.failed && s->env->dir) {
 		put_file(s, u->binding, buf_str(&body));
 	} else if (!body.failed) {
@@ -350,7 +350,6 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 		on_written(s, &e);
 	}
 	buf_done(&body);
-	s->put_ms = u->now_ms;
 }
 
 // ---- Events ----
@@ -445,20 +444,40 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 	s->desired = d->desired;
 }
 
+// Returns why the contents of the last update are written, deferred or skipped.
+static enum status_reason schedule(const struct policy_status *s, const struct status_update *u,
+                                   enum status_extra extra)
+{
+	static const struct status_pace pace = {
+	        .retry_ms = STATUS_RETRY_MS, .minor_ms = STATUS_MINOR_MS, .refresh_ms = STATUS_SIGNALS_MS};
+	struct status_offer offer = {
+	        .pace = &pace, .past = &s->past, .major = s->major, .minor = s->minor, .extra = extra};
+	if (!s->env->dir && is_in_force(u->facts.phase)) {
+		offer.room = status_writer_room(s->env->writer, &s->slot);
+		offer.next = STATUS_NEXT_TICK;
+		if (u->facts.phase == STATUS_SCALED && s->is_recorded)
+			offer.next = u->binding->policy->interval_ms <= STATUS_SOON_MS ? STATUS_NEXT_SOON
+			                                                               : STATUS_NEXT_SCALED;
+	}
+	return status_schedule(&offer, u->now_ms);
+}
+
+static enum status_extra extra_of(const struct policy_status *s, const struct status_update *u)
+{
+	if (s->written_phase == STATUS_SCALED && u->facts.phase == STATUS_DECIDED)
+		return STATUS_EXTRA_CATCH_UP;
+	// The next process measures signals itself, so a file does not need them.
+	return !s->env->dir && signals_moved(s, u) ? STATUS_EXTRA_REFRESH : STATUS_EXTRA_NONE;
+}
+
 void policy_status_update(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	uint64_t seen = seen_of(u);
-	int64_t since_put_ms = u->now_ms - s->put_ms;
-	// The next process measures signals itself, so a file does not need them.
-	bool moved = !s->env->dir && since_put_ms >= STATUS_SIGNALS_MS && signals_moved(s, u);
+	enum status_extra extra = extra_of(s, u);
 	if (s->env->dir && !u->binding)
 		return; // nothing to save; the file keeps the earlier state
-	// The first decision after a scale is always written: it has the new replicas and the signals measured with
-	// them.
-	bool catches_up = s->is_ahead && u->facts.phase == STATUS_DECIDED;
-	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up &&
-	    !s->is_put_off)
+	if (seen == s->seen && u->facts.phase != STATUS_SCALED && schedule(s, u, extra) == STATUS_UNCHANGED)
 		return;
 	s->seen = seen;
 	status_conditions(&u->facts, conditions);
@@ -471,37 +490,23 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 		s->record.condition[i] = conditions[i].status;
 		s->record.since_ms[i] = u->now_ms;
 	}
-	uint64_t major = major_of(u, conditions), minor = minor_of(u, conditions);
-	s->is_due = minor != s->minor;
-	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
-	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
-		return;
-	// The next tick writes the one status that counts, if it comes soon or many targets are scaled at once. Until
-	// then the status has the earlier replicas, from which a process that starts meanwhile sees that there was a
-	// scale. A policy that is scaled at every tick is written at every other one.
-	bool can_wait = u->facts.phase == STATUS_SCALED && s->is_there;
-	bool waits = can_wait && !s->is_put_off && u->binding && u->binding->policy->interval_ms <= STATUS_SOON_MS;
-	// A policy that is not in force has no next tick, so its status is not put off.
-	bool has_ticks = u->facts.phase != STATUS_CONFLICT && u->facts.phase != STATUS_INVALID;
-	bool is_paced = has_ticks && s->env->writer && !s->env->dir;
-	s->is_put_off = is_paced && (waits || !status_writer_has_room(s->env->writer, &s->slot, can_wait));
-	if (is_paced && waits)
-		status_writer_put_off(s->env->writer, &s->slot);
-	if (s->is_put_off)
-		return;
-	s->is_due = false;
-	s->major = major;
-	s->minor = minor;
-	note_signals(s, u);
-	put(s, u, conditions);
+	s->major = major_of(u, conditions);
+	s->minor = minor_of(u, conditions);
+	enum status_action action = status_reasons[schedule(s, u, extra)].action;
+	if (action == STATUS_WRITE) {
+		note_signals(s, u);
+		put(s, u, conditions);
+	} else if (action == STATUS_LATER) {
+		s->past.is_deferred = true;
+		status_writer_defer(s->env->writer, &s->slot);
+	}
 }
 
 void policy_status_flush(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	if (!s->is_due && !s->failed && !s->is_put_off)
+	if (schedule(s, u, STATUS_EXTRA_NONE) == STATUS_UNCHANGED)
 		return;
-	s->is_due = s->is_put_off = false;
 	status_conditions(&u->facts, conditions);
 	put(s, u, conditions);
 }
