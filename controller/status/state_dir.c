@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
+#include "base/must.h"
 #include "controller/status/state_file.h"
 
 #define LOCK_FILE    "lock"
@@ -51,13 +52,6 @@ struct state_dir {
 	struct state_write *queue, *busy, *done; // the thread reads the other fields of `busy` without the lock
 	bool is_closing;
 };
-
-static void *must(void *p)
-{
-	if (!p)
-		abort(); // a few kilobytes; the supervisor restarts the process
-	return p;
-}
 
 static void free_write(struct state_write *w)
 {
@@ -232,7 +226,7 @@ static void append(struct state_dir *d, struct state_write *w)
 void state_dir_put(struct state_dir *d, struct state_slot *slot, const char *name, const char *text, size_t len,
                    state_written_fn *fn, void *arg)
 {
-	char *copy = must(malloc(len ? len : 1));
+	char *copy = must_alloc(malloc(len ? len : 1));
 	memcpy(copy, text, len);
 	pthread_mutex_lock(&d->mutex);
 	slot->dir = d;
@@ -241,8 +235,8 @@ void state_dir_put(struct state_dir *d, struct state_slot *slot, const char *nam
 	if (slot->queued) {
 		free(slot->queued->text);
 	} else {
-		slot->queued = must(calloc(1, sizeof *slot->queued));
-		slot->queued->name = must(strdup(name));
+		slot->queued = must_alloc(calloc(1, sizeof *slot->queued));
+		slot->queued->name = must_alloc(strdup(name));
 		slot->queued->slot = slot;
 		append(d, slot->queued);
 	}
@@ -253,8 +247,8 @@ void state_dir_put(struct state_dir *d, struct state_slot *slot, const char *nam
 
 void state_dir_remove(struct state_dir *d, const char *name)
 {
-	struct state_write *w = must(calloc(1, sizeof *w));
-	w->name = must(strdup(name));
+	struct state_write *w = must_alloc(calloc(1, sizeof *w));
+	w->name = must_alloc(strdup(name));
 	pthread_mutex_lock(&d->mutex);
 	append(d, w);
 	pthread_mutex_unlock(&d->mutex);
@@ -397,9 +391,9 @@ static int start(struct state_dir *d, struct event_base *loop, struct err *e)
 
 struct state_dir *state_dir_open(const char *path, struct event_base *loop, struct err *e)
 {
-	struct state_dir *d = must(calloc(1, sizeof *d));
+	struct state_dir *d = must_alloc(calloc(1, sizeof *d));
 	d->dir_fd = d->lock_fd = d->wake_fd = -1;
-	d->path = must(strdup(path));
+	d->path = must_alloc(strdup(path));
 	pthread_mutex_init(&d->mutex, NULL);
 	pthread_cond_init(&d->changed, NULL);
 	read_boot_id(d);

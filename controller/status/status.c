@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/must.h"
 #include "controller/status/saved_state.h"
 #include "controller/status/state_dir.h"
 #include "controller/status/status_doc.h"
@@ -289,10 +290,7 @@ static void note_signals(struct policy_status *s, const struct status_update *u)
 		return;
 	const struct decision *d = u->facts.decided->decision;
 	if (d->n_signals != s->n_values) {
-		double *values = realloc(s->values, (d->n_signals ? d->n_signals : 1) * sizeof *values);
-		if (!values)
-			abort();
-		s->values = values;
+		s->values = must_alloc(realloc(s->values, (d->n_signals ? d->n_signals : 1) * sizeof *s->values));
 		s->n_values = d->n_signals;
 	}
 	for (size_t i = 0; i < d->n_signals; i++)

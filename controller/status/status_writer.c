@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"
 
@@ -93,9 +94,7 @@ static void on_sent(void *arg, const struct http_response *response, const struc
 static void send_one(struct status_writer *w, struct status_slot *slot)
 {
 	struct err e;
-	struct status_send *call = malloc(sizeof *call);
-	if (!call)
-		abort(); // a few bytes: the supervisor restarts the process
+	struct status_send *call = must_alloc(malloc(sizeof *call));
 	*call = (struct status_send){w, slot};
 	const struct k8s_request_options o = {.method = "PATCH",
 	                                      .path = slot->path,
@@ -182,10 +181,8 @@ void status_writer_put(struct status_writer *w, struct status_slot *slot, const 
 	set_deferred(w, slot, false);
 	free(slot->path);
 	free(slot->body);
-	slot->path = strdup(path);
-	slot->body = strdup(body);
-	if (!slot->path || !slot->body)
-		abort();
+	slot->path = must_alloc(strdup(path));
+	slot->body = must_alloc(strdup(body));
 	if (!is_queued) {
 		DL_APPEND(w->queue, slot);
 		w->stats.waiting++;
