@@ -41,8 +41,6 @@ struct policy_status {
 	char *error;      // owned; NULL: none
 	// For Events.
 	enum status_phase phase;
-	enum reason reason; // of the last decision
-	int32_t desired;
 	bool has_fault;
 	char namespace_name[];
 };
@@ -58,7 +56,6 @@ struct policy_status *policy_status_new(const struct status_env *env, const char
 	memcpy(s->namespace_name, namespace_name, name_at);
 	s->name = memcpy(s->namespace_name + name_at, name, uid_at - name_at);
 	s->uid = memcpy(s->namespace_name + uid_at, uid, strlen(uid) + 1);
-	s->desired = -1;
 	s->record.replicas = -1;
 	return s;
 }
@@ -79,24 +76,13 @@ void policy_status_free(struct policy_status *s)
 		begun(arg);
 }
 
-// Continues from the state of the previous process.
-static void go_on(struct policy_status *s)
-{
-	s->is_recorded = s->record.replicas >= 0;
-	if (s->record.n_decisions == 0)
-		return;
-	const struct status_decision *last = &s->record.decisions[s->record.n_decisions - 1];
-	s->reason = last->reason;
-	s->desired = last->to;
-}
-
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
                           void *state, int64_t now_ms, struct err *e)
 {
 	status_record_done(&s->record);
 	if (status_doc_read(json, len, policy, state, &s->record, now_ms, e) < 0)
 		return -1;
-	go_on(s);
+	s->is_recorded = s->record.replicas >= 0;
 	return 0;
 }
 
@@ -113,7 +99,7 @@ int policy_status_recall(struct policy_status *s, const struct binding *binding,
 	status_record_done(&s->record);
 	s->record.replicas = -1;
 	int rc = saved_state_read(s->env->dir, s->env->clock, binding, state, &s->record, now_ms, e);
-	go_on(s);
+	s->is_recorded = s->record.replicas >= 0;
 	return rc;
 }
 
@@ -193,17 +179,20 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 	return hash_bytes(h, &v, sizeof v);
 }
 
-// Adds what only the message of a condition states: how many replicas have no room or are on failing GPUs, and why a
-// pool is held.
-static uint64_t hash_stated(uint64_t h, const struct decided *decided)
+// Adds the states of the signals, and what only the message of a condition states: how many replicas have no room or
+// are on failing GPUs, and why a pool is held.
+static uint64_t hash_details(uint64_t h, const struct decided *decided)
 {
-	for (size_t i = 0; i < decided->decision->n_trace; i++) {
-		const struct trace_entry *t = decision_entry(decided->decision, i);
+	const struct decision *d = decided->decision;
+	for (size_t i = 0; i < d->n_signals; i++)
+		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
+	for (size_t i = 0; i < d->n_trace; i++) {
+		const struct trace_entry *t = decision_entry(d, i);
 		if (t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
 		    t->reason == REASON_UNHEALTHY_REPLACED)
 			h = hash_i64(h, t->count);
 		else if (t->reason == REASON_POOL_HELD && decided->pool)
-			h = hash_bytes(h, decided->pool, strlen(decided->pool));
+			h = hash_text(h, decided->pool);
 	}
 	return h;
 }
@@ -216,20 +205,18 @@ static uint64_t seen_of(const struct status_update *u)
 	h = hash_i64(h, (int64_t)u->facts.phase << 2 | (int64_t)u->facts.dry_run << 1 | u->facts.paused);
 	const char *const texts[] = {u->facts.text, u->facts.fault, u->facts.conflict, u->facts.watch_error};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		h = texts[i] ? hash_bytes(h, texts[i], strlen(texts[i]) + 1) : hash_i64(h, 0);
+		h = texts[i] ? hash_text(h, texts[i]) : hash_i64(h, 0);
 	if (!u->facts.decided)
 		return h;
 	const struct decision *d = u->facts.decided->decision;
 	const int64_t numbers[] = {d->current, d->desired, d->ready, d->action, d->reason};
 	h = hash_bytes(h, numbers, sizeof numbers);
-	for (size_t i = 0; i < d->n_signals; i++)
-		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = decision_entry(d, i);
 		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
 		h = hash_bytes(h, step, sizeof step);
 	}
-	return hash_stated(h, u->facts.decided);
+	return hash_details(h, u->facts.decided);
 }
 
 static uint64_t major_of(const struct status_update *u, const struct condition *conditions)
@@ -241,10 +228,8 @@ static uint64_t major_of(const struct status_update *u, const struct condition *
 		const struct decision *d = u->facts.decided->decision;
 		h = hash_i64(hash_i64(h, u->facts.phase == STATUS_SCALED ? d->desired : d->current), d->desired);
 	}
-	if (u->facts.text)
-		h = hash_bytes(h, u->facts.text, strlen(u->facts.text));
-	if (u->facts.fault)
-		h = hash_bytes(h, u->facts.fault, strlen(u->facts.fault));
+	h = hash_text(h, u->facts.text ? u->facts.text : "");
+	h = hash_text(h, u->facts.fault ? u->facts.fault : "");
 	return u->binding ? hash_i64(h, decide_last_scale_ms(u->binding->policy, u->state)) : h;
 }
 
@@ -252,13 +237,11 @@ static uint64_t minor_of(const struct status_update *u, const struct condition *
 {
 	uint64_t h = HASH_START;
 	for (int i = 0; i < CONDITION_TYPE__COUNT; i++)
-		h = hash_bytes(h, conditions[i].reason, strlen(conditions[i].reason));
+		h = hash_text(h, conditions[i].reason);
 	if (u->facts.decided) {
 		const struct decision *d = u->facts.decided->decision;
 		h = hash_i64(hash_i64(hash_i64(h, d->action), d->reason), d->ready);
-		for (size_t i = 0; i < d->n_signals; i++)
-			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
-		h = hash_stated(h, u->facts.decided);
+		h = hash_details(h, u->facts.decided);
 	}
 	if (u->binding) { // the next process needs the recommendations
 		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];
@@ -423,7 +406,10 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 	if (!u->facts.decided)
 		return;
 	const struct decision *d = u->facts.decided->decision;
-	if (d->reason == s->reason && d->desired == s->desired && s->record.n_decisions > 0)
+	size_t n = s->record.n_decisions;
+	enum reason reason = n > 0 ? s->record.decisions[n - 1].reason : REASON_NONE; // of the last decision
+	int32_t desired = n > 0 ? s->record.decisions[n - 1].to : -1;
+	if (d->reason == reason && d->desired == desired)
 		return;
 	char message[RENDER_SENTENCE_BYTES];
 	explain_message(u->facts.decided, message);
@@ -431,15 +417,13 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 	const struct reason_info *info = reason_info(d->reason);
 	bool is_reported = strcmp(info->name, now[CONDITION_SCALING_ACTIVE].reason) == 0 ||
 	                   now[CONDITION_SCALING_ACTIVE].status == CONDITION_FALSE;
-	if (d->reason != s->reason && strcmp(info->event_type, "Warning") == 0 && !is_reported)
+	if (d->reason != reason && strcmp(info->event_type, "Warning") == 0 && !is_reported)
 		record_event(s, info->event_type, info->name, message);
-	if (u->facts.dry_run && d->desired != d->current && d->desired != s->desired)
+	if (u->facts.dry_run && d->desired != d->current && d->desired != desired)
 		record_event(s, "Normal", "DryRun", message);
 	bool is_limited_by_others = d->reason >= REASON_POOL_LIMITED && d->reason <= REASON_WAITING_FOR_GPUS;
-	if (d->reason != s->reason && (d->reason == REASON_TOO_MANY_REPLICAS || is_limited_by_others))
+	if (d->reason != reason && (d->reason == REASON_TOO_MANY_REPLICAS || is_limited_by_others))
 		record_event(s, "Normal", info->name, message);
-	s->reason = d->reason;
-	s->desired = d->desired;
 }
 
 // Returns why the contents of the last update are written, deferred or skipped.
