@@ -159,9 +159,10 @@ lint: $(ARCHIVES) $(OUT)/obj/cli/main.o $(OUT)/obj/exporter/cmd/exporter_main.o 
 	@scripts/lint $(OUT)
 tidy: ## clang-tidy over all C files (minutes)
 	@scripts/tidy
-purity: $(call archive_of,policies) $(call archive_of,remedy) $(call archive_of,base) ## prove the decision core, the allocator of pools and the planner of remediation pure
+purity: $(foreach l,policies remedy base controller,$(call archive_of,$l)) ## prove the decision core, the allocator of pools, the planner of remediation and the schedules of writes pure
 	$(Q)scripts/check-purity $(OUT)/obj/policies/engine $(OUT)/obj/policies/pool $(OUT)/obj/policies/spread
 	$(Q)scripts/check-purity $(OUT)/obj/remedy/plan $(OUT)/obj/base/health_table.o
+	$(Q)scripts/check-purity $(OUT)/obj/controller/status/status_schedule.o $(OUT)/obj/controller/tick/write_turns.o
 
 format: ## clang-format all C files in place
 	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r clang-format-14 -i

@@ -37,8 +37,7 @@ struct idle_entry {
 	char message[IDLE_MESSAGE_BYTES]; // why nothing is known; "": something is
 	// the status
 	struct status_slot slot;
-	uint64_t written;
-	bool write_failed;
+	struct status_past past;
 	char key[]; // "/NAME"
 };
 

@@ -113,7 +113,7 @@ static void put_body(const struct idle_entry *e, struct json_writer *w, const ch
 static void on_written(void *arg, const struct err *error)
 {
 	struct idle_entry *e = arg;
-	e->write_failed = error != NULL;
+	e->past.failed = error != NULL;
 	if (error && error->kind == ERR_NOT_FOUND)
 		informer_verify(e->all->informer, "", e->key + 1);
 	if (error)
@@ -125,6 +125,14 @@ static void on_written(void *arg, const struct err *error)
 		r->is_recorded = true;
 		e->due_mono_ms = 0;
 	}
+}
+
+// Returns whether contents with this fingerprint are written: at once when they have changed or the last write failed.
+static bool is_due(const struct idle_entry *e, uint64_t print, int64_t now_ms)
+{
+	static const struct status_pace pace = {0};
+	const struct status_offer offer = {.pace = &pace, .past = &e->past, .major = print};
+	return status_reasons[status_schedule(&offer, now_ms)].action == STATUS_WRITE;
 }
 
 void idle_status_write(struct idle_entry *e, const char *currency, int64_t now_ms)
@@ -144,10 +152,9 @@ void idle_status_write(struct idle_entry *e, const char *currency, int64_t now_m
 	json_write_member_time(&w, "lastUpdateTime", now_ms);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	if (!body.failed && (print != e->written || e->write_failed)) {
+	if (!body.failed && is_due(e, print, now_ms)) {
 		snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/gpuidlerules/%s/status", e->key + 1);
-		e->written = print;
-		e->write_failed = false;
+		status_past_write(&e->past, print, 0, now_ms);
 		for (size_t i = 0; i < e->n; i++)
 			e->records[i].is_announced = e->records[i].state == IDLE_SCALING;
 		status_writer_put(e->all->options.writer, &e->slot, path, buf_str(&body), on_written, e);

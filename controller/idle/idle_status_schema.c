@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/idle/idle_status_schema.h"
 
-#include "base/schema/schema.h"
 #include "controller/idle/idle_record.h"
+#include "controller/status/status_rows.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-#define FIELD(type_, key, kind, member, text, ...)                                                                     \
-	{                                                                                                              \
-		.name = key, .type = kind, .doc = text, .offset = offsetof(type_, member),                             \
-		.set_offset = SCHEMA_NO_OFFSET, .count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                          \
-	}
 #define WORKLOAD struct idle_status_workload
 #define STATUS   struct idle_status
 
@@ -30,13 +24,8 @@ static const struct schema_field workload_fields[] = {
         // clang-format on
 };
 
-static const struct schema workload_schema = {
-        .name = "GPUIdleRule.status.workloads[]",
-        .doc = "One idle workload, or one that was scaled.",
-        .struct_size = sizeof(WORKLOAD),
-        .fields = workload_fields,
-        .n_fields = N(workload_fields),
-};
+OBJECT(workload_schema, "GPUIdleRule.status.workloads[]", WORKLOAD, workload_fields,
+       "One idle workload, or one that was scaled.");
 
 static const struct schema_field status_fields[] = {
         // clang-format off
@@ -48,17 +37,12 @@ static const struct schema_field status_fields[] = {
 	FIELD(STATUS, "unallocatedGPUs", SCHEMA_STRING, unallocated, "Idle GPUs that no pod holds.", .max = 31),
 	FIELD(STATUS, "costPerMonth", SCHEMA_STRING, cost, "What the idle GPUs of workloads cost in 730 hours, and the currency.", .max = 63),
 	FIELD(STATUS, "message", SCHEMA_STRING, message, "The state of the rule in one sentence.", .max = IDLE_STATUS_SENTENCE_BYTES),
-	{.name = "workloads", .type = SCHEMA_LIST, .doc = "The workloads.", .offset = offsetof(STATUS, workloads), .set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(STATUS, n_workloads), .max_items = IDLE_RECORDS_MAX, .list_key = "id", .child = &workload_schema},
+	LIST(STATUS, "workloads", workloads, n_workloads, "The workloads.", IDLE_RECORDS_MAX, workload_schema, .list_key = "id"),
         // clang-format on
 };
 
-static const struct schema schema = {
-        .name = "GPUIdleRule.status",
-        .doc = "The idle workloads, and what the rule does about them. Written by the controller only.",
-        .struct_size = sizeof(STATUS),
-        .fields = status_fields,
-        .n_fields = N(status_fields),
-};
+OBJECT(schema, "GPUIdleRule.status", STATUS, status_fields,
+       "The idle workloads, and what the rule does about them. Written by the controller only.");
 
 const struct schema *idle_status_schema(void)
 {

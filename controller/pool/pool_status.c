@@ -30,9 +30,8 @@ struct pool_status_record {
 	struct status_slot slot;
 	struct state_slot file; // of the spending of a pool from a file
 	struct log *log;
-	uint64_t written; // fingerprint of the status that was written last
-	int64_t put_ms;   // when (monotonic clock); 0: never
-	bool failed, is_missing;
+	struct status_past past; // monotonic clock
+	bool is_missing;
 	enum phase phase;
 };
 
@@ -228,10 +227,22 @@ static void put_body(const struct pool *p, const struct pool_summary *sum, struc
 	buf_done(&text);
 }
 
+// Returns whether contents with this fingerprint are written now.
+static bool is_due(const struct pool *p, uint64_t print, int64_t now_mono_ms)
+{
+	static const struct status_pace pace = {
+	        .change_ms = POOL_STATUS_MS, .retry_ms = POOL_STATUS_MS, .refresh_ms = POOL_SPENDING_MS};
+	const struct status_offer offer = {.pace = &pace,
+	                                   .past = &p->record->past,
+	                                   .major = print,
+	                                   .extra = p->ledger.since_ms > 0 ? STATUS_EXTRA_REFRESH : STATUS_EXTRA_NONE};
+	return status_reasons[status_schedule(&offer, now_mono_ms)].action == STATUS_WRITE;
+}
+
 static void on_written(void *arg, const struct err *error)
 {
 	struct pool_status_record *r = arg;
-	r->failed = error != NULL;
+	r->past.failed = error != NULL;
 	r->is_missing = error && error->kind == ERR_NOT_FOUND;
 }
 
@@ -245,8 +256,6 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	if (r->is_missing)
 		env->on_missing(env->arg, p->name);
 	r->is_missing = false;
-	if (r->put_ms != 0 && now_mono_ms - r->put_ms < POOL_STATUS_MS)
-		return;
 	buf_init(&body, POOL_STATUS_BYTES_MAX);
 	json_write_init(&w, &body, 0);
 	json_write_object_begin(&w);
@@ -254,16 +263,13 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	json_write_object_begin(&w);
 	put_body(p, sum, &w);
 	uint64_t print = hash_bytes(HASH_START, body.data, body.len);
-	bool is_due = p->ledger.since_ms > 0 && now_mono_ms - r->put_ms >= POOL_SPENDING_MS;
 	pool_spending_write(p, now_ms, &w);
 	json_write_member_time(&w, "lastUpdateTime", now_ms);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	if (!body.failed && (print != r->written || r->failed || is_due)) {
+	if (!body.failed && is_due(p, print, now_mono_ms)) {
 		snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/gpupools/%s/status", p->name);
-		r->written = print;
-		r->put_ms = now_mono_ms;
-		r->failed = false;
+		status_past_write(&r->past, print, 0, now_mono_ms);
 		status_writer_put(env->writer, &r->slot, path, buf_str(&body), on_written, r);
 	}
 	buf_done(&body);
@@ -274,7 +280,6 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 static void on_saved(void *arg, const struct err *error)
 {
 	struct pool_status_record *r = arg;
-	r->failed = error != NULL;
 	if (error)
 		LOG(r->log, LOG_ERROR, "Cannot save the spending of a pool", LOG_S("err", error->msg));
 }
@@ -283,10 +288,9 @@ static void save_spending(struct pool *p, const struct pool_status_env *env, int
 {
 	struct pool_status_record *r = p->record;
 	struct err e;
-	bool is_due = r->put_ms == 0 || now_mono_ms - r->put_ms >= POOL_SPENDING_MS;
-	if (p->ledger.since_ms <= 0 || !is_due)
+	if (!is_due(p, 0, now_mono_ms))
 		return;
-	r->put_ms = now_mono_ms;
+	status_past_write(&r->past, 0, 0, now_mono_ms);
 	r->log = env->log;
 	if (pool_spending_file_write(p, env->dir, &r->file, now_ms, on_saved, r, &e) < 0)
 		on_saved(r, &e);

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/pool_status_schema.h"
 
-#include "base/schema/schema.h"
+#include "controller/status/status_rows.h"
 #include "policies/pool/pool_ledger.h"
 
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-#define FIELD(type_, key, kind, member, text, ...)                                                                     \
-	{                                                                                                              \
-		.name = key, .type = kind, .doc = text, .offset = offsetof(type_, member),                             \
-		.set_offset = SCHEMA_NO_OFFSET, .count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                          \
-	}
 #define MEMBER    struct pool_status_member
 #define STATUS    struct pool_status
 #define SPENDING  struct pool_status_spending
@@ -27,13 +21,7 @@ static const struct schema_field member_fields[] = {
         // clang-format on
 };
 
-static const struct schema member_schema = {
-        .name = "GPUPool.status.members[]",
-        .doc = "What one member asked for and got.",
-        .struct_size = sizeof(MEMBER),
-        .fields = member_fields,
-        .n_fields = N(member_fields),
-};
+OBJECT(member_schema, "GPUPool.status.members[]", MEMBER, member_fields, "What one member asked for and got.");
 
 static const struct schema_field day_fields[] = {
         // clang-format off
@@ -42,13 +30,7 @@ static const struct schema_field day_fields[] = {
         // clang-format on
 };
 
-static const struct schema day_schema = {
-        .name = "GPUPool.status.spending.days[]",
-        .doc = "What one day cost.",
-        .struct_size = sizeof(DAY),
-        .fields = day_fields,
-        .n_fields = N(day_fields),
-};
+OBJECT(day_schema, "GPUPool.status.spending.days[]", DAY, day_fields, "What one day cost.");
 
 static const struct schema_field spending_fields[] = {
         // clang-format off
@@ -58,17 +40,12 @@ static const struct schema_field spending_fields[] = {
 	FIELD(SPENDING, "assumed", SCHEMA_QUANTITY, assumed, "The part of spent that counts for times without a controller, at the larger of the costs before and after.", .min = 0, .max = MONEY_MAX),
 	FIELD(SPENDING, "perHour", SCHEMA_QUANTITY, per_hour, "What the members cost per hour at `until`.", .min = 0, .max = MONEY_MAX),
 	FIELD(SPENDING, "projected", SCHEMA_QUANTITY, projected, "What the month will have cost at its end, if the rest costs as much per hour as the last seven days.", .min = 0, .max = MONEY_MAX),
-	{.name = "days", .type = SCHEMA_LIST, .doc = "What the last days cost, the current one first.", .offset = offsetof(SPENDING, days), .set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(SPENDING, n_days), .max_items = POOL_LEDGER_DAYS, .list_key = "start", .child = &day_schema},
+	LIST(SPENDING, "days", days, n_days, "What the last days cost, the current one first.", POOL_LEDGER_DAYS, day_schema, .list_key = "start"),
         // clang-format on
 };
 
-static const struct schema spending_schema = {
-        .name = "GPUPool.status.spending",
-        .doc = "What a pool with a budget has spent, in the currency of its prices.",
-        .struct_size = sizeof(SPENDING),
-        .fields = spending_fields,
-        .n_fields = N(spending_fields),
-};
+OBJECT(spending_schema, "GPUPool.status.spending", SPENDING, spending_fields,
+       "What a pool with a budget has spent, in the currency of its prices.");
 
 static const struct schema_field status_fields[] = {
         // clang-format off
@@ -80,17 +57,12 @@ static const struct schema_field status_fields[] = {
 	FIELD(STATUS, "limitedCount", SCHEMA_INT32, limited_count, "Members that got less than they asked for.", .min = 0),
 	FIELD(STATUS, "message", SCHEMA_STRING, message, "The state of the pool in one sentence.", .max = POOL_STATUS_SENTENCE_BYTES),
 	FIELD(STATUS, "spending", SCHEMA_OBJECT, spending, "What a pool with a budget has spent, in the currency of its prices.", .child = &spending_schema),
-	{.name = "members", .type = SCHEMA_LIST, .doc = "The members, in the order of their names.", .offset = offsetof(STATUS, members), .set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(STATUS, n_members), .max_items = POOL_STATUS_MEMBERS_MAX, .list_key = "name", .child = &member_schema},
+	LIST(STATUS, "members", members, n_members, "The members, in the order of their names.", POOL_STATUS_MEMBERS_MAX, member_schema, .list_key = "name"),
         // clang-format on
 };
 
-static const struct schema schema = {
-        .name = "GPUPool.status",
-        .doc = "The cap, what is used, and what each member asked for and got. Written by the controller only.",
-        .struct_size = sizeof(STATUS),
-        .fields = status_fields,
-        .n_fields = N(status_fields),
-};
+OBJECT(schema, "GPUPool.status", STATUS, status_fields,
+       "The cap, what is used, and what each member asked for and got. Written by the controller only.");
 
 const struct schema *pool_status_schema(void)
 {

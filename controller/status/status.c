@@ -31,23 +31,16 @@ struct policy_status {
 	struct state_slot file;        // of a policy from a file
 	policy_status_begun_fn *begun; // NULL: no call is pending
 	void *begun_arg;
-	uint64_t seen; // fingerprint of the last update; an equal one changes nothing
-	// Fingerprints of the last patch; 0: none yet.
-	uint64_t major, minor;
-	bool is_due;     // a minor change is due
-	bool is_ahead;   // the last patch shows a new scale with the signals that led to it
-	bool is_put_off; // a patch is due, and waits for the next tick
-	double *values;  // of the signals in the last patch; owned
+	uint64_t seen;         // fingerprint of the last update; an equal one changes nothing
+	uint64_t major, minor; // fingerprints of the contents at the last update
+	struct status_past past;
+	enum status_phase written_phase; // of the last write
+	double *values;                  // of the signals in the last write; owned
 	size_t n_values;
-	int64_t put_ms;
-	bool failed;   // the last patch was not written
-	bool is_there; // the API server holds a status with the known replicas
-	bool is_wiped; // the last write removed the numbers, because the target is not being observed
-	char *error;   // owned; NULL: none
+	bool is_recorded; // the API server holds a status with the known replicas
+	char *error;      // owned; NULL: none
 	// For Events.
 	enum status_phase phase;
-	enum reason reason; // of the last decision
-	int32_t desired;
 	bool has_fault;
 	char namespace_name[];
 };
@@ -63,7 +56,6 @@ struct policy_status *policy_status_new(const struct status_env *env, const char
 	memcpy(s->namespace_name, namespace_name, name_at);
 	s->name = memcpy(s->namespace_name + name_at, name, uid_at - name_at);
 	s->uid = memcpy(s->namespace_name + uid_at, uid, strlen(uid) + 1);
-	s->desired = -1;
 	s->record.replicas = -1;
 	return s;
 }
@@ -84,24 +76,13 @@ void policy_status_free(struct policy_status *s)
 		begun(arg);
 }
 
-// Continues from the state of the previous process.
-static void go_on(struct policy_status *s)
-{
-	s->is_there = s->record.replicas >= 0;
-	if (s->record.n_decisions == 0)
-		return;
-	const struct status_decision *last = &s->record.decisions[s->record.n_decisions - 1];
-	s->reason = last->reason;
-	s->desired = last->to;
-}
-
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
                           void *state, int64_t now_ms, struct err *e)
 {
 	status_record_done(&s->record);
 	if (status_doc_read(json, len, policy, state, &s->record, now_ms, e) < 0)
 		return -1;
-	go_on(s);
+	s->is_recorded = s->record.replicas >= 0;
 	return 0;
 }
 
@@ -118,8 +99,14 @@ int policy_status_recall(struct policy_status *s, const struct binding *binding,
 	status_record_done(&s->record);
 	s->record.replicas = -1;
 	int rc = saved_state_read(s->env->dir, s->env->clock, binding, state, &s->record, now_ms, e);
-	go_on(s);
+	s->is_recorded = s->record.replicas >= 0;
 	return rc;
+}
+
+// Returns whether a policy in this phase has ticks, and its target is observed.
+static bool is_in_force(enum status_phase phase)
+{
+	return phase != STATUS_CONFLICT && phase != STATUS_INVALID;
 }
 
 static void on_written(void *arg, const struct err *error);
@@ -151,7 +138,7 @@ void policy_status_forget(struct policy_status *s, const struct binding *binding
 
 void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms)
 {
-	s->put_ms += step_ms;
+	s->past.written_ms += s->past.written_ms != 0 ? step_ms : 0;
 	status_record_clock_was_set(&s->record, step_ms);
 }
 
@@ -176,7 +163,7 @@ bool policy_status_lacks_scale_time(const struct policy_status *s)
 
 bool policy_status_is_recorded(const struct policy_status *s)
 {
-	return s->is_there;
+	return s->is_recorded;
 }
 
 const char *policy_status_error(const struct policy_status *s)
@@ -192,17 +179,20 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 	return hash_bytes(h, &v, sizeof v);
 }
 
-// Adds what only the message of a condition states: how many replicas have no room or are on failing GPUs, and why a
-// pool is held.
-static uint64_t hash_stated(uint64_t h, const struct decided *decided)
+// Adds the states of the signals, and what only the message of a condition states: how many replicas have no room or
+// are on failing GPUs, and why a pool is held.
+static uint64_t hash_details(uint64_t h, const struct decided *decided)
 {
-	for (size_t i = 0; i < decided->decision->n_trace; i++) {
-		const struct trace_entry *t = decision_entry(decided->decision, i);
+	const struct decision *d = decided->decision;
+	for (size_t i = 0; i < d->n_signals; i++)
+		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
+	for (size_t i = 0; i < d->n_trace; i++) {
+		const struct trace_entry *t = decision_entry(d, i);
 		if (t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
 		    t->reason == REASON_UNHEALTHY_REPLACED)
 			h = hash_i64(h, t->count);
 		else if (t->reason == REASON_POOL_HELD && decided->pool)
-			h = hash_bytes(h, decided->pool, strlen(decided->pool));
+			h = hash_text(h, decided->pool);
 	}
 	return h;
 }
@@ -215,20 +205,18 @@ static uint64_t seen_of(const struct status_update *u)
 	h = hash_i64(h, (int64_t)u->facts.phase << 2 | (int64_t)u->facts.dry_run << 1 | u->facts.paused);
 	const char *const texts[] = {u->facts.text, u->facts.fault, u->facts.conflict, u->facts.watch_error};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		h = texts[i] ? hash_bytes(h, texts[i], strlen(texts[i]) + 1) : hash_i64(h, 0);
+		h = texts[i] ? hash_text(h, texts[i]) : hash_i64(h, 0);
 	if (!u->facts.decided)
 		return h;
 	const struct decision *d = u->facts.decided->decision;
 	const int64_t numbers[] = {d->current, d->desired, d->ready, d->action, d->reason};
 	h = hash_bytes(h, numbers, sizeof numbers);
-	for (size_t i = 0; i < d->n_signals; i++)
-		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = decision_entry(d, i);
 		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
 		h = hash_bytes(h, step, sizeof step);
 	}
-	return hash_stated(h, u->facts.decided);
+	return hash_details(h, u->facts.decided);
 }
 
 static uint64_t major_of(const struct status_update *u, const struct condition *conditions)
@@ -240,10 +228,8 @@ static uint64_t major_of(const struct status_update *u, const struct condition *
 		const struct decision *d = u->facts.decided->decision;
 		h = hash_i64(hash_i64(h, u->facts.phase == STATUS_SCALED ? d->desired : d->current), d->desired);
 	}
-	if (u->facts.text)
-		h = hash_bytes(h, u->facts.text, strlen(u->facts.text));
-	if (u->facts.fault)
-		h = hash_bytes(h, u->facts.fault, strlen(u->facts.fault));
+	h = hash_text(h, u->facts.text ? u->facts.text : "");
+	h = hash_text(h, u->facts.fault ? u->facts.fault : "");
 	return u->binding ? hash_i64(h, decide_last_scale_ms(u->binding->policy, u->state)) : h;
 }
 
@@ -251,13 +237,11 @@ static uint64_t minor_of(const struct status_update *u, const struct condition *
 {
 	uint64_t h = HASH_START;
 	for (int i = 0; i < CONDITION_TYPE__COUNT; i++)
-		h = hash_bytes(h, conditions[i].reason, strlen(conditions[i].reason));
+		h = hash_text(h, conditions[i].reason);
 	if (u->facts.decided) {
 		const struct decision *d = u->facts.decided->decision;
 		h = hash_i64(hash_i64(hash_i64(h, d->action), d->reason), d->ready);
-		for (size_t i = 0; i < d->n_signals; i++)
-			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
-		h = hash_stated(h, u->facts.decided);
+		h = hash_details(h, u->facts.decided);
 	}
 	if (u->binding) { // the next process needs the recommendations
 		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];
@@ -311,9 +295,9 @@ static void on_written(void *arg, const struct err *error)
 	s->begun = NULL;
 	free(s->error);
 	s->error = error ? strdup(error->msg) : NULL;
-	s->failed = error != NULL;
+	s->past.failed = error != NULL;
 	if (!error)
-		s->is_there = !s->is_wiped;
+		s->is_recorded = is_in_force(s->written_phase); // else the write removed the numbers
 	else
 		policy_status_failed(s, error);
 	if (begun)
@@ -334,10 +318,9 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	                                             .now_ms = u->now_ms});
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
 	         s->namespace_name, s->name);
-	s->failed = false;
+	status_past_write(&s->past, s->major, s->minor, u->now_ms);
 	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
-	s->is_ahead = u->facts.phase == STATUS_SCALED;
-	s->is_wiped = u->facts.phase == STATUS_CONFLICT || u->facts.phase == STATUS_INVALID;
+	s->written_phase = u->facts.phase;
 	if (!body.failed && s->env->dir) {
 		put_file(s, u->binding, buf_str(&body));
 	} else if (!body.failed) {
@@ -348,7 +331,6 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 		on_written(s, &e);
 	}
 	buf_done(&body);
-	s->put_ms = u->now_ms;
 }
 
 // ---- Events ----
@@ -424,7 +406,10 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 	if (!u->facts.decided)
 		return;
 	const struct decision *d = u->facts.decided->decision;
-	if (d->reason == s->reason && d->desired == s->desired && s->record.n_decisions > 0)
+	size_t n = s->record.n_decisions;
+	enum reason reason = n > 0 ? s->record.decisions[n - 1].reason : REASON_NONE; // of the last decision
+	int32_t desired = n > 0 ? s->record.decisions[n - 1].to : -1;
+	if (d->reason == reason && d->desired == desired)
 		return;
 	char message[RENDER_SENTENCE_BYTES];
 	explain_message(u->facts.decided, message);
@@ -432,31 +417,49 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 	const struct reason_info *info = reason_info(d->reason);
 	bool is_reported = strcmp(info->name, now[CONDITION_SCALING_ACTIVE].reason) == 0 ||
 	                   now[CONDITION_SCALING_ACTIVE].status == CONDITION_FALSE;
-	if (d->reason != s->reason && strcmp(info->event_type, "Warning") == 0 && !is_reported)
+	if (d->reason != reason && strcmp(info->event_type, "Warning") == 0 && !is_reported)
 		record_event(s, info->event_type, info->name, message);
-	if (u->facts.dry_run && d->desired != d->current && d->desired != s->desired)
+	if (u->facts.dry_run && d->desired != d->current && d->desired != desired)
 		record_event(s, "Normal", "DryRun", message);
 	bool is_limited_by_others = d->reason >= REASON_POOL_LIMITED && d->reason <= REASON_WAITING_FOR_GPUS;
-	if (d->reason != s->reason && (d->reason == REASON_TOO_MANY_REPLICAS || is_limited_by_others))
+	if (d->reason != reason && (d->reason == REASON_TOO_MANY_REPLICAS || is_limited_by_others))
 		record_event(s, "Normal", info->name, message);
-	s->reason = d->reason;
-	s->desired = d->desired;
+}
+
+// Returns why the contents of the last update are written, deferred or skipped.
+static enum status_reason schedule(const struct policy_status *s, const struct status_update *u,
+                                   enum status_extra extra)
+{
+	static const struct status_pace pace = {
+	        .retry_ms = STATUS_RETRY_MS, .minor_ms = STATUS_MINOR_MS, .refresh_ms = STATUS_SIGNALS_MS};
+	struct status_offer offer = {
+	        .pace = &pace, .past = &s->past, .major = s->major, .minor = s->minor, .extra = extra};
+	if (!s->env->dir && is_in_force(u->facts.phase)) {
+		offer.room = status_writer_room(s->env->writer, &s->slot);
+		offer.next = STATUS_NEXT_TICK;
+		if (u->facts.phase == STATUS_SCALED && s->is_recorded)
+			offer.next = u->binding->policy->interval_ms <= STATUS_SOON_MS ? STATUS_NEXT_SOON
+			                                                               : STATUS_NEXT_SCALED;
+	}
+	return status_schedule(&offer, u->now_ms);
+}
+
+static enum status_extra extra_of(const struct policy_status *s, const struct status_update *u)
+{
+	if (s->written_phase == STATUS_SCALED && u->facts.phase == STATUS_DECIDED)
+		return STATUS_EXTRA_CATCH_UP;
+	// The next process measures signals itself, so a file does not need them.
+	return !s->env->dir && signals_moved(s, u) ? STATUS_EXTRA_REFRESH : STATUS_EXTRA_NONE;
 }
 
 void policy_status_update(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	uint64_t seen = seen_of(u);
-	int64_t since_put_ms = u->now_ms - s->put_ms;
-	// The next process measures signals itself, so a file does not need them.
-	bool moved = !s->env->dir && since_put_ms >= STATUS_SIGNALS_MS && signals_moved(s, u);
+	enum status_extra extra = extra_of(s, u);
 	if (s->env->dir && !u->binding)
 		return; // nothing to save; the file keeps the earlier state
-	// The first decision after a scale is always written: it has the new replicas and the signals measured with
-	// them.
-	bool catches_up = s->is_ahead && u->facts.phase == STATUS_DECIDED;
-	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up &&
-	    !s->is_put_off)
+	if (seen == s->seen && u->facts.phase != STATUS_SCALED && schedule(s, u, extra) == STATUS_UNCHANGED)
 		return;
 	s->seen = seen;
 	status_conditions(&u->facts, conditions);
@@ -469,37 +472,23 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 		s->record.condition[i] = conditions[i].status;
 		s->record.since_ms[i] = u->now_ms;
 	}
-	uint64_t major = major_of(u, conditions), minor = minor_of(u, conditions);
-	s->is_due = minor != s->minor;
-	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
-	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
-		return;
-	// The next tick writes the one status that counts, if it comes soon or many targets are scaled at once. Until
-	// then the status has the earlier replicas, from which a process that starts meanwhile sees that there was a
-	// scale. A policy that is scaled at every tick is written at every other one.
-	bool can_wait = u->facts.phase == STATUS_SCALED && s->is_there;
-	bool waits = can_wait && !s->is_put_off && u->binding && u->binding->policy->interval_ms <= STATUS_SOON_MS;
-	// A policy that is not in force has no next tick, so its status is not put off.
-	bool has_ticks = u->facts.phase != STATUS_CONFLICT && u->facts.phase != STATUS_INVALID;
-	bool is_paced = has_ticks && s->env->writer && !s->env->dir;
-	s->is_put_off = is_paced && (waits || !status_writer_has_room(s->env->writer, &s->slot, can_wait));
-	if (is_paced && waits)
-		status_writer_put_off(s->env->writer, &s->slot);
-	if (s->is_put_off)
-		return;
-	s->is_due = false;
-	s->major = major;
-	s->minor = minor;
-	note_signals(s, u);
-	put(s, u, conditions);
+	s->major = major_of(u, conditions);
+	s->minor = minor_of(u, conditions);
+	enum status_action action = status_reasons[schedule(s, u, extra)].action;
+	if (action == STATUS_WRITE) {
+		note_signals(s, u);
+		put(s, u, conditions);
+	} else if (action == STATUS_LATER) {
+		s->past.is_deferred = true;
+		status_writer_defer(s->env->writer, &s->slot);
+	}
 }
 
 void policy_status_flush(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	if (!s->is_due && !s->failed && !s->is_put_off)
+	if (schedule(s, u, STATUS_EXTRA_NONE) == STATUS_UNCHANGED)
 		return;
-	s->is_due = s->is_put_off = false;
 	status_conditions(&u->facts, conditions);
 	put(s, u, conditions);
 }

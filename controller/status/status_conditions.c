@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/status_conditions.h"
 
+#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "policies/engine/decision.h"
@@ -181,68 +181,61 @@ static void ready(struct condition *conditions, enum status_phase phase)
 	}
 }
 
+// The conditions that follow from a decision. A function may leave its condition absent.
+static void (*const by_decision[CONDITION_TYPE__COUNT])(const struct decided *d, struct condition *c) = {
+        [CONDITION_ABLE_TO_SCALE] = able_to_scale,       [CONDITION_SCALING_ACTIVE] = scaling_active,
+        [CONDITION_SCALING_LIMITED] = scaling_limited,   [CONDITION_OBJECTIVE_NOT_REACHABLE] = objective_not_reachable,
+        [CONDITION_CAPACITY_LEARNT] = capacity_learnt,   [CONDITION_UNHEALTHY_REPLICAS] = unhealthy_replicas,
+        [CONDITION_CAPACITY_LIMITED] = capacity_limited,
+};
+
+// Why the target is not scaled in the phases of a failure.
+static const char *const failures[STATUS_PHASE__COUNT] = {
+        [STATUS_WRITE_FAILED] = "FailedUpdateScale",
+        [STATUS_READ_FAILED] = "FailedGetScale",
+        [STATUS_CONFLICT] = "DrivenByAnother",
+        [STATUS_INVALID] = "InvalidPolicy",
+};
+
 void status_conditions(const struct status_facts *facts, struct condition ret_conditions[CONDITION_TYPE__COUNT])
 {
 	struct condition *able = &ret_conditions[CONDITION_ABLE_TO_SCALE];
+	struct condition *conflict = &ret_conditions[CONDITION_CONFLICT];
 	const char *text = facts->text ? facts->text : "";
-	set(&ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE], CONDITION_UNKNOWN, "", "");
-	set(&ret_conditions[CONDITION_CAPACITY_LEARNT], CONDITION_UNKNOWN, "", "");
-	set(&ret_conditions[CONDITION_CAPACITY_LIMITED], CONDITION_UNKNOWN, "", "");
-	set(&ret_conditions[CONDITION_UNHEALTHY_REPLICAS], CONDITION_UNKNOWN, "", "");
-	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict",
-	    "no other autoscaler drives the target");
+	assert(facts->phase < STATUS_PHASE__COUNT);
+	const char *failure = failures[facts->phase];
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++) {
+		set(&ret_conditions[i], CONDITION_UNKNOWN, "", "");
+		if (facts->decided && by_decision[i])
+			by_decision[i](facts->decided, &ret_conditions[i]);
+	}
+	set(conflict, CONDITION_FALSE, "NoConflict", "no other autoscaler drives the target");
 	if (facts->conflict) {
-		char sentence[RENDER_SENTENCE_BYTES];
-		snprintf(sentence, sizeof sentence, "%s drives the target", facts->conflict);
-		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", sentence);
-	} else if (facts->watch_error)
-		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_UNKNOWN, "CannotSeeOthers", facts->watch_error);
+		set(conflict, CONDITION_TRUE, "DrivenByAnother", "");
+		snprintf(conflict->message, sizeof conflict->message, "%s drives the target", facts->conflict);
+	} else if (facts->watch_error) {
+		set(conflict, CONDITION_UNKNOWN, "CannotSeeOthers", facts->watch_error);
+	}
 	set(&ret_conditions[CONDITION_DRY_RUN], facts->dry_run ? CONDITION_TRUE : CONDITION_FALSE,
 	    facts->dry_run ? "DryRun" : "Writing", facts->dry_run ? "decisions are not written" : "");
 	set(&ret_conditions[CONDITION_PAUSED], facts->paused ? CONDITION_TRUE : CONDITION_FALSE,
 	    facts->paused ? "Paused" : "NotPaused", facts->paused ? "the target stays as it is" : "");
-	if (facts->decided) {
-		able_to_scale(facts->decided, able);
-		scaling_active(facts->decided, &ret_conditions[CONDITION_SCALING_ACTIVE]);
-		scaling_limited(facts->decided, &ret_conditions[CONDITION_SCALING_LIMITED]);
-		unhealthy_replicas(facts->decided, &ret_conditions[CONDITION_UNHEALTHY_REPLICAS]);
-		capacity_limited(facts->decided, &ret_conditions[CONDITION_CAPACITY_LIMITED]);
-		capacity_learnt(facts->decided, &ret_conditions[CONDITION_CAPACITY_LEARNT]);
-		objective_not_reachable(facts->decided, &ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE]);
-	} else {
-		set(able, CONDITION_UNKNOWN, "NotDecided", text);
-		not_decided(ret_conditions, "NotDecided", text);
-	}
-	switch (facts->phase) {
-	case STATUS_DECIDED:
-		break;
-	case STATUS_SCALED: {
+	if (facts->phase == STATUS_SCALED) {
 		const struct decision *d = facts->decided->decision;
-		char message[64];
-		snprintf(message, sizeof message, "the target was scaled from %d to %d replicas", d->current,
-		         d->desired);
-		set(able, CONDITION_TRUE, "SucceededRescale", message);
-		break;
+		set(able, CONDITION_TRUE, "SucceededRescale", "");
+		snprintf(able->message, sizeof able->message, "the target was scaled from %d to %d replicas",
+		         d->current, d->desired);
+	} else if (failure) {
+		set(able, CONDITION_FALSE, failure, text);
+	} else if (!facts->decided) {
+		set(able, CONDITION_UNKNOWN, "NotDecided", text);
 	}
-	case STATUS_WRITE_FAILED:
-		set(able, CONDITION_FALSE, "FailedUpdateScale", text);
-		break;
-	case STATUS_READ_FAILED:
-		set(able, CONDITION_FALSE, "FailedGetScale", text);
-		not_decided(ret_conditions, "FailedGetScale", text);
-		break;
-	case STATUS_CONFLICT:
-		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", text);
-		set(able, CONDITION_FALSE, "DrivenByAnother", text);
-		not_decided(ret_conditions, "DrivenByAnother", text);
-		break;
-	case STATUS_INVALID:
-		set(able, CONDITION_FALSE, "InvalidPolicy", text);
-		not_decided(ret_conditions, "InvalidPolicy", text);
-		break;
-	case STATUS_PHASE__COUNT:
-		abort(); // no phase
-	}
+	if (failure && facts->phase != STATUS_WRITE_FAILED)
+		not_decided(ret_conditions, failure, text);
+	else if (!facts->decided)
+		not_decided(ret_conditions, "NotDecided", text);
+	if (facts->phase == STATUS_CONFLICT)
+		set(conflict, CONDITION_TRUE, failure, text);
 	ready(ret_conditions, facts->phase);
 	if (facts->fault)
 		set(&ret_conditions[CONDITION_READY], CONDITION_FALSE, "InvalidPolicy", facts->fault);

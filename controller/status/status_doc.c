@@ -130,6 +130,15 @@ static void write_signals(struct json_writer *w, const struct status_doc *doc)
 	json_write_array_end(w);
 }
 
+// Writes null for a number below 0: the next process would take over an earlier number that is only left out.
+static void write_number(struct json_writer *w, const char *key, int64_t number)
+{
+	if (number >= 0)
+		json_write_member_i64(w, key, number);
+	else
+		json_write_member_null(w, key);
+}
+
 static void write_decision(struct json_writer *w, const struct status_doc *doc)
 {
 	const struct decided *decided = doc->facts->decided;
@@ -151,10 +160,7 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	bool scaled = doc->facts->phase == STATUS_SCALED;
 	json_write_member_i64(w, "currentReplicas", scaled ? d->desired : d->current);
 	json_write_member_i64(w, "desiredReplicas", d->desired);
-	if (d->ready >= 0)
-		json_write_member_i64(w, "readyReplicas", d->ready);
-	else
-		json_write_member_null(w, "readyReplicas");
+	write_number(w, "readyReplicas", d->ready);
 	json_write_member_str(w, "action", action_name(d->action));
 	json_write_member_str(w, "reason", reason_info(d->reason)->name);
 	explain_message(decided, message);
@@ -227,16 +233,10 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 		json_write_member_null(w, "lastScaleTime");
 	if (decide_withdrawn_ms(doc->policy, doc->state) >= 0)
 		json_write_member_time(w, "lastWithdrawTime", decide_withdrawn_ms(doc->policy, doc->state));
-	if (decide_replacements(doc->policy, doc->state) > 0)
-		json_write_member_i64(w, "replacements", decide_replacements(doc->policy, doc->state));
-	else
-		json_write_member_null(w, "replacements"); // else the next process would take the last number over
+	int32_t replacements = decide_replacements(doc->policy, doc->state);
+	write_number(w, "replacements", replacements > 0 ? replacements : -1);
 	int64_t startup_ms = decide_startup_ms(doc->policy, doc->state);
-	json_write_key(w, "startupSeconds");
-	if (startup_ms >= 0)
-		json_write_i64(w, (startup_ms + 999) / 1000);
-	else
-		json_write_null(w);
+	write_number(w, "startupSeconds", startup_ms >= 0 ? (startup_ms + 999) / 1000 : -1);
 	write_objective(w, doc);
 }
 

@@ -26,7 +26,7 @@ struct status_writer {
 	bool sending;         // in send_some()
 	int64_t next_mono_ms; // when the next patch may be sent at an even pace; the burst is that much ahead of it
 	struct event *timer;
-	size_t n_put_off;
+	size_t n_deferred;
 	struct status_writer_stats stats;
 };
 
@@ -151,26 +151,24 @@ static void send_some(struct status_writer *w)
 	w->sending = false;
 }
 
-static void set_put_off(struct status_writer *w, struct status_slot *slot, bool is_put_off)
+static void set_deferred(struct status_writer *w, struct status_slot *slot, bool is_deferred)
 {
-	w->n_put_off += is_put_off;
-	w->n_put_off -= slot->is_put_off;
-	slot->is_put_off = is_put_off;
+	w->n_deferred += is_deferred;
+	w->n_deferred -= slot->is_deferred;
+	slot->is_deferred = is_deferred;
 }
 
-bool status_writer_has_room(struct status_writer *w, struct status_slot *slot, bool can_wait)
+enum status_room status_writer_room(const struct status_writer *w, const struct status_slot *slot)
 {
-	bool has_room = can_wait ? !w->queue && !slot->sending && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0
-	                         : slot->path || w->stats.waiting < STATUS_QUEUE_MAX;
-	if (!has_room)
-		status_writer_put_off(w, slot);
-	return has_room;
+	if (!w->queue && !slot->sending && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0)
+		return STATUS_ROOM_AT_ONCE;
+	return slot->path || w->stats.waiting < STATUS_QUEUE_MAX ? STATUS_ROOM_QUEUE : STATUS_ROOM_NONE;
 }
 
-void status_writer_put_off(struct status_writer *w, struct status_slot *slot)
+void status_writer_defer(struct status_writer *w, struct status_slot *slot)
 {
 	slot->writer = w;
-	set_put_off(w, slot, true);
+	set_deferred(w, slot, true);
 }
 
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,
@@ -180,7 +178,7 @@ void status_writer_put(struct status_writer *w, struct status_slot *slot, const 
 	slot->writer = w;
 	slot->fn = fn;
 	slot->arg = arg;
-	set_put_off(w, slot, false);
+	set_deferred(w, slot, false);
 	free(slot->path);
 	free(slot->body);
 	slot->path = must_alloc(strdup(path));
@@ -196,7 +194,7 @@ void status_slot_cancel(struct status_slot *slot)
 {
 	if (!slot->writer)
 		return;
-	set_put_off(slot->writer, slot, false);
+	set_deferred(slot->writer, slot, false);
 	leave_queue(slot);
 	if (slot->call)
 		slot->call->slot = NULL;
@@ -206,6 +204,6 @@ void status_slot_cancel(struct status_slot *slot)
 void status_writer_get_stats(const struct status_writer *w, struct status_writer_stats *ret_stats)
 {
 	*ret_stats = w->stats;
-	ret_stats->waiting += w->n_put_off;
+	ret_stats->waiting += w->n_deferred;
 	ret_stats->in_flight = (uint64_t)w->in_flight;
 }

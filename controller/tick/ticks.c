@@ -11,9 +11,6 @@
 #include "base/err.h"
 #include "base/timer.h"
 
-// Of those that wait for their turn. More that have a tick at the same time get theirs when these ticks have ended.
-#define TURNS_LOOKED_AT 256
-
 struct tick_slot {
 	struct ticker **members;
 	size_t n, cap;
@@ -44,8 +41,7 @@ struct ticks {
 	struct tick_group *groups;
 	struct queue due[2];         // [is_slow]
 	struct queue in_progress[2]; // [is_slow], in order of their start, without fast ones that write
-	struct queue writing;        // those, in order of their turn
-	struct queue turns;          // those that wait for theirs
+	struct write_turns turns;
 	struct event *slow_timer;
 	bool is_starting, is_stopped;
 };
@@ -60,22 +56,6 @@ static void take(struct queue *q, struct ticker *t)
 {
 	DL_DELETE2(q->head, t, previous, next);
 	q->n--;
-}
-
-static void push_turn(struct ticks *s, struct ticker *t)
-{
-	DL_APPEND2(s->turns.head, t, previous_turn, next_turn);
-	s->turns.n++;
-	t->awaits_turn = true;
-}
-
-static void leave_turns(struct ticks *s, struct ticker *t)
-{
-	if (!t->awaits_turn)
-		return;
-	DL_DELETE2(s->turns.head, t, previous_turn, next_turn);
-	s->turns.n--;
-	t->awaits_turn = false;
 }
 
 // ---- slow ticks ----
@@ -118,28 +98,19 @@ static void leave_place(struct ticks *s, struct ticker *t)
 	t->is_slow = clock_mono_ms(s->options.clock) - t->since_mono_ms >= TICKS_SLOW_MS;
 }
 
-static void start_writing(struct ticks *s, struct ticker *t)
+// A tick that is due or in progress may decide otherwise, so its policy does not write.
+static bool is_idle(const struct write_turn *turn)
 {
-	leave_turns(s, t);
-	t->is_writing = true;
-	push(&s->writing, t);
-}
-
-// Returns the first that waits for its turn and has no tick. A tick that is due or in progress may decide otherwise.
-static struct ticker *next_turn(const struct ticks *s)
-{
-	struct ticker *t = s->turns.head;
-	for (int i = 0; t && t->state != TICK_IDLE && i < TURNS_LOOKED_AT; i++)
-		t = t->next_turn;
-	return t && t->state == TICK_IDLE ? t : NULL;
+	const struct ticker *t = (const void *)((uintptr_t)turn - offsetof(struct ticker, turn));
+	return t->state == TICK_IDLE;
 }
 
 static void give_turns(struct ticks *s)
 {
-	struct ticker *t;
-	while (s->writing.n < TICKS_WRITES_MAX && !s->is_stopped && (t = next_turn(s))) {
+	struct write_turn *turn;
+	while (!s->is_stopped && (turn = write_turns_next(&s->turns, is_idle))) {
+		struct ticker *t = (void *)((uintptr_t)turn - offsetof(struct ticker, turn));
 		t->state = TICK_IN_PROGRESS;
-		start_writing(s, t);
 		s->options.write(s->options.arg, t);
 	}
 }
@@ -169,16 +140,11 @@ void ticks_run(struct ticks *s)
 bool ticks_take_turn(struct ticks *s, struct ticker *t)
 {
 	assert(t->state == TICK_IN_PROGRESS);
-	if (t->is_writing)
+	if (write_turn_is_taken(&t->turn))
 		return true;
-	if (s->writing.n >= TICKS_WRITES_MAX) {
-		t->wants_turn = true;
-		if (!t->awaits_turn)
-			push_turn(s, t);
+	if (!write_turns_request(&s->turns, &t->turn))
 		return false;
-	}
 	leave_place(s, t);
-	start_writing(s, t);
 	if (s->due[false].n + s->due[true].n > 0)
 		event_active(s->slow_timer, EV_TIMEOUT, 0); // its place is free
 	return true;
@@ -199,15 +165,11 @@ void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
 void ticks_end(struct ticks *s, struct ticker *t)
 {
 	assert(t->state == TICK_IN_PROGRESS);
-	if (t->is_writing)
-		take(&s->writing, t);
-	else
+	if (!write_turn_is_taken(&t->turn))
 		leave_place(s, t);
-	if (!t->wants_turn)
-		leave_turns(s, t); // what an earlier tick wanted to write is void
-	bool is_due = t->is_due_again;
+	bool is_due = t->turn.state == WRITE_TURN_FOLLOWED;
+	write_turns_note(&s->turns, &t->turn, WRITE_TURN_TICK_ENDS);
 	t->state = TICK_IDLE;
-	t->is_writing = t->is_due_again = t->wants_turn = false;
 	if (!is_due)
 		return;
 	int64_t due_mono_ms = t->due_mono_ms;
@@ -337,8 +299,8 @@ static void queue_member(struct tick_group *g, struct ticker *t, int64_t due_mon
 	struct ticks *s = g->ticks;
 	bool was_new = t->is_new;
 	t->is_new = false;
-	if (t->is_writing && !t->is_due_again) {
-		t->is_due_again = true;
+	if (t->turn.state == WRITE_TURN_TAKEN) {
+		write_turns_note(&s->turns, &t->turn, WRITE_TURN_TICK_DUE);
 		t->due_mono_ms = due_mono_ms;
 		return;
 	}
@@ -470,8 +432,7 @@ int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t k
 void ticks_remove(struct ticks *s, struct ticker *t)
 {
 	leave_group(s, t);
-	leave_turns(s, t);
-	t->is_due_again = t->wants_turn = false;
+	write_turns_note(&s->turns, &t->turn, WRITE_TURN_REMOVES);
 	if (t->state != TICK_DUE)
 		return;
 	take(&s->due[t->is_slow], t);
@@ -488,6 +449,7 @@ struct ticks *ticks_new(const struct ticks_options *options, struct err *e)
 		return NULL;
 	}
 	s->options = *options;
+	s->turns.max = TICKS_WRITES_MAX;
 	s->slow_timer = event_new(options->loop, -1, 0, on_slow, s);
 	if (s->slow_timer)
 		return s;
@@ -500,7 +462,7 @@ void ticks_free(struct ticks *s)
 {
 	if (!s)
 		return;
-	assert(s->in_progress[false].n + s->in_progress[true].n + s->writing.n == 0);
+	assert(s->in_progress[false].n + s->in_progress[true].n + s->turns.n_taken == 0);
 	struct tick_group *g, *next;
 	HASH_ITER(hh, s->groups, g, next)
 	{
@@ -517,8 +479,8 @@ void ticks_get_stats(const struct ticks *s, struct ticks_stats *ret_stats)
 {
 	*ret_stats = (struct ticks_stats){
 	        .due = s->due[false].n + s->due[true].n,
-	        .in_progress = s->in_progress[false].n + s->in_progress[true].n + s->writing.n,
+	        .in_progress = s->in_progress[false].n + s->in_progress[true].n + s->turns.n_taken,
 	        .slow = s->in_progress[true].n,
-	        .awaiting = s->turns.n,
+	        .awaiting = s->turns.n_queued,
 	};
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/tick/write_turns.h"
+
 struct clock;
 struct err;
 struct event_base;
@@ -47,17 +49,13 @@ struct ticker {
 	uint32_t key;             // decides the slot
 	size_t index;             // in that slot
 	enum tick_state state;
+	struct write_turn turn;
 	bool is_new;           // no slot has come since it was added
 	bool is_slow;          // the last tick until it decided, or the one in progress
-	bool is_writing;       // TICK_IN_PROGRESS: it has its turn
-	bool is_due_again;     // is_writing: a tick follows
-	bool wants_turn;       // TICK_IN_PROGRESS: it ends without the turn that it asked for
-	bool awaits_turn;      // queued for one, in any state
 	int64_t now_ms;        // TICK_DUE: the moment of the tick
 	int64_t due_mono_ms;   // when the last tick was due
 	int64_t since_mono_ms; // TICK_IN_PROGRESS: when it started
 	struct ticker *previous, *next;
-	struct ticker *previous_turn, *next_turn;
 };
 
 struct ticks_options {

@@ -66,11 +66,6 @@ static bool has_capacity(const struct policy *p)
 	return p->capacity.mode != CAPACITY_OFF;
 }
 
-static bool never(const struct policy *p)
-{
-	return false;
-}
-
 static bool has_mode(const struct policy *p)
 {
 	return p->paused || p->dry_run;
@@ -103,21 +98,20 @@ static const struct stage_row table[] = {
 	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
 	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, false},
 	[STAGE_CAPACITY]  = {"capacity",  has_capacity,  capacity_stage,   false, false},
-	[STAGE_POOL]      = {"pool",      never,         NULL,             false, false}, // decide_grant()
 	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
 };
 // clang-format on
-_Static_assert(sizeof table / sizeof table[0] == STAGE__COUNT, "one row per stage");
+_Static_assert(sizeof table / sizeof table[0] == STAGE_DECIDE__COUNT, "one row per stage");
 
 const char *stage_name(enum stage s)
 {
 	assert(s >= 0 && s < STAGE__COUNT);
-	return table[s].name;
+	return s == STAGE_POOL ? "pool" : table[s].name;
 }
 
 bool stage_is_enabled(enum stage s, const struct policy *policy)
 {
-	assert(s >= 0 && s < STAGE__COUNT);
+	assert(s >= 0 && s < STAGE_DECIDE__COUNT);
 	return !table[s].enabled || table[s].enabled(policy);
 }
 

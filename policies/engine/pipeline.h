@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline as one table of stages. Its order is also that of the chapters in docs/algorithm.md.
+// The pipeline of decide() as one table of stages. Its order is also that of the chapters in docs/algorithm.md.
 #ifndef GPUSCALE_POLICIES_ENGINE_PIPELINE_H
 #define GPUSCALE_POLICIES_ENGINE_PIPELINE_H
 
@@ -14,7 +14,7 @@ struct tick;
 void pipeline_run(struct tick *t);
 
 const char *stage_name(enum stage s);
-// Returns whether the stage can have an effect under this policy.
+// Returns whether the stage, one that decide() runs, can have an effect under this policy.
 bool stage_is_enabled(enum stage s, const struct policy *policy);
 
 #endif

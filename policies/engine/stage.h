@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages of decide(), in the order in which it runs them. pipeline.c has the table of stages.
+// The stages of a decision, in the order of its trace. decide() runs those of the table in pipeline.c.
 #ifndef GPUSCALE_POLICIES_ENGINE_STAGE_H
 #define GPUSCALE_POLICIES_ENGINE_STAGE_H
 
@@ -20,8 +20,9 @@ enum stage {
 	STAGE_MULTIPLE,
 	STAGE_GUARDS,
 	STAGE_CAPACITY,
-	STAGE_POOL, // not run by decide(): decide_grant() adds its entry (decision_grant.h)
 	STAGE_MODE,
+	STAGE_DECIDE__COUNT,
+	STAGE_POOL = STAGE_DECIDE__COUNT, // after decide(): decide_grant() adds its entry (decision_grant.h)
 	STAGE__COUNT
 };
 

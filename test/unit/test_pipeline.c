@@ -62,10 +62,10 @@ static void stage_is_enabled_by_its_field(void **state)
 	const struct policy plain = {.signals = &signal, .n_signals = 1, .replica_multiple = 1};
 	static const enum stage always[] = {STAGE_SOURCES,   STAGE_SIGNALS, STAGE_COMBINE,
 	                                    STAGE_STABILIZE, STAGE_RATE,    STAGE_BOUNDS};
-	bool is_always[STAGE__COUNT] = {false};
+	bool is_always[STAGE_DECIDE__COUNT] = {false};
 	for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
 		is_always[always[i]] = true;
-	for (int s = 0; s < STAGE__COUNT; s++)
+	for (int s = 0; s < STAGE_DECIDE__COUNT; s++)
 		assert_int_equal(stage_is_enabled((enum stage)s, &plain), is_always[s]);
 
 #define ENABLED_BY(stage, field, v)                                                                                    \

@@ -366,8 +366,12 @@ static void offer(struct world *w, struct status_slot *slots, int *written, cons
 {
 	char path[128];
 	for (int i = 0; i < MANY; i++) {
-		if (written[i] || !status_writer_has_room(w->env.writer, &slots[i], false))
+		if (written[i])
 			continue;
+		if (status_writer_room(w->env.writer, &slots[i]) == STATUS_ROOM_NONE) {
+			status_writer_defer(w->env.writer, &slots[i]);
+			continue;
+		}
 		snprintf(path, sizeof path, "/apis/gpuscale.dev/v1alpha1/namespaces/serving/gpuautoscalers/p%d/status",
 		         i);
 		status_writer_put(w->env.writer, &slots[i], path, body, on_offered, &written[i]);
