@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,20 +30,22 @@ struct totals {
 	size_t converted, skipped, notes, faults;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct convert_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_ARG:
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name at least one file, or - for standard input");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct convert_args
+static const struct flag_set command = {
+	.args = "FILE..",
+	.about = "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
+	         "and DatadogPodAutoscalers into GPUAutoscalers: YAML on standard output, with comments on what was not "
+	         "converted. FILE - is standard input; lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing "
+	         "is applied."
+	         "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
+	         "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
+	         "\n\nExamples:\n"
+	         "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
+	         "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
+	.missing = "name at least one file, or - for standard input",
+	.flags = (const struct flag[]){FLAG_ARGUMENTS(files, path_options_add), FLAG_END}};
+// clang-format on
 
 static int any_kind(void *arg, const char *source)
 {
@@ -113,24 +114,8 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 
 int cmd_convert(int argc, char **argv)
 {
-	const struct argp argp = {
-	        NULL,
-	        parse,
-	        "FILE..",
-	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
-	        "and DatadogPodAutoscalers into GPUAutoscalers: "
-	        "YAML on standard output, with comments on what was not converted. FILE - is standard input; "
-	        "lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing is applied."
-	        "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
-	        "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
-	        "\n\nExamples:\n"
-	        "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
-	        "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct convert_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct arena a;
 	struct buf out;
 	struct totals totals = {0};

@@ -26,7 +26,7 @@
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define CAPACITY_REPORT_MAX (16 * 1024 * 1024)
@@ -49,39 +49,34 @@ struct selection {
 	size_t n;
 };
 
-enum { KEY_POOL_LABEL = 0x600 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct capacity_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		state->child_inputs[1] = &a->prometheus;
-		return 0;
-	case 'f':
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'o':
-		a->format = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case KEY_POOL_LABEL:
-		a->pool_label = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-		if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
-			print_usage(
-			        state,
-			        "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct capacity_args *a = options;
+	policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
+	if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
+		print_usage(state,
+		            "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");
 }
+
+// clang-format off
+#define FLAGS_OF struct capacity_args
+static const struct flag_set command = {
+	.args = "[NAME..]",
+	.about = "Show the GPUs of a cluster by pool and model, what one replica of each policy needs, how many more fit, and "
+	         "why no more. With --prometheus, also the quota of Kueue. Writes nothing."
+	         "\vFREE counts what a new pod can get; TAINTED is the part of it that only pods with a toleration get. Pods "
+	         "that wait for a node get their room before FIT is counted.\nExit status: 0 done, 1 failed or incomplete, 2 "
+	         "wrong usage.",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_FILES(1, "FILE|DIR", files, "policies from these files, - for standard input, instead of those of the cluster"),
+		FLAG_OUTPUT(1, format, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_TEXT(1, 0, "pool-label", "KEY", pool_label, "node label that names the pool; takes precedence over the known labels"),
+		FLAG_ARGUMENTS(scope, policy_scope_add),
+		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- policies ----
 
@@ -265,29 +260,9 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 
 int cmd_capacity(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_FILES("policies from these files, - for standard input, instead of those of the cluster", 1),
-	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	        {"pool-label", KEY_POOL_LABEL, "KEY", 0,
-	         "node label that names the pool; takes precedence over the known labels", 1},
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&policy_scope_argp, 0, NULL, 0}, {&prometheus_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[NAME..]",
-	        "Show the GPUs of a cluster by pool and model, what one replica of each policy needs, how many "
-	        "more fit, and why no more. With --prometheus, also the quota of Kueue. Writes nothing."
-	        "\vFREE counts what a new pod can get; TAINTED is the part of it that only pods with a toleration "
-	        "get. Pods that wait for a node get their room before FIT is counted.\nExit status: 0 done, 1 "
-	        "failed or incomplete, 2 wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
 	struct capacity_args args = {.format = OUTPUT_TABLE};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct kube_session session;
 	struct err e = {0};
 	int code = policy_fetch_open(&session, &args.scope, COMMAND);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale test FILE|DIR..: runs policy unit tests.
-#include <argp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -58,37 +57,23 @@ struct file {
 	struct file_set policies;
 };
 
-enum { KEY_JUNIT = 0x600, KEY_DIFF, KEY_COVERAGE };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct test_args *a = state->input;
-	switch (key) {
-	case 'r':
-		a->run = arg;
-		return 0;
-	case 'v':
-		a->verbose = true;
-		return 0;
-	case KEY_JUNIT:
-		a->junit = arg;
-		return 0;
-	case KEY_DIFF:
-		a->diff = true;
-		return 0;
-	case KEY_COVERAGE:
-		a->coverage = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name at least one test file or folder");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct test_args
+static const struct flag_set command = {
+	.args = "FILE|DIR..",
+	.about = "Run policy unit tests (kind: PolicyTest): each plays series of values through the decision engine, with a "
+	         "clock of its own, and compares what is decided with what the test expects. Of a folder all tests are run."
+	         "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
+	.missing = "name at least one test file or folder",
+	.flags = (const struct flag[]){
+		FLAG_TEXT(0, 'r', "run", "REGEX", run, "only tests whose name matches (POSIX extended regular expression)"),
+		FLAG_SWITCH(0, 0, "diff", diff, "show a broken expectation as a diff of expected and decided"),
+		FLAG_SWITCH(0, 0, "coverage", coverage, "show which stages and reasons of each policy were reached"),
+		FLAG_TEXT(0, 0, "junit", "FILE", junit, "also write the results as JUnit XML"),
+		FLAG_SWITCH(0, 'v', "verbose", verbose, "also print the tests that pass or are skipped"),
+		FLAG_ARGUMENTS(files, path_options_add),
+		FLAG_END}};
+// clang-format on
 
 // ---- one test's end ----
 
@@ -345,27 +330,8 @@ static int run_all(struct session *s)
 
 int cmd_test(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"run", 'r', "REGEX", 0, "only tests whose name matches (POSIX extended regular expression)", 0},
-	        {"diff", KEY_DIFF, 0, 0, "show a broken expectation as a diff of expected and decided", 0},
-	        {"coverage", KEY_COVERAGE, 0, 0, "show which stages and reasons of each policy were reached", 0},
-	        {"junit", KEY_JUNIT, "FILE", 0, "also write the results as JUnit XML", 0},
-	        {"verbose", 'v', 0, 0, "also print the tests that pass or are skipped", 0},
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "FILE|DIR..",
-	        "Run policy unit tests (kind: PolicyTest): each plays series of values through the "
-	        "decision engine, with a "
-	        "clock of its own, and compares what is decided with what the test expects. Of a folder "
-	        "all tests are run."
-	        "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct test_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	regex_t only;
 	int rc = args.run ? regcomp(&only, args.run, REG_EXTENDED | REG_NOSUB) : 0;
 	if (rc != 0) {
