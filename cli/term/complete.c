@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/flag_group.h"
 #include "cli/term/object_kind.h"
+#include "k8s/client/k8s_config_load.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX     ((size_t)16 * 1024 * 1024)
@@ -109,6 +111,23 @@ static void offer_names(struct completion *c, int argc, char **argv, bool namesp
 	capture("get", n, arguments, &text);
 	const char *lines = buf_str(&text), *end_of_head = strchr(lines, '\n');
 	offer_lines(c, namespaces && end_of_head ? end_of_head + 1 : lines, namespaces ? NULL : "/");
+	buf_done(&text);
+}
+
+// Offers the contexts of the kubeconfig that the command line names.
+static void offer_contexts(struct completion *c, int argc, char **argv)
+{
+	static const char flag[] = "--kubeconfig";
+	struct k8s_config_options options = {0};
+	struct buf text;
+	struct err e; // without a kubeconfig there is no context
+	for (int i = 1; i + 1 < argc; i++)
+		if (strncmp(argv[i], flag, sizeof flag - 1) == 0)
+			options.kubeconfig = argv[i][sizeof flag - 1] == '=' ? argv[i] + sizeof flag : argv[i + 1];
+	buf_init(&text, OUTPUT_MAX);
+	(void)k8s_config_list_contexts(&options, &text, &e);
+	for (const char *line = buf_str(&text), *end; (end = strchr(line, '\n')); line = end + 1)
+		offer(c, line, (size_t)(end - line), NULL);
 	buf_done(&text);
 }
 
@@ -221,6 +240,8 @@ static void offer_values(struct completion *c, const struct flag *f, int argc, c
 		offer_list(c, f->arg);
 	else if (strcmp(f->name, "namespace") == 0)
 		offer_names(c, argc, argv, true);
+	else if (strcmp(f->name, "context") == 0)
+		offer_contexts(c, argc, argv);
 	else if (strcmp(f->name, "gpu-model") == 0 || strcmp(f->name, "discount") == 0)
 		offer_prices(c, f->name[0] == 'd');
 	else if (strstr(f->arg, "FILE") || strstr(f->arg, "DIR"))
