@@ -12,6 +12,7 @@
 #include "cli/convert/convert.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/progress.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/load/policy_zones.h"
@@ -28,6 +29,7 @@ struct convert_args {
 
 struct totals {
 	size_t converted, skipped, notes, faults;
+	struct progress progress; // by files, which have at most DOC_BYTES_MAX each
 };
 
 // clang-format off
@@ -101,6 +103,7 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 	if (rc < 0) {
 		struct err shown;
 		err_set(&shown, e.kind, "%s:%s", file, e.msg);
+		progress_clear(&totals->progress);
 		print_error("%s\n", shown.msg);
 		totals->skipped += e.kind == ERR_UNSUPPORTED;
 		totals->faults += e.kind != ERR_UNSUPPORTED;
@@ -118,13 +121,15 @@ int cmd_convert(int argc, char **argv)
 	args_parse(&command, argc, argv, &args);
 	struct arena a;
 	struct buf out;
-	struct totals totals = {0};
+	struct totals totals = {.progress = {.what = "converting", .delay_ms = PROGRESS_DELAY_MS}};
 	arena_init(&a, CONVERT_ARENA_MAX);
 	buf_init(&out, CONVERT_ARENA_MAX);
 	for (size_t i = 0; i < args.files.n; i++) {
 		struct doc_file file;
 		struct err e;
+		progress_show(&totals.progress, i, args.files.n, args.files.paths[i]);
 		if (doc_read_yaml_anchors(&a, args.files.paths[i], &file, &e) < 0) {
+			progress_clear(&totals.progress);
 			print_error("gpuscale convert: %s\n", e.msg);
 			totals.faults++;
 			continue;
@@ -132,10 +137,12 @@ int cmd_convert(int argc, char **argv)
 		for (size_t k = 0; k < file.n_roots; k++)
 			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
 		if (file.n_roots == 0) {
+			progress_clear(&totals.progress);
 			err_set(&e, ERR_INPUT, "%s: the file is empty", file.name);
 			print_error("gpuscale convert: %s\n", e.msg);
 		}
 	}
+	progress_clear(&totals.progress);
 	if (out.failed) { // the output is truncated
 		print_error("gpuscale convert: the result needs more than %d bytes: convert less at once\n",
 		            CONVERT_ARENA_MAX);

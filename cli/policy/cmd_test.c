@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/progress.h"
 #include "policies/load/file_set.h"
 #include "policies/test/coverage.h"
 #include "policies/test/junit.h"
@@ -30,7 +31,7 @@
 
 #define TEST_ARENA_MAX  (256 * 1024 * 1024)
 #define TEST_REPORT_MAX (64 * 1024 * 1024)
-#define TEST_NAME_BYTES 512
+#define PROGRESS_PARTS  1000
 
 struct test_args {
 	struct path_options files;
@@ -44,6 +45,8 @@ struct session {
 	const regex_t *only; // NULL = all
 	struct clock clock;
 	size_t passed, failed, skipped;
+	struct progress progress;
+	double from, width; // of the files and the tests that run: the part of all work, 0 to 1
 	struct junit junit;
 	struct coverage_list coverage;
 	struct schema_errors errors; // of the file, then of the current test
@@ -103,8 +106,10 @@ static void settle(struct session *s, const char *path, int line, const char *na
 	s->passed += outcome == JUNIT_PASSED;
 	s->failed += outcome == JUNIT_FAILED;
 	s->skipped += outcome == JUNIT_SKIPPED;
-	if (outcome == JUNIT_FAILED || s->args->verbose)
+	if (outcome == JUNIT_FAILED || s->args->verbose) {
+		progress_clear(&s->progress);
 		say(s, words[outcome].colour, words[outcome].word, path, line, name);
+	}
 	print_outn(shown, strlen(shown));
 	if (s->args->junit)
 		junit_add(&s->junit,
@@ -207,8 +212,11 @@ static void run_document(struct session *s, struct file *f, const struct doc_nod
 		fail_file(s, f->path, buf_str(&why));
 	} else {
 		const struct doc_node *node = doc_get(root, "tests")->child;
-		for (size_t i = 0; i < doc.n_tests; i++, node = node->next)
+		for (size_t i = 0; i < doc.n_tests; i++, node = node->next) {
+			double done = s->from + s->width * (double)i / (double)doc.n_tests;
+			progress_show(&s->progress, (size_t)(PROGRESS_PARTS * done), PROGRESS_PARTS, doc.tests[i].name);
 			run_one(s, f, &doc.tests[i], node, i, doc.interval_ms);
+		}
 		file_set_done(&f->policies);
 	}
 	buf_done(&why);
@@ -270,7 +278,10 @@ static void run_folder(struct session *s, const char *path)
 	} else if (n == 0) {
 		fail_file(s, path, "  there is no file *_test.yaml in it\n");
 	}
+	const double from = s->from, width = s->width;
 	for (int i = 0; i < n; i++) {
+		s->width = width / n;
+		s->from = from + i * s->width;
 		if (snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) < (int)sizeof file)
 			run_file(s, file);
 		else
@@ -305,11 +316,14 @@ static int write_junit(const struct session *s)
 static int run_all(struct session *s)
 {
 	for (size_t i = 0; i < s->args->files.n; i++) {
+		s->width = 1 / (double)s->args->files.n;
+		s->from = (double)i * s->width;
 		if (is_folder(s->args->files.paths[i]))
 			run_folder(s, s->args->files.paths[i]);
 		else
 			run_file(s, s->args->files.paths[i]);
 	}
+	progress_clear(&s->progress);
 	bool ok = s->failed == 0;
 	if (s->args->junit && write_junit(s) < 0)
 		ok = false;
@@ -349,6 +363,7 @@ int cmd_test(int argc, char **argv)
 	s->style = (struct test_style){.colour = print_has_colour(), .diff = args.diff};
 	s->only = args.run ? &only : NULL;
 	clock_init_real(&s->clock);
+	s->progress = (struct progress){.what = "testing", .delay_ms = PROGRESS_DELAY_MS};
 	junit_init(&s->junit, TEST_REPORT_MAX);
 	int code = run_all(s);
 	junit_done(&s->junit);
