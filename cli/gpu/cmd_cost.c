@@ -20,6 +20,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/prometheus_session.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
 #include "insight/pod_policy.h"
@@ -29,7 +30,6 @@
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
@@ -285,11 +285,11 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 
 static int run(const struct cost_args *a, const struct file_set *set, const struct price_book *book, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	struct gpu_use_parts parts = {.by_pod = a->by == BY_POD || a->by == BY_POLICY};
-	struct cost_period period = period_of(a, clock_wall_ms(&c.clock));
+	struct cost_period period = period_of(a, clock_wall_ms(&session.connections.clock));
 	struct cost_use *use = calloc(1, sizeof *use);
 	struct buf label;
 	buf_init(&label, 2 * LABEL_BYTES);
@@ -297,14 +297,14 @@ static int run(const struct cost_args *a, const struct file_set *set, const stru
 		gpu_label_name(&label, strchr(a->by_text, '=') + 1);
 		parts.label = buf_str(&label);
 	}
-	int rc = use ? cost_fetch(&c, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = use ? cost_fetch(&session, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0)
 		rc = report(a, set, book, use, &period, e);
 	if (use)
 		cost_use_done(use);
 	free(use);
 	buf_done(&label);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 

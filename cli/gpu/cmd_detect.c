@@ -18,10 +18,10 @@
 #include "cli/term/flags.h"
 #include "cli/term/line_filter.h"
 #include "cli/term/output.h"
+#include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/detect.h"
 #include "insight/detect_line.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX (64 * 1024 * 1024)
@@ -203,21 +203,21 @@ static int filter_lines(const struct detect_args *a)
 
 static int run_past(const struct detect_args *a, struct err *e)
 {
-	struct connections c;
+	struct prometheus_session session;
 	struct detect_context view;
 	struct buf out;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	context_init(&view, a->output);
 	struct detect *d = detect_new(&view.events);
 	struct detect_fetch fetch = a->fetch;
-	int rc = d ? detect_fetch(&c, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = d ? detect_fetch(&session, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->has_namespace) {
 		struct err other;
 		err_clear(&other);
 		fetch.namespace_name = "";
-		rc = detect_fetch(&c, &fetch, d, &other);
+		rc = detect_fetch(&session, &fetch, d, &other);
 		if (rc == 0)
 			err_clear(e);
 		else if (other.kind != ERR_NOT_FOUND)
@@ -230,7 +230,7 @@ static int run_past(const struct detect_args *a, struct err *e)
 	detect_free(d);
 	context_done(&view);
 	buf_done(&out);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
@@ -253,6 +253,5 @@ int cmd_detect(int argc, char **argv)
 	arena_done(&arena);
 	if (rc == 0)
 		return EXIT_OK;
-	print_error("gpuscale detect: %s\n", e.msg);
-	return err_kind_info(e.kind)->exit_code;
+	return command_failed("gpuscale detect", &e);
 }

@@ -20,13 +20,13 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
+#include "cli/term/prometheus_session.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
 #include "insight/verdict_rules.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX    ((size_t)256 * 1024 * 1024)
@@ -90,7 +90,7 @@ static const struct flag_set command = {
 struct look {
 	const struct diagnose_args *args;
 	const struct price_book *book;
-	struct connections *connections;
+	struct prometheus_session *session;
 	struct workload_set set;
 };
 
@@ -101,7 +101,7 @@ static struct diagnose_report report_of(struct look *l)
 	                                .namespace_name = l->args->scope.namespace_name,
 	                                .workload = l->args->workload,
 	                                .window_s = l->args->window_ms / 1000,
-	                                .now_ms = clock_wall_ms(&l->connections->clock)};
+	                                .now_ms = clock_wall_ms(&l->session->connections.clock)};
 }
 
 static void put_names(const struct diagnose_report *r, struct buf *out)
@@ -203,7 +203,7 @@ static int watch(struct look *l, struct err *e)
 	size_t n_printed = 0;
 	int rc = 0;
 	while (rc == 0) {
-		rc = diagnose_fetch(l->connections, l->args->window_ms / 1000, &l->set, e);
+		rc = diagnose_fetch(l->session, l->args->window_ms / 1000, &l->set, e);
 		if (rc == 0)
 			rc = print_changed(l, &printed, &n_printed, e);
 		else if (printed) {
@@ -214,8 +214,8 @@ static int watch(struct look *l, struct err *e)
 		workload_set_done(&l->set);
 		struct timeval pause = {.tv_sec = WATCH_S};
 		if (rc == 0) {
-			event_base_loopexit(l->connections->loop, &pause);
-			event_base_loop(l->connections->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+			event_base_loopexit(l->session->connections.loop, &pause);
+			event_base_loop(l->session->connections.loop, EVLOOP_NO_EXIT_ON_EMPTY);
 		}
 	}
 	free(printed);
@@ -226,20 +226,20 @@ static int watch(struct look *l, struct err *e)
 
 static int run(const struct diagnose_args *a, const struct price_book *book, double *counts, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	struct look l = {.args = a, .book = book, .connections = &c};
+	struct look l = {.args = a, .book = book, .session = &session};
 	int rc;
 	if (a->watch)
 		rc = watch(&l, e);
 	else {
-		rc = diagnose_fetch(&c, a->window_ms / 1000, &l.set, e);
+		rc = diagnose_fetch(&session, a->window_ms / 1000, &l.set, e);
 		if (rc == 0)
 			rc = print_once(&l, counts, e);
 		workload_set_done(&l.set);
 	}
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
@@ -272,11 +272,8 @@ int cmd_diagnose(int argc, char **argv)
 	double counts[FAIL_METRIC__COUNT] = {0};
 	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale diagnose") < 0 ? EXIT_FAILED : EXIT_OK;
-	if (code == EXIT_OK &&
-	    (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0)) {
-		print_error("gpuscale diagnose: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0))
+		code = command_failed("gpuscale diagnose", &e);
 	arena_done(&arena);
 	return code == EXIT_OK ? fail_on_check(&args.fail_on, "gpuscale diagnose", counts) : code;
 }

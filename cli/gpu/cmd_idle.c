@@ -19,11 +19,11 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
+#include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
@@ -258,15 +258,15 @@ static int print(const struct idle_report *r, struct err *e)
 
 static int run(const struct idle_args *a, const struct price_book *book, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	struct idle_rows *rows = calloc(1, sizeof *rows);
-	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&c.clock) / 1000};
+	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&session.connections.clock) / 1000};
 	r.costs = calloc(IDLE_ROWS_MAX, sizeof *r.costs);
 	int rc = rows && r.costs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0) {
-		rc = idle_fetch(&c, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
+		rc = idle_fetch(&session, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
 		                series_options_matchers(&a->series), rows, e);
 		if (rc == 0) {
 			add_costs(&r, rows);
@@ -276,7 +276,7 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 	}
 	free(r.costs);
 	free(rows);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
@@ -291,10 +291,8 @@ int cmd_idle(int argc, char **argv)
 	struct price_book book;
 	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale idle") < 0 ? EXIT_FAILED : EXIT_OK;
-	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0)) {
-		print_error("gpuscale idle: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0))
+		code = command_failed("gpuscale idle", &e);
 	arena_done(&arena);
 	return code;
 }

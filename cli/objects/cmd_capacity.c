@@ -20,12 +20,12 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
@@ -191,16 +191,14 @@ static struct inventory *open_inventory(struct kube_session *session, struct err
 // Fills *ret with the quota of Kueue where a Prometheus is named. Prints errors and returns the exit code.
 static int read_quotas(const struct capacity_args *a, struct kueue_quotas *ret)
 {
-	struct connections c;
+	struct prometheus_session session;
 	struct err e;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, &e) < 0) {
-		print_error(COMMAND ": %s\n", e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
-	int rc = kueue_quotas_fetch(&c, ret, &e);
+	if (prometheus_session_open(&session, &a->prometheus, &e) < 0)
+		return command_failed(COMMAND, &e);
+	int rc = kueue_quotas_fetch(&session, ret, &e);
 	if (rc < 0)
 		print_error(COMMAND ": %s\n", e.msg);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -269,12 +267,7 @@ int cmd_capacity(int argc, char **argv)
 	if (code != EXIT_OK)
 		return code;
 	struct inventory *inventory = open_inventory(&session, &e);
-	if (inventory) {
-		code = report(&args, &session, inventory);
-	} else {
-		print_error(COMMAND ": %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	code = inventory ? report(&args, &session, inventory) : command_failed(COMMAND, &e);
 	inventory_free(inventory);
 	kube_session_close(&session);
 	return code;

@@ -195,10 +195,8 @@ int policy_fetch_open(struct kube_session *session, struct policy_scope *s, cons
 {
 	struct err e;
 	err_clear(&e);
-	if (kube_session_open(session, &s->kube, &e) < 0) {
-		print_error("%s: %s\n", command, e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
+	if (kube_session_open(session, &s->kube, &e) < 0)
+		return command_failed(command, &e);
 	if (!s->namespace_name)
 		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
 	return EXIT_OK;
@@ -216,8 +214,7 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 		                    : fetch_all(session, s, ret_views, &e);
 		if (rc == 0)
 			continue;
-		print_error("%s: %s\n", command, e.msg);
-		code = err_kind_info(e.kind)->exit_code;
+		code = command_failed(command, &e);
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
 			break; // the other names would fail, too
 	}

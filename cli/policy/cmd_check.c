@@ -20,12 +20,11 @@
 #include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
 #include "policies/load/idle_rule_set.h"
 #include "policies/load/pool_set.h"
-#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
@@ -126,20 +125,18 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 {
 	struct err e;
 	err_clear(&e);
-	struct connections c;
+	struct prometheus_session session;
 	bool named = prometheus_options_given(&args->prometheus);
 	args->ask |= args->prometheus.query.url != NULL;
 	if (!named && args->dialect == PROMQL_KIND_AUTO)
 		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
-	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
+	int rc = named ? prometheus_session_open(&session, &args->prometheus, &e) : 0;
+	if (rc == 0 && named)
+		progress_watch(&session.progress, session.connections.loop);
 	if (rc == 0) {
-		struct progress progress = {.what = "querying"};
+		rc = lint(args, named ? &session.connections : NULL, report, totals, &e);
 		if (named)
-			progress_watch(&progress, c.loop);
-		rc = lint(args, named ? &c : NULL, report, totals, &e);
-		progress_clear(&progress);
-		if (named)
-			connections_close(&c);
+			prometheus_session_close(&session);
 	}
 	if (rc < 0)
 		print_error("gpuscale check: %s\n", e.msg);

@@ -433,10 +433,8 @@ static int plan_files(const struct plan_args *args)
 static int plan_cluster(struct plan_args *args)
 {
 	struct err e;
-	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0) {
-		print_error("gpuscale plan: %s\n", e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
+	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0)
+		return command_failed("gpuscale plan", &e);
 	struct plan_objects *objects = calloc(1, sizeof *objects);
 	if (!objects) {
 		print_error("gpuscale plan: out of memory\n");

@@ -128,10 +128,8 @@ static int run(struct remediate_args *args)
 	}
 	int code = EXIT_FAILED;
 	if (connections_open_for(&connections, &args->prometheus, &args->kube, &args->ha, NULL, &e) < 0) {
-		print_error(COMMAND ": %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
 		log_free(log);
-		return code;
+		return command_failed(COMMAND, &e);
 	}
 	const struct remedy_agent_options options = {.connections = &connections,
 	                                             .election = connections.elects ? &args->ha : NULL,

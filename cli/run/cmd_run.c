@@ -110,8 +110,7 @@ int cmd_run(int argc, char **argv)
 	metrics_limit_policies(metrics, args.serve.metrics_policies);
 	settle_election(&args);
 	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
-		print_error("gpuscale run: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
+		code = command_failed("gpuscale run", &e);
 		goto out;
 	}
 	struct controller_options run = {.policy_paths = args.policies.paths,

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/err.h"
+#include "base/print.h"
+
 static const struct command table[] = {
         {"run", "[--policies DIR|FILE].. --prometheus URL [--dry-run] [--once]",
          "run the controller: observe, decide, act", cmd_run},
@@ -50,6 +53,12 @@ static const struct command table[] = {
         {"completion", "bash|zsh|fish", "print a completion script for a shell", cmd_completion},
         {"version", "[-o json]", "print the version", cmd_version},
 };
+
+int command_failed(const char *command, const struct err *e)
+{
+	print_error("%s: %s\n", command, e->msg);
+	return err_kind_info(e->kind)->exit_code;
+}
 
 const struct command *command_table(size_t *ret_n)
 {

@@ -18,6 +18,11 @@ struct command {
 	int (*run)(int argc, char **argv); // argv[0] is "gpuscale <name>"
 };
 
+struct err;
+
+// Prints "COMMAND: MESSAGE" of the error, and returns its exit code.
+int command_failed(const char *command, const struct err *e);
+
 // The row called `name`, or NULL.
 const struct command *command_find(const char *name);
 // All rows, in the order of the help text.
