@@ -52,7 +52,6 @@ struct selection {
 static void check(void *options, struct argp_state *state)
 {
 	const struct capacity_args *a = options;
-	policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 	if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
 		print_usage(state,
 		            "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");

@@ -26,18 +26,11 @@ struct describe_args {
 	enum output_format output;
 };
 
-static void check(void *options, struct argp_state *state)
-{
-	const struct describe_args *a = options;
-	policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-}
-
 // clang-format off
 #define FLAGS_OF struct describe_args
 static const struct flag_set command = {
 	.args = "[NAME..]",
 	.about = "Describe GPUAutoscalers: mode, signals, conditions, the last decisions and Events.",
-	.check = check,
 	.flags = (const struct flag[]){
 		FLAG_OUTPUT(1, output, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(NAME), "text, json, yaml or name (default text)"),
 		FLAG_ARGUMENTS(scope, policy_scope_add),

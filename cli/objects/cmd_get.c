@@ -36,7 +36,6 @@ struct get_args {
 static void check(void *options, struct argp_state *state)
 {
 	const struct get_args *a = options;
-	policy_scope_check(&a->scope, KINDS, state);
 	if (a->watch && a->scope.n_names > 1)
 		print_usage(state, "-w takes one name, or none for all");
 	if (a->watch && a->scope.kind != OBJECT_POLICY)
@@ -110,7 +109,7 @@ static int get_all(struct get_args *a)
 
 int cmd_get(int argc, char **argv)
 {
-	struct get_args args = {.output = OUTPUT_TABLE};
+	struct get_args args = {.output = OUTPUT_TABLE, .scope.kinds = KINDS};
 	args_parse(&command, argc, argv, &args);
 	if (args.scope.kind == OBJECT_REMEDIATION)
 		return remediation_list_print(&args.scope.kube, args.output);

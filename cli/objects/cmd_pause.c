@@ -28,7 +28,6 @@ struct pause_args {
 static void check(void *options, struct argp_state *state)
 {
 	const struct pause_args *a = options;
-	policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
 	if (a->scope.n_names == 0 && !a->all)
 		print_usage(state, "name at least one GPUAutoscaler, or say --all");
 	if (a->scope.n_names && a->all)

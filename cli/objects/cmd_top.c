@@ -27,12 +27,6 @@ struct top_args {
 	struct price_book book;
 };
 
-static void check(void *options, struct argp_state *state)
-{
-	const struct top_args *a = options;
-	policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-}
-
 // clang-format off
 #define FLAGS_OF struct top_args
 static const struct flag_set command = {
@@ -41,7 +35,6 @@ static const struct flag_set command = {
 	         "value / watermark; WANTS the replicas the signal asks for. The values are those of the status, which is "
 	         "written when something changes: SEEN is the time since then. COST/H is what the replicas cost per hour, "
 	         "for policies with spec.gpus; ~ marks an assumed price.",
-	.check = check,
 	.flags = (const struct flag[]){
 		FLAG_SWITCH(1, 0, "no-headers", no_headers, "print rows only"),
 		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),

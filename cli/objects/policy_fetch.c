@@ -23,6 +23,21 @@
 #define FAULTS_SHOWN_MAX   10 // objects that cannot be read
 #define PAGES_MAX          (POLICY_VIEWS_MAX / KUBE_PAGES_OBJECTS + 1)
 
+static void check_scope(void *scope, struct argp_state *state)
+{
+	const struct policy_scope *s = scope;
+	unsigned kinds = s->kinds ? s->kinds : 1U << OBJECT_POLICY;
+	const struct object_kind_info *k = object_kind_info(s->kind);
+	if (!(kinds & 1U << s->kind))
+		print_usage(state, "not supported for %s%s%s", k->plural,
+		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
+		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
+	if (s->all_namespaces && s->n_names && k->is_namespaced)
+		print_usage(state, "a name needs its namespace: -n instead of -A");
+	if (s->selector && s->n_names)
+		print_usage(state, "names and -l cannot be used together");
+}
+
 // clang-format off
 #define FLAGS_OF struct policy_scope
 const struct flag_set namespace_flags = {.flags = (const struct flag[]){
@@ -30,7 +45,7 @@ const struct flag_set namespace_flags = {.flags = (const struct flag[]){
 	FLAG_SWITCH(3, 'A', "all-namespaces", all_namespaces, "use all namespaces"),
 	FLAG_INCLUDE(&kube_flags, kube, 3),
 	FLAG_END}};
-const struct flag_set policy_scope_flags = {.flags = (const struct flag[]){
+const struct flag_set policy_scope_flags = {.check = check_scope, .flags = (const struct flag[]){
 	FLAG_TEXT_MAX(3, 'l', "selector", "LABELS", selector, SELECTOR_BYTES_MAX, "only objects with these labels, such as team=ml,tier!=test"),
 	FLAG_INCLUDE(&namespace_flags, kube, 3),
 	FLAG_END}};
@@ -67,19 +82,6 @@ void policy_scope_add(void *scope, char *arg, struct argp_state *state)
 	if (s->n_names == POLICY_FETCH_NAMES_MAX)
 		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
 	s->names[s->n_names++] = slash ? slash + 1 : arg;
-}
-
-void policy_scope_check(const struct policy_scope *s, unsigned kinds, struct argp_state *state)
-{
-	const struct object_kind_info *k = object_kind_info(s->kind);
-	if (!(kinds & 1U << s->kind))
-		print_usage(state, "not supported for %s%s%s", k->plural,
-		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
-		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
-	if (s->all_namespaces && s->n_names && k->is_namespaced)
-		print_usage(state, "a name needs its namespace: -n instead of -A");
-	if (s->selector && s->n_names)
-		print_usage(state, "names and -l cannot be used together");
 }
 
 int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)

@@ -17,39 +17,45 @@
 #include "cli/term/complete.h"
 #include "runtime/options/flag_table.h"
 
-#define ARGS_FLAGS_MAX 128
+#define VARIABLES_MAX  128
 #define VARIABLE_BYTES 64 // of a name, behind the prefix
 
-// A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
-// reason.
+// The flags of a command by their names, and behind them --help and --usage, which argp adds.
 struct flags {
-	const char *names[ARGS_FLAGS_MAX];
-	bool takes_next[ARGS_FLAGS_MAX]; // an argument, which may be the next word
-	bool is_switch[ARGS_FLAGS_MAX];  // no argument, not even an optional one
+	const struct flag_parser *parser;
+	const char *names[FLAG_ROWS_MAX + 2];
 	size_t n;
-	char eats[128]; // short flags by their letter: 0 = unknown, 1 = without an argument, 2 = with one
 };
-
-static void add_flag(struct flags *f, const char *name, bool takes_next, bool is_switch)
-{
-	if (f->n < ARGS_FLAGS_MAX) {
-		f->names[f->n] = name;
-		f->is_switch[f->n] = is_switch;
-		f->takes_next[f->n++] = takes_next;
-	}
-}
 
 static void collect(struct flags *f, const struct flag_parser *p)
 {
-	for (size_t i = 0; i < p->n_rows; i++) {
-		const struct flag *row = p->rows[i].flag;
-		bool takes_next = row->arg && !(row->group & FLAG_OPTIONAL);
-		add_flag(f, row->name, takes_next, !row->arg);
-		if (row->letter)
-			f->eats[(unsigned char)row->letter] = takes_next ? 2 : 1;
-	}
-	add_flag(f, "help", false, true);
-	add_flag(f, "usage", false, true);
+	f->parser = p;
+	for (f->n = 0; f->n < p->n_rows; f->n++)
+		f->names[f->n] = p->rows[f->n].flag->name;
+	f->names[f->n++] = "help";
+	f->names[f->n++] = "usage";
+}
+
+// True without an argument, not even an optional one.
+static bool is_switch(const struct flags *f, size_t which)
+{
+	return which >= f->parser->n_rows || !f->parser->rows[which].flag->arg;
+}
+
+// True with an argument, which may be the next word. It may look like a flag: in `--reason --not-now`, the latter is
+// the reason.
+static bool takes_next(const struct flags *f, size_t which)
+{
+	return !is_switch(f, which) && !(f->parser->rows[which].flag->group & FLAG_OPTIONAL);
+}
+
+// The index of the flag with this letter; f->n if there is none.
+static size_t find_letter(const struct flags *f, char letter)
+{
+	for (size_t i = 0; i < f->parser->n_rows; i++)
+		if (f->parser->rows[i].flag->letter == letter)
+			return i;
+	return f->n;
 }
 
 static _Noreturn void fail_unknown(const char *command, const char *word, size_t len, const struct flags *f)
@@ -83,7 +89,7 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 static bool look_at_letters(const char *command, char **arg, const struct flags *f)
 {
 	static const char help[] = "--help"; // arguments are never written to
-	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
+	if (strcmp(*arg, "-h") == 0 && find_letter(f, 'h') == f->n) {
 		*arg = (char *)(uintptr_t)help;
 		return false;
 	}
@@ -92,7 +98,8 @@ static bool look_at_letters(const char *command, char **arg, const struct flags 
 			print_error("%s: invalid option -- '%s'\nTry `%s --help' for a list.\n", command, p, command);
 			exit(EXIT_USAGE);
 		}
-		if (f->eats[(unsigned char)*p] == 2)
+		size_t which = find_letter(f, *p);
+		if (which < f->n && takes_next(f, which))
 			return p[1] == '\0';
 	}
 	return false;
@@ -111,7 +118,7 @@ static void look_at_flags(const struct flags *f, int argc, char **argv)
 		size_t len = strcspn(word + 2, "="), which = find(f, word + 2, len);
 		if (which == f->n)
 			fail_unknown(argv[0], word + 2, len, f);
-		i += f->takes_next[which] && word[2 + len] == '\0';
+		i += takes_next(f, which) && word[2 + len] == '\0';
 	}
 }
 
@@ -154,7 +161,7 @@ static char *flag_of(const char *command, char *variable, size_t prefix, const s
 		return NULL;
 	for (char *c = variable + prefix; c < value; c++)
 		*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-	if (which < f->n && f->is_switch[which]) {
+	if (which < f->n && is_switch(f, which)) {
 		bool is_true = strcmp(value + 1, "true") == 0;
 		if (!is_true && strcmp(value + 1, "false") != 0) {
 			print_error("%s: --%s from the environment: expected true or false, got \"%s\"\n", command,
@@ -173,11 +180,11 @@ static char *flag_of(const char *command, char *variable, size_t prefix, const s
 // caller frees the array.
 static char **with_environment(int *argc, char **argv, const struct flags *f, bool is_service)
 {
-	char prefix[64], *words[ARGS_FLAGS_MAX];
+	char prefix[64], *words[VARIABLES_MAX];
 	size_t n = 0, len = (size_t)snprintf(prefix, sizeof prefix, "%s_", argv[0]);
 	for (char *c = prefix; *c; c++)
 		*c = *c == ' ' ? '_' : (char)toupper((unsigned char)*c);
-	for (char **v = environ; *v && n < ARGS_FLAGS_MAX; v++) {
+	for (char **v = environ; *v && n < VARIABLES_MAX; v++) {
 		if (strncmp(*v, prefix, len) != 0)
 			continue;
 		size_t which = find_variable(*v, len, f);
@@ -198,7 +205,7 @@ static char **with_environment(int *argc, char **argv, const struct flags *f, bo
 void args_parse(const struct flag_set *command, int argc, char **argv, void *options)
 {
 	struct flag_parser p;
-	struct flags f = {.n = 0};
+	struct flags f;
 	flag_parser_init(&p, command, &common, options);
 	if (strcmp(argv[0], COMPLETE_COMMAND) == 0)
 		complete_arguments(&p, argc, argv);

@@ -277,10 +277,3 @@ void flag_parser_run(struct flag_parser *p, int argc, char **argv)
 {
 	argp_parse(&p->argps[0], argc, argv, 0, NULL, p);
 }
-
-void flag_set_parse(const struct flag_set *set, int argc, char **argv, void *options)
-{
-	struct flag_parser p;
-	flag_parser_init(&p, set, NULL, options);
-	flag_parser_run(&p, argc, argv);
-}

@@ -138,8 +138,6 @@ struct flag_parser {
 void flag_parser_init(struct flag_parser *p, const struct flag_set *set, const struct flag_set *common, void *options);
 // Parses argv, where argv[0] names the command. Exits on a usage error, with argp_err_exit_status, and for --help.
 void flag_parser_run(struct flag_parser *p, int argc, char **argv);
-// Both, without common flags.
-void flag_set_parse(const struct flag_set *set, int argc, char **argv, void *options);
 
 // ---- values, for a flag_take_fn ----
 

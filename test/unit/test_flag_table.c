@@ -88,7 +88,9 @@ static void parse(struct outer *o, const char *line)
 		argv[argc++] = word;
 	}
 	argv[argc] = NULL;
-	flag_set_parse(&outer_flags, argc, argv, o);
+	struct flag_parser p;
+	flag_parser_init(&p, &outer_flags, NULL, o);
+	flag_parser_run(&p, argc, argv);
 }
 
 static void every_type_is_stored_in_its_member(void **state)

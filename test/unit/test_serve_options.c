@@ -240,7 +240,9 @@ static void flags_become_options(void **state)
 		for (; rows[i].argv[argc]; argc++)
 			argv[argc] = strdup(rows[i].argv[argc]);
 		serve_options_init(&o);
-		flag_set_parse(&serve_flags, argc, argv, &o);
+		struct flag_parser p;
+		flag_parser_init(&p, &serve_flags, NULL, &o);
+		flag_parser_run(&p, argc, argv);
 		const char *const got[] = {o.external_metrics, o.tls_cert_file, o.tls_key_file, o.token_file};
 		const struct serve_options *w = &rows[i].want;
 		const char *const want[] = {w->external_metrics, w->tls_cert_file, w->tls_key_file, w->token_file};

@@ -161,7 +161,9 @@ int main(int argc, char **argv)
 	struct k8s_config config;
 	struct err e;
 	ha_options_init(&a.ha);
-	flag_set_parse(&command, argc, argv, &a);
+	struct flag_parser parser;
+	flag_parser_init(&parser, &command, NULL, &a);
+	flag_parser_run(&parser, argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	clock_init_real(&p.clock);
 	arena_init(&arena, 1024 * 1024);
