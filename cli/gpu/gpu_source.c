@@ -23,7 +23,6 @@ int gpu_source_ask(const struct gpu_source *s, const struct promql_question *que
 static int add_naming(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct gpu_source *source = arg;
-	(void)e;
 	source->namings |= gpu_names_of(s);
 	return 0;
 }

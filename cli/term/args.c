@@ -128,7 +128,6 @@ static void set_color(void *options, char *arg, struct argp_state *state)
 {
 	static const char *const names[] = {"auto", "always", "never", NULL};
 	int choice = option_choice("--color", arg, names, state);
-	(void)options;
 	if (choice > 0)
 		setenv(choice == 1 ? "CLICOLOR_FORCE" : "NO_COLOR", "1", 1);
 	if (choice != 1)

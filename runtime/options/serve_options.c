@@ -19,7 +19,6 @@ static void set_min_version(void *to, char *arg, struct argp_state *state)
 
 static void set_external_metrics(void *to, char *arg, struct argp_state *state)
 {
-	(void)state;
 	*(const char **)to = arg ? arg : EXTERNAL_METRICS_LISTEN;
 }
 
