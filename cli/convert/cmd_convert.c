@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
 #include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

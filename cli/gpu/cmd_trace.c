@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/cost_fetch.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/print.h"
 #include "cli/gpu/gpu_source.h"
 #include "promql/promql.h"
 

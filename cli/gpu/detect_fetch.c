@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "cli/term/prometheus_session.h"
 #include "insight/detect.h"
 #include "insight/rank_names.h"

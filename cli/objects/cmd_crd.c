@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale crd [KIND] [--cel] [-o yaml|json]
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

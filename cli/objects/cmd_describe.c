@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_events.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale get [KIND] [NAME..]: lists the GPUAutoscalers of a cluster, or its GPUPools, with their status, or failing
 // GPUs.
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/print.h"
 #include "cli/objects/get_watch.h"
 #include "cli/objects/kube_session.h"

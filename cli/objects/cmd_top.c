@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale top [NAME..]: signals against their targets, most loaded first.
-#include <stdio.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
-#include "base/print.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"

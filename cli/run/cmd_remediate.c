@@ -3,7 +3,6 @@
 // so that anyone can replay an incident.
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale run
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"

@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 #include <event2/event.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/print.h"

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "base/print.h"
 #include "promql/confine.h"
 #include "promql/promql_source_file.h"
