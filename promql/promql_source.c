@@ -636,11 +636,6 @@ size_t promql_source_fuse_bytes(const struct promql_source *s)
 	return promql_source_is_down(s) ? 0 : s->fuse_bytes;
 }
 
-struct promql *promql_source_client(const struct promql_source *s)
-{
-	return s->promql;
-}
-
 // ---- the set ----
 
 const struct clock *promql_source_clock(const struct promql_source *s)

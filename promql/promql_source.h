@@ -121,8 +121,6 @@ const struct fair_queue *promql_source_queue(const struct promql_source *s);
 // combined.
 size_t promql_source_fuse_bytes(const struct promql_source *s);
 struct event_base *promql_sources_loop(const struct promql_sources *s);
-// Returns the client, for a query whose outcome must not count (`check`).
-struct promql *promql_source_client(const struct promql_source *s);
 
 // Like promql_ask and promql_query_range, but queues the query; copies question and ticket. While the source is down:
 // returns -1 and *e (ERR_UNREACHABLE) with the reason, or queues the query for PROMQL_PROBE_WAIT_MS while a probe is in

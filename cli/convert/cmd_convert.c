@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
-#include <argp.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -13,6 +11,7 @@
 #include "cli/convert/convert.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/progress.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/load/policy_zones.h"
@@ -29,22 +28,25 @@ struct convert_args {
 
 struct totals {
 	size_t converted, skipped, notes, faults;
+	struct progress progress; // by files, which have at most DOC_BYTES_MAX each
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct convert_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_ARG:
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name at least one file, or - for standard input");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct convert_args
+static const struct flag_set command = {
+	.args = "FILE..",
+	.about = "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
+	         "and DatadogPodAutoscalers into GPUAutoscalers: YAML on standard output, with comments on what was not "
+	         "converted. FILE - is standard input; lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing "
+	         "is applied."
+	         "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
+	         "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
+	         "\n\nExamples:\n"
+	         "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
+	         "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
+	.missing = "name at least one file, or - for standard input",
+	.flags = (const struct flag[]){FLAG_ARGUMENTS(files, path_options_add), FLAG_END}};
+// clang-format on
 
 static int any_kind(void *arg, const char *source)
 {
@@ -98,6 +100,7 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 	if (rc < 0) {
 		struct err shown;
 		err_set(&shown, e.kind, "%s:%s", file, e.msg);
+		progress_clear(&totals->progress);
 		print_error("%s\n", shown.msg);
 		totals->skipped += e.kind == ERR_UNSUPPORTED;
 		totals->faults += e.kind != ERR_UNSUPPORTED;
@@ -111,33 +114,19 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 
 int cmd_convert(int argc, char **argv)
 {
-	const struct argp argp = {
-	        NULL,
-	        parse,
-	        "FILE..",
-	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
-	        "and DatadogPodAutoscalers into GPUAutoscalers: "
-	        "YAML on standard output, with comments on what was not converted. FILE - is standard input; "
-	        "lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing is applied."
-	        "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
-	        "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
-	        "\n\nExamples:\n"
-	        "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
-	        "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct convert_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct arena a;
 	struct buf out;
-	struct totals totals = {0};
+	struct totals totals = {.progress = {.what = "converting", .delay_ms = PROGRESS_DELAY_MS}};
 	arena_init(&a, CONVERT_ARENA_MAX);
 	buf_init(&out, CONVERT_ARENA_MAX);
 	for (size_t i = 0; i < args.files.n; i++) {
 		struct doc_file file;
 		struct err e;
+		progress_show(&totals.progress, i, args.files.n, args.files.paths[i]);
 		if (doc_read_yaml_anchors(&a, args.files.paths[i], &file, &e) < 0) {
+			progress_clear(&totals.progress);
 			print_error("gpuscale convert: %s\n", e.msg);
 			totals.faults++;
 			continue;
@@ -145,10 +134,12 @@ int cmd_convert(int argc, char **argv)
 		for (size_t k = 0; k < file.n_roots; k++)
 			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
 		if (file.n_roots == 0) {
+			progress_clear(&totals.progress);
 			err_set(&e, ERR_INPUT, "%s: the file is empty", file.name);
 			print_error("gpuscale convert: %s\n", e.msg);
 		}
 	}
+	progress_clear(&totals.progress);
 	if (out.failed) { // the output is truncated
 		print_error("gpuscale convert: the result needs more than %d bytes: convert less at once\n",
 		            CONVERT_ARENA_MAX);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale cost: what the allocated GPUs cost, and how much of that was wasted.
-#include <argp.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/prometheus_session.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
 #include "insight/pod_policy.h"
@@ -30,16 +30,15 @@
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
-#define OUTPUT_MAX  ((size_t)256 * 1024 * 1024)
-#define REPORT_MAX  ((size_t)16 * 1024 * 1024)
-#define KEYS_MAX    ((size_t)256 * 1024 * 1024)
-#define SINCE_MS    INT64_C(86400000)
-#define SINCE_MAX_S (400 * INT64_C(86400))
-#define LABEL_BYTES 317 // prefix, '/' and name of a label of Kubernetes
-#define NONE        "<none>"
+#define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
+#define REPORT_MAX   ((size_t)16 * 1024 * 1024)
+#define KEYS_MAX     ((size_t)256 * 1024 * 1024)
+#define SINCE_MS     INT64_C(86400000)
+#define SINCE_MAX_MS (400 * INT64_C(86400000))
+#define LABEL_BYTES  317 // prefix, '/' and name of a label of Kubernetes
+#define NONE         "<none>"
 
 enum cost_by { BY_NAMESPACE, BY_POD, BY_MODEL, BY_POLICY, BY_LABEL };
 static const char *const by_names[] = {"namespace", "pod", "model", "policy", NULL};
@@ -52,16 +51,14 @@ struct cost_args {
 	struct path_options files;
 	const char *prices, *discount, *by_text;
 	int64_t since_ms, until_ms; // until_ms 0: now
-	int by, against;
+	int by, against;            // against -1: not given
 	enum output_format output;
-	bool has_against;
 	bool print_prices;
 };
 
-enum { KEY_UNTIL = 0xb00, KEY_BY, KEY_AGAINST, KEY_DISCOUNT, KEY_PRINT_PRICES };
-
-static void set_by(struct cost_args *a, const char *text, struct argp_state *state)
+static void set_by(void *options, char *text, struct argp_state *state)
 {
+	struct cost_args *a = options;
 	static const char label[] = "label=";
 	a->by_text = text;
 	a->by = BY_LABEL;
@@ -76,66 +73,48 @@ static void set_by(struct cost_args *a, const char *text, struct argp_state *sta
 		            text);
 }
 
-static void set_until(struct cost_args *a, const char *text, struct argp_state *state)
+static void set_until(void *until_ms, char *text, struct argp_state *state)
 {
 	struct err e;
-	if (num_parse_rfc3339_ms(text, strlen(text), &a->until_ms, &e) < 0)
+	if (num_parse_rfc3339_ms(text, strlen(text), until_ms, &e) < 0)
 		print_usage(state, "--until: %s", e.msg);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct cost_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->kube;
-		return 0;
-	case KEY_SINCE:
-		a->since_ms = option_duration_ms("--since", arg, GPU_USE_STEP_S * 1000, state);
-		if (a->since_ms > SINCE_MAX_S * 1000)
-			print_usage(state, "--since: expected at most 400d, got \"%s\"", arg);
-		return 0;
-	case KEY_UNTIL:
-		set_until(a, arg, state);
-		return 0;
-	case KEY_BY:
-		set_by(a, arg, state);
-		return 0;
-	case KEY_AGAINST:
-		a->against = option_choice("--against", arg, against_names, state);
-		a->has_against = true;
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case KEY_DISCOUNT:
-		a->discount = arg;
-		return 0;
-	case KEY_PRINT_PRICES:
-		a->print_prices = true;
-		return 0;
-	case 'f':
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(CSV), state);
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->by == BY_POLICY && a->files.n == 0)
-			print_usage(state, "--by policy needs the policies: -f FILE|DIR");
-		if (a->by != BY_POLICY && a->files.n > 0)
-			print_usage(state, "-f is only for --by policy");
-		if (a->by != BY_POLICY && a->has_against)
-			print_usage(state, "--against is only for --by policy");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	struct cost_args *a = options;
+	if (a->by == BY_POLICY && a->files.n == 0)
+		print_usage(state, "--by policy needs the policies: -f FILE|DIR");
+	if (a->by != BY_POLICY && a->files.n > 0)
+		print_usage(state, "-f is only for --by policy");
+	if (a->by != BY_POLICY && a->against >= 0)
+		print_usage(state, "--against is only for --by policy");
+	a->against = a->against < 0 ? AGAINST_MAX : a->against;
 }
+
+// clang-format off
+#define FLAGS_OF struct cost_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Show what the allocated GPUs cost: GPU-seconds times price, from the series of gpuscale-exporter or "
+	         "dcgm-exporter, one sample a minute. Idle is the part in which nothing ran; fake load is the part in which "
+	         "GPU_UTIL shows a busy GPU and SM_ACTIVE an idle one. The rows add up to the total, to the cent."
+	         "\vExit status: 0 done, 1 failed, 2 wrong usage.",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_SINCE(1, since_ms, GPU_USE_STEP_S * 1000, SINCE_MAX_MS, "24h, at most 400d"),
+		FLAG_CALL(1, 0, "until", "TIME", until_ms, set_until, "end of the period, as in 2026-11-01T00:00:00Z (default now)"),
+		FLAG_TAKE(1, 0, "by", "namespace|pod|model|policy|label=NAME", set_by, "a row for each; NAME is a label of pods (default namespace)"),
+		FLAG_FILES(1, "FILE|DIR", files, "policies for --by policy"),
+		FLAG_CHOICE(1, 0, "against", "max|hpa", against, against_names, 0, "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a Horizontal Pod Autoscaler would have run, by replay)"),
+		FLAG_PRICES(1, prices),
+		FLAG_TEXT(1, 0, "discount", "NAME", discount, "apply this discount of the price book to every price, as in 1-year or spot"),
+		FLAG_SWITCH(1, 0, "print-prices", print_prices, "print the shipped prices, as a start for your own file"),
+		FLAG_OUTPUT(1, output, OUTPUTS_REPORT | OUTPUT_SET(CSV), "table, wide, json, yaml or csv (default table)"),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&kube_flags, kube, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- rows ----
 
@@ -306,11 +285,11 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 
 static int run(const struct cost_args *a, const struct file_set *set, const struct price_book *book, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	struct gpu_use_parts parts = {.by_pod = a->by == BY_POD || a->by == BY_POLICY};
-	struct cost_period period = period_of(a, clock_wall_ms(&c.clock));
+	struct cost_period period = period_of(a, clock_wall_ms(&session.connections.clock));
 	struct cost_use *use = calloc(1, sizeof *use);
 	struct buf label;
 	buf_init(&label, 2 * LABEL_BYTES);
@@ -318,14 +297,14 @@ static int run(const struct cost_args *a, const struct file_set *set, const stru
 		gpu_label_name(&label, strchr(a->by_text, '=') + 1);
 		parts.label = buf_str(&label);
 	}
-	int rc = use ? cost_fetch(&c, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = use ? cost_fetch(&session, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0)
 		rc = report(a, set, book, use, &period, e);
 	if (use)
 		cost_use_done(use);
 	free(use);
 	buf_done(&label);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
@@ -352,38 +331,9 @@ static int load(const struct cost_args *a, struct arena *arena, struct price_boo
 
 int cmd_cost(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_SINCE("24h, at most 400d", 1),
-	        {"until", KEY_UNTIL, "TIME", 0, "end of the period, as in 2026-11-01T00:00:00Z (default now)", 1},
-	        {"by", KEY_BY, "namespace|pod|model|policy|label=NAME", 0,
-	         "a row for each; NAME is a label of pods (default namespace)", 1},
-	        FLAG_FILES("policies for --by policy", 1),
-	        {"against", KEY_AGAINST, "max|hpa", 0,
-	         "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a "
-	         "Horizontal Pod Autoscaler would have run, by replay)",
-	         1},
-	        FLAG_PRICES(1),
-	        {"discount", KEY_DISCOUNT, "NAME", 0,
-	         "apply this discount of the price book to every price, as in 1-year or spot", 1},
-	        {"print-prices", KEY_PRINT_PRICES, 0, 0, "print the shipped prices, as a start for your own file", 1},
-	        FLAG_OUTPUT("table, wide, json, yaml or csv (default table)", 1),
-	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Show what the allocated GPUs cost: GPU-seconds times price, from the series of gpuscale-exporter "
-	        "or dcgm-exporter, one sample a minute. Idle is the part in which nothing ran; fake load is the "
-	        "part in which GPU_UTIL shows a busy GPU and SM_ACTIVE an idle one. The rows add up to the total, "
-	        "to the cent."
-	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
-	struct cost_args args = {.since_ms = SINCE_MS, .by_text = by_names[BY_NAMESPACE]};
+	struct cost_args args = {.since_ms = SINCE_MS, .by_text = by_names[BY_NAMESPACE], .against = -1};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	if (args.print_prices) {
 		size_t len;
 		const char *text = price_shipped_text(&len);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale detect: stragglers and memory leaks, as a line filter so that anyone can test the detectors, or from the
 // past that a Prometheus has.
-#include <argp.h>
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +18,11 @@
 #include "cli/term/flags.h"
 #include "cli/term/line_filter.h"
 #include "cli/term/output.h"
+#include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/detect.h"
 #include "insight/detect_line.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX (64 * 1024 * 1024)
 #define SINCE_MS   INT64_C(3600000)
@@ -35,53 +34,51 @@ struct detect_args {
 	struct policy_scope scope;
 	const char *file; // NULL: standard input
 	enum output_format output;
-	bool has_period, has_namespace; // given as flags
+	bool has_namespace; // given as a flag
 };
 
-enum { KEY_PODS = 0xe00, KEY_JOB, KEY_STEP };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct detect_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->scope;
-		return 0;
-	case KEY_PODS:
-		a->fetch.pods = arg;
-		return 0;
-	case KEY_JOB:
-		a->fetch.job = arg;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_REPORT, state);
-		return 0;
-	case KEY_SINCE:
-		a->fetch.since_ms = option_duration_ms("--since", arg, 1000, state);
-		a->has_period = true;
-		return 0;
-	case KEY_STEP:
-		a->fetch.step_ms = option_duration_ms("--step", arg, 1000, state);
-		a->has_period = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->file)
-			print_usage(state, "unexpected argument \"%s\": one file at a time", arg);
-		a->file = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!!a->fetch.pods + !!a->fetch.job + !!a->file > 1)
-			print_usage(state, "FILE, --job and --pods cannot be used together");
-		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->scope.namespace_name))
-			print_usage(state, "-n, --since and --step need --job NAME or --pods REGEX");
-		if (a->scope.all_namespaces)
-			print_usage(state, "a job needs its namespace: -n instead of -A");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	struct detect_args *a = options;
+	struct detect_fetch *f = &a->fetch;
+	if (!!f->pods + !!f->job + !!a->file > 1)
+		print_usage(state, "FILE, --job and --pods cannot be used together");
+	if (!f->pods && !f->job && (f->since_ms || f->step_ms || a->scope.namespace_name))
+		print_usage(state, "-n, --since and --step need --job NAME or --pods REGEX");
+	if (a->scope.all_namespaces)
+		print_usage(state, "a job needs its namespace: -n instead of -A");
+	f->since_ms = f->since_ms ? f->since_ms : SINCE_MS;
+	f->step_ms = f->step_ms ? f->step_ms : STEP_MS;
 }
+
+// clang-format off
+#define FLAGS_OF struct detect_args
+static const struct flag_set command = {
+	.args = "[FILE]",
+	.about = "Find stragglers among the ranks of training jobs, and memory that leaks. Reads FILE or standard input, or with "
+	         "--job the history of jobs of a namespace from Prometheus, and writes one JSON object per event. Without -n, "
+	         "series without a namespace are used where those of the context's namespace do not exist."
+	         "\vInput: CSV with a header, a row per time and rank (columns time, rank, and any of job, step, compute, "
+	         "clock, power, activity, memory, memoryLimit, workingSet, workingSetLimit, epoch; other columns are ignored), "
+	         "or a JSON object per time: {\"time\": 1800, \"job\": \"bert\", \"step\": {\"0\": 0.47, \"1\": 0.45}, "
+	         "\"memory\": {\"0\": 3e10}, \"memoryLimit\": 8e10}. Times are seconds in ascending order, memory is in bytes. "
+	         "Ranks are compared by the first of step, compute, clock, power and activity that is present; step times that "
+	         "are equal on all ranks are ignored.\n\nEvents: Straggler, Faster, Recovered, Imbalanced, Leak, LeakEnded; "
+	         "docs/diagnosis.md explains them and how often they are wrong.\n\nExit status: 0 if every line was valid, 1 "
+	         "if not, 2 for wrong usage.",
+	.surplus = ": one file at a time",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_TEXT(1, 0, "job", "NAME", fetch.job, "a training job in Prometheus, instead of FILE; '*': every job"),
+		FLAG_TEXT(1, 0, "pods", "REGEX", fetch.pods, "these pods as one job, with their names as ranks"),
+		FLAG_SINCE(1, fetch.since_ms, 1000, 0, "1h"),
+		FLAG_DURATION(1, 0, "step", fetch.step_ms, 1000, 0, "time between two values (default 15s)"),
+		FLAG_OUTPUT(1, output, OUTPUTS_REPORT, "table, wide, json (an object per line) or yaml (default json)"),
+		FLAG_ARGUMENT(file),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&namespace_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- events ----
 
@@ -206,21 +203,21 @@ static int filter_lines(const struct detect_args *a)
 
 static int run_past(const struct detect_args *a, struct err *e)
 {
-	struct connections c;
+	struct prometheus_session session;
 	struct detect_context view;
 	struct buf out;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	context_init(&view, a->output);
 	struct detect *d = detect_new(&view.events);
 	struct detect_fetch fetch = a->fetch;
-	int rc = d ? detect_fetch(&c, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = d ? detect_fetch(&session, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->has_namespace) {
 		struct err other;
 		err_clear(&other);
 		fetch.namespace_name = "";
-		rc = detect_fetch(&c, &fetch, d, &other);
+		rc = detect_fetch(&session, &fetch, d, &other);
 		if (rc == 0)
 			err_clear(e);
 		else if (other.kind != ERR_NOT_FOUND)
@@ -233,43 +230,15 @@ static int run_past(const struct detect_args *a, struct err *e)
 	detect_free(d);
 	context_done(&view);
 	buf_done(&out);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
 int cmd_detect(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"job", KEY_JOB, "NAME", 0, "a training job in Prometheus, instead of FILE; '*': every job", 1},
-	        {"pods", KEY_PODS, "REGEX", 0, "these pods as one job, with their names as ranks", 1},
-	        FLAG_SINCE("1h", 1),
-	        {"step", KEY_STEP, "DURATION", 0, "time between two values (default 15s)", 1},
-	        FLAG_OUTPUT("table, wide, json (an object per line) or yaml (default json)", 1),
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[FILE]",
-	        "Find stragglers among the ranks of training jobs, and memory that leaks. Reads FILE or standard "
-	        "input, or with --job the history of jobs of a namespace from Prometheus, and writes one JSON object "
-	        "per event. Without -n, series without a namespace are used where those of the context's namespace "
-	        "do not exist."
-	        "\vInput: CSV with a header, a row per time and rank (columns time, rank, and any of job, step, "
-	        "compute, clock, power, activity, memory, memoryLimit, workingSet, workingSetLimit, epoch; other "
-	        "columns are ignored), or a JSON object per time: {\"time\": 1800, \"job\": \"bert\", \"step\": "
-	        "{\"0\": 0.47, \"1\": 0.45}, \"memory\": {\"0\": 3e10}, \"memoryLimit\": 8e10}. Times are seconds in "
-	        "ascending order, memory is in bytes. Ranks are compared by the first of step, compute, clock, power "
-	        "and activity that is present; step times that are equal on all ranks are ignored.\n\nEvents: "
-	        "Straggler, Faster, Recovered, Imbalanced, Leak, LeakEnded; docs/diagnosis.md explains them and how "
-	        "often they are wrong.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
-	struct detect_args args = {.fetch = {.since_ms = SINCE_MS, .step_ms = STEP_MS}, .output = OUTPUT_JSON};
+	struct detect_args args = {.output = OUTPUT_JSON};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	if (!args.fetch.pods && !args.fetch.job)
 		return filter_lines(&args);
 	struct err e;
@@ -284,6 +253,5 @@ int cmd_detect(int argc, char **argv)
 	arena_done(&arena);
 	if (rc == 0)
 		return EXIT_OK;
-	print_error("gpuscale detect: %s\n", e.msg);
-	return err_kind_info(e.kind)->exit_code;
+	return command_failed("gpuscale detect", &e);
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale diagnose: why the GPUs of each workload are slow or idle, and what to do.
-#include <argp.h>
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -21,14 +19,14 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
+#include "cli/term/prometheus_session.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
 #include "insight/verdict_rules.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX    ((size_t)256 * 1024 * 1024)
 #define REPORT_MAX    ((size_t)16 * 1024 * 1024)
@@ -48,13 +46,13 @@ struct diagnose_args {
 	bool watch, summary;
 };
 
-enum { KEY_FOR = 0xd00, KEY_SUMMARY, KEY_PRINT };
 enum { FAIL_FINDINGS, FAIL_FAULTS, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {{"findings", FAIL_COUNT}, {"faults", FAIL_COUNT}};
 _Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
 
-static void check_args(const struct diagnose_args *a, struct argp_state *state)
+static void check_args(void *options, struct argp_state *state)
 {
+	const struct diagnose_args *a = options;
 	bool is_table = a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
 	if (a->summary && !is_table)
 		print_usage(state, "--summary is a table: leave -o out; -o json contains the summary");
@@ -62,56 +60,36 @@ static void check_args(const struct diagnose_args *a, struct argp_state *state)
 		print_usage(state, "-w prints a table: it cannot be used together with -o, --summary or --fail-on");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct diagnose_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->scope;
-		return 0;
-	case KEY_FOR:
-		a->window_ms = option_duration_ms("--for", arg, 1000, state);
-		if (a->window_ms > WINDOW_MAX_MS)
-			print_usage(state, "--for: expected at most 1d, got \"%s\"", arg);
-		return 0;
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case KEY_SUMMARY:
-		a->summary = true;
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case KEY_PRINT:
-		a->print = option_choice("--print", arg, print_names, state);
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case 'w':
-		a->watch = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->workload)
-			print_usage(state, "unexpected argument \"%s\": expected one workload", arg);
-		a->workload = arg;
-		return 0;
-	case ARGP_KEY_END:
-		check_args(a, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct diagnose_args
+static const struct flag_set command = {
+	.args = "[WORKLOAD]",
+	.about = "Show why the GPUs of each workload are slow or idle, and what to do: one verdict per pod, from the series of "
+	         "gpuscale-exporter or dcgm-exporter, with those of cAdvisor, node-exporter and the training hook where they "
+	         "exist. WORKLOAD is a pod, a training job, or a prefix of the names of pods."
+	         "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 when --fail-on is met.",
+	.surplus = ": expected one workload",
+	.check = check_args,
+	.flags = (const struct flag[]){
+		FLAG_DURATION(1, 0, "for", window_ms, 1000, WINDOW_MAX_MS, "average over this time (default 5m, at most 1d); idle means idle for six times as long"),
+		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_SWITCH(1, 0, "summary", summary, "the share of GPUs below 50, 70 and 85 % of activity, and a row per verdict"),
+		FLAG_FAIL_ON(1, fail_on, "faults, or findings, which are faults and advice, or 'findings > 2'"),
+		FLAG_WATCH(1, watch, "print the table, then each workload whose verdict changes"),
+		FLAG_PRICES(1, prices),
+		FLAG_CHOICE(1, 0, "print", "rules|page", print, print_names, 0, "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from the same table"),
+		FLAG_ARGUMENT(workload),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&namespace_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- one look ----
 
 struct look {
 	const struct diagnose_args *args;
 	const struct price_book *book;
-	struct connections *connections;
+	struct prometheus_session *session;
 	struct workload_set set;
 };
 
@@ -122,7 +100,7 @@ static struct diagnose_report report_of(struct look *l)
 	                                .namespace_name = l->args->scope.namespace_name,
 	                                .workload = l->args->workload,
 	                                .window_s = l->args->window_ms / 1000,
-	                                .now_ms = clock_wall_ms(&l->connections->clock)};
+	                                .now_ms = clock_wall_ms(&l->session->connections.clock)};
 }
 
 static void put_names(const struct diagnose_report *r, struct buf *out)
@@ -224,7 +202,7 @@ static int watch(struct look *l, struct err *e)
 	size_t n_printed = 0;
 	int rc = 0;
 	while (rc == 0) {
-		rc = diagnose_fetch(l->connections, l->args->window_ms / 1000, &l->set, e);
+		rc = diagnose_fetch(l->session, l->args->window_ms / 1000, &l->set, e);
 		if (rc == 0)
 			rc = print_changed(l, &printed, &n_printed, e);
 		else if (printed) {
@@ -235,8 +213,8 @@ static int watch(struct look *l, struct err *e)
 		workload_set_done(&l->set);
 		struct timeval pause = {.tv_sec = WATCH_S};
 		if (rc == 0) {
-			event_base_loopexit(l->connections->loop, &pause);
-			event_base_loop(l->connections->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+			event_base_loopexit(l->session->connections.loop, &pause);
+			event_base_loop(l->session->connections.loop, EVLOOP_NO_EXIT_ON_EMPTY);
 		}
 	}
 	free(printed);
@@ -247,20 +225,20 @@ static int watch(struct look *l, struct err *e)
 
 static int run(const struct diagnose_args *a, const struct price_book *book, double *counts, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	struct look l = {.args = a, .book = book, .connections = &c};
+	struct look l = {.args = a, .book = book, .session = &session};
 	int rc;
 	if (a->watch)
 		rc = watch(&l, e);
 	else {
-		rc = diagnose_fetch(&c, a->window_ms / 1000, &l.set, e);
+		rc = diagnose_fetch(&session, a->window_ms / 1000, &l.set, e);
 		if (rc == 0)
 			rc = print_once(&l, counts, e);
 		workload_set_done(&l.set);
 	}
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
@@ -280,37 +258,10 @@ static int print_generated(int what, int64_t window_s)
 
 int cmd_diagnose(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"for", KEY_FOR, "DURATION", 0,
-	         "average over this time (default 5m, at most 1d); idle means idle for six times as long", 1},
-	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	        {"summary", KEY_SUMMARY, 0, 0,
-	         "the share of GPUs below 50, 70 and 85 % of activity, and a row per verdict", 1},
-	        FLAG_FAIL_ON("faults, or findings, which are faults and advice, or 'findings > 2'", 1),
-	        FLAG_WATCH("print the table, then each workload whose verdict changes", 1),
-	        FLAG_PRICES(1),
-	        {"print", KEY_PRINT, "rules|page", 0,
-	         "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from "
-	         "the same table",
-	         1},
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[WORKLOAD]",
-	        "Show why the GPUs of each workload are slow or idle, and what to do: one verdict per "
-	        "pod, from the series of gpuscale-exporter or dcgm-exporter, with those of cAdvisor, "
-	        "node-exporter and the training hook where they exist. WORKLOAD is a pod, a training "
-	        "job, or a prefix of the names of pods."
-	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 when --fail-on is met.",
-	        children,
-	        NULL,
-	        NULL};
-	struct diagnose_args args = {.window_ms = VERDICT_WINDOW_S * INT64_C(1000), .print = -1};
+	struct diagnose_args args = {
+	        .window_ms = VERDICT_WINDOW_S * INT64_C(1000), .print = -1, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	if (args.print >= 0)
 		return print_generated(args.print, args.window_ms / 1000);
 
@@ -320,11 +271,8 @@ int cmd_diagnose(int argc, char **argv)
 	double counts[FAIL_METRIC__COUNT] = {0};
 	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale diagnose") < 0 ? EXIT_FAILED : EXIT_OK;
-	if (code == EXIT_OK &&
-	    (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0)) {
-		print_error("gpuscale diagnose: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0))
+		code = command_failed("gpuscale diagnose", &e);
 	arena_done(&arena);
 	return code == EXIT_OK ? fail_on_check(&args.fail_on, "gpuscale diagnose", counts) : code;
 }

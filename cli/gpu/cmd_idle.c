@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale idle: the GPUs that do nothing, who holds them, since when, and at what cost.
-#include <argp.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,12 +19,12 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
+#include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
 #define FOR_MS      INT64_C(1800000)
@@ -42,40 +41,34 @@ struct idle_args {
 	enum output_format output;
 };
 
-enum { KEY_FOR = 0xd00, KEY_LOOKBACK };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct idle_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->series;
-		state->child_inputs[2] = &a->scope;
-		return 0;
-	case KEY_FOR:
-		a->for_ms = option_duration_ms("--for", arg, GPU_USE_STEP_S * 1000, state);
-		return 0;
-	case KEY_LOOKBACK:
-		a->lookback_ms = option_duration_ms("--lookback", arg, GPU_USE_STEP_S * 1000, state);
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_LIST | OUTPUT_SET(CSV), state);
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
-			print_usage(state, "--for must be at most --lookback, and --lookback at most 31d");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct idle_args *a = options;
+	if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
+		print_usage(state, "--for must be at most --lookback, and --lookback at most 31d");
 }
+
+// clang-format off
+#define FLAGS_OF struct idle_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "List the GPUs that do nothing, from the series of gpuscale-exporter or dcgm-exporter: which pod holds them, "
+	         "since when, the price per hour and the cost so far, the most expensive first. A GPU is idle while its "
+	         "GPU_UTIL, SM_ACTIVE and GR_ENGINE_ACTIVE, those that exist, stay below 5 %. It is listed after --for, unless "
+	         "the pod that holds it changed in this time. With -A, GPUs that no pod holds are listed as <unallocated>. "
+	         "Changes nothing."
+	         "\vExit status: 0 done, 1 failed, 2 wrong usage.",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_DURATION(1, 0, "for", for_ms, GPU_USE_STEP_S * 1000, 0, "list GPUs that have been idle for at least this long (default 30m)"),
+		FLAG_DURATION(1, 0, "lookback", lookback_ms, GPU_USE_STEP_S * 1000, 0, "how far back to look for the start of the idle time (default 24h, at most 31d)"),
+		FLAG_PRICES(1, prices),
+		FLAG_OUTPUT(1, output, OUTPUTS_LIST | OUTPUT_SET(CSV), "table, wide, json, yaml, csv or name (default table)"),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&series_flags, series, 0),
+		FLAG_INCLUDE(&namespace_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- amounts ----
 
@@ -265,15 +258,15 @@ static int print(const struct idle_report *r, struct err *e)
 
 static int run(const struct idle_args *a, const struct price_book *book, struct err *e)
 {
-	struct connections c;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+	struct prometheus_session session;
+	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	struct idle_rows *rows = calloc(1, sizeof *rows);
-	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&c.clock) / 1000};
+	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&session.connections.clock) / 1000};
 	r.costs = calloc(IDLE_ROWS_MAX, sizeof *r.costs);
 	int rc = rows && r.costs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0) {
-		rc = idle_fetch(&c, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
+		rc = idle_fetch(&session, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
 		                series_options_matchers(&a->series), rows, e);
 		if (rc == 0) {
 			add_costs(&r, rows);
@@ -283,50 +276,23 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 	}
 	free(r.costs);
 	free(rows);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc;
 }
 
 int cmd_idle(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"for", KEY_FOR, "DURATION", 0, "list GPUs that have been idle for at least this long (default 30m)",
-	         1},
-	        {"lookback", KEY_LOOKBACK, "DURATION", 0,
-	         "how far back to look for the start of the idle time (default 24h, at most 31d)", 1},
-	        FLAG_PRICES(1),
-	        FLAG_OUTPUT("table, wide, json, yaml, csv or name (default table)", 1),
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, NULL, 0}, {&series_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "List the GPUs that do nothing, from the series of gpuscale-exporter or dcgm-exporter: which pod "
-	        "holds them, since when, the price per hour and the cost so far, the most expensive first. A GPU is "
-	        "idle while its GPU_UTIL, SM_ACTIVE and GR_ENGINE_ACTIVE, those that exist, stay below 5 %. It is "
-	        "listed after "
-	        "--for, unless the pod that holds it changed in this time. With -A, GPUs that no pod holds are "
-	        "listed as <unallocated>. "
-	        "Changes nothing."
-	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
 	struct idle_args args = {.for_ms = FOR_MS, .lookback_ms = LOOKBACK_MS};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct arena arena;
 	struct price_book book;
 	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale idle") < 0 ? EXIT_FAILED : EXIT_OK;
-	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0)) {
-		print_error("gpuscale idle: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0))
+		code = command_failed("gpuscale idle", &e);
 	arena_done(&arena);
 	return code;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
-#include <argp.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +15,7 @@
 #include "cli/term/progress.h"
 #include "insight/gpu_trace.h"
 #include "insight/trace_file.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define ROWS       10
@@ -45,40 +43,33 @@ struct trace_args {
 	enum output_format output;
 };
 
-enum { KEY_TOP = 0xc00, KEY_CLASS };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void add_class(void *classes, char *arg, struct argp_state *state)
 {
-	struct trace_args *a = state->input;
 	struct err e;
-	switch (key) {
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case KEY_CLASS:
-		if (trace_classes_add(&a->classes, arg, &e) < 0)
-			print_usage(state, "--class: %s", e.msg);
-		return 0;
-	case KEY_TOP:
-		a->n_rows = (size_t)option_i64("--top", arg, 0, ROWS_MAX, state);
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(SVG), state);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->path)
-			print_usage(state, "unexpected argument \"%s\": one file at a time", arg);
-		a->path = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->path)
-			print_usage(state,
-			            "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (trace_classes_add(classes, arg, &e) < 0)
+		print_usage(state, "--class: %s", e.msg);
 }
+
+// clang-format off
+#define FLAGS_OF struct trace_args
+static const struct flag_set command = {
+	.args = "FILE",
+	.about = "Show when the GPUs of a profiler trace were idle, what the host did meanwhile, and which kernels took the most "
+	         "time. FILE is a trace in Chrome's format from the torch profiler, or converted from Nsight Systems, plain or "
+	         "compressed with gzip, up to 1 GiB after decompression. Overlapping streams count once."
+	         "\vMetrics of CONDITION: idle, data-loading, copy, launch, collective, unknown (each a share of the time of "
+	         "the trace), longest-gap.\n"
+	         "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-on holds.",
+	.surplus = ": one file at a time",
+	.missing = "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz",
+	.flags = (const struct flag[]){
+		FLAG_FAIL_ON(1, fail_on, "'idle > 20%' or 'longest-gap > 50ms', of a GPU"),
+		FLAG_CALL(1, 0, "class", "REGEX=ACTIVITY", classes, add_class, "host events whose name matches belong to this activity, as in 'load_shard=data-loading' (repeatable)"),
+		FLAG_I64(1, 0, "top", "N", n_rows, 0, ROWS_MAX, "number of gaps and kernels to list (default 10, at most 100)"),
+		FLAG_OUTPUT(1, output, OUTPUTS_REPORT | OUTPUT_SET(SVG), "table, wide, json, yaml, or svg: a timeline with the causes of the gaps (default table)"),
+		FLAG_ARGUMENT(path),
+		FLAG_END}};
+// clang-format on
 
 static double metric_of(const struct gpu_trace *t, const struct trace_gpu *g, size_t metric)
 {
@@ -148,31 +139,8 @@ static int run(const struct trace_args *a, struct err *e)
 
 int cmd_trace(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_FAIL_ON("'idle > 20%' or 'longest-gap > 50ms', of a GPU", 1),
-	        {"class", KEY_CLASS, "REGEX=ACTIVITY", 0,
-	         "host events whose name matches belong to this activity, as in 'load_shard=data-loading' (repeatable)",
-	         1},
-	        {"top", KEY_TOP, "N", 0, "number of gaps and kernels to list (default 10, at most 100)", 1},
-	        FLAG_OUTPUT("table, wide, json, yaml, or svg: a timeline with the causes of the gaps (default table)",
-	                    1),
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "FILE",
-	        "Show when the GPUs of a profiler trace were idle, what the host did meanwhile, and which kernels took "
-	        "the most time. FILE is a trace in Chrome's format from the torch profiler, or converted from Nsight "
-	        "Systems, plain or compressed with gzip, up to 1 GiB after decompression. Overlapping streams count "
-	        "once."
-	        "\vMetrics of CONDITION: idle, data-loading, copy, launch, collective, unknown (each a share of the "
-	        "time of the trace), longest-gap.\n"
-	        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-on holds.",
-	        NULL,
-	        NULL,
-	        NULL};
-	struct trace_args args = {.n_rows = ROWS};
-	args_parse(&argp, argc, argv, &args);
+	struct trace_args args = {.n_rows = ROWS, .fail_on = FAIL_OPTIONS(fail_metrics)};
+	args_parse(&command, argc, argv, &args);
 	struct err e;
 	err_clear(&e);
 	int code = run(&args, &e);

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/cost_fetch.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/print.h"
 #include "cli/gpu/gpu_source.h"
-#include "cli/term/progress.h"
 #include "promql/promql.h"
-#include "runtime/connections.h"
 
 #define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series
 
@@ -102,24 +96,24 @@ static int fetch_part(const struct gpu_source *source, int64_t end_s, int64_t st
 	return rc;
 }
 
-int cost_fetch(struct connections *c, const struct cost_period *period, const struct gpu_use_parts *parts,
+int cost_fetch(struct prometheus_session *session, const struct cost_period *period, const struct gpu_use_parts *parts,
                struct cost_use *ret_use, struct err *e)
 {
 	gpu_use_init(&ret_use->use);
 	ret_use->n_models = 0;
 	struct gpu_source source;
-	if (gpu_source_open(&source, c, e) < 0)
+	if (gpu_source_open(&source, session, e) < 0)
 		return -1;
-	struct progress progress = {.what = "reading the period", .total = (size_t)(period->end_s - period->start_s)};
-	progress_watch(&progress, c->loop);
+	session->progress.what = "reading the period";
+	session->progress.total = (size_t)(period->end_s - period->start_s);
 	int rc = 0;
 	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
 		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
 		end_s += part_s;
 		rc = fetch_part(&source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
-		progress.done = (size_t)(end_s - period->start_s);
+		session->progress.done = (size_t)(end_s - period->start_s);
 	}
-	progress_clear(&progress);
+	progress_clear(&session->progress);
 	gpu_use_close(&ret_use->use);
 	return rc;
 }

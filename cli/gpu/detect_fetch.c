@@ -11,14 +11,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/num.h"
-#include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "insight/detect.h"
 #include "insight/rank_names.h"
-#include "promql/promql_failover.h"
-#include "runtime/connections.h"
-
-static const struct promql_ticket no_ticket;
+#include "promql/promql.h"
 
 #define SERIES_MAX  20000 // of all queries
 #define MEMORY_FREE DETECT_INPUT__COUNT
@@ -71,12 +67,11 @@ struct fetch {
 	struct rank_names *names;
 	struct arena arena;  // of jobs and ranks
 	enum rank_ask asked; // the query of names in progress
-	bool done;
-	struct err error; // of the answer
 };
 
-static int add_series(struct fetch *f, const struct promql_series *s, struct err *e)
+static int add_series(void *arg, const struct promql_series *s, struct err *e)
 {
+	struct fetch *f = arg;
 	if (f->n == SERIES_MAX)
 		return err_set(e, ERR_LIMIT, "more than %d series: select fewer pods", SERIES_MAX);
 	struct column *c = &f->columns[f->n];
@@ -97,15 +92,6 @@ static int add_series(struct fetch *f, const struct promql_series *s, struct err
 			c->values[step] = s->samples[i].value;
 	}
 	return 0;
-}
-
-static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
-{
-	struct fetch *f = arg;
-	f->done = true;
-	promql_result_check(result, error, &f->error);
-	for (size_t i = 0; f->error.kind == ERR_NONE && i < result->n_series; i++)
-		add_series(f, &result->series[i], &f->error);
 }
 
 // The rank is POD, or POD/PART. With honor_labels, the pod is in the labels pod and namespace, without it in
@@ -145,68 +131,51 @@ static void put_query(struct buf *out, size_t i, const struct detect_fetch *o)
 	buf_puts(out, queries[i].factor);
 }
 
-static int wait_for_answer(struct connections *c, const struct fetch *f, struct err *e)
-{
-	int rc = connections_wait(c, &f->done, &f->error, e);
-	return rc < 0 && e->kind == ERR_TOO_LARGE ? err_wrap(e, "try a shorter --since or a longer --step") : rc;
-}
-
-static void on_names(void *arg, const struct promql_result *result, const struct err *error)
+static int add_name(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct fetch *f = arg;
-	f->done = true;
-	if (error)
-		f->error = *error;
-	for (size_t i = 0; f->error.kind == ERR_NONE && i < result->n_series; i++)
-		rank_names_add(f->names, f->asked, &result->series[i], &f->error);
+	return rank_names_add(f->names, f->asked, s, e);
 }
 
-static int ask(struct connections *c, struct promql_source *source, const char *query, struct fetch *f, struct err *e)
+static int read_columns(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f,
+                        struct buf *query, struct err *e)
 {
-	int64_t end_ms = f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms;
-	f->done = false;
-	err_clear(&f->error);
-	if (promql_failover_ask_range(source, query, f->start_ms, end_ms, f->step_ms, &no_ticket, on_answer, f, e) < 0)
-		return -1;
-	return wait_for_answer(c, f, e);
-}
-
-static int ask_names(struct connections *c, struct promql_source *source, const struct detect_fetch *o, struct fetch *f,
-                     struct err *e)
-{
-	struct buf query;
-	int rc = 0;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	for (int i = 0; rc == 0 && i < RANK_ASK__COUNT; i++) {
-		buf_reset(&query);
-		rank_names_query(&query, (enum rank_ask)i, o->namespace_name, o->since_ms / 1000);
-		f->done = false;
-		f->asked = (enum rank_ask)i;
-		err_clear(&f->error);
-		const struct promql_question question = {.query = buf_str(&query)};
-		rc = promql_failover_ask(source, &question, &no_ticket, on_names, f, e) < 0 ? -1
-		                                                                            : wait_for_answer(c, f, e);
-	}
-	buf_done(&query);
-	return rc;
-}
-
-static int read_all(struct connections *c, const struct detect_fetch *o, struct fetch *f, struct err *e)
-{
-	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	struct buf query;
-	int rc = source ? 0 : -1;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	for (size_t i = 0; rc == 0 && i < QUERIES; i++) {
-		buf_reset(&query);
-		put_query(&query, i, o);
+	const struct prometheus_range range = {f->start_ms, f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms,
+	                                       f->step_ms};
+	for (size_t i = 0; i < QUERIES; i++) {
+		buf_reset(query);
+		put_query(query, i, o);
 		f->input = queries[i].input;
-		rc = ask(c, source, buf_str(&query), f, e);
-		if (rc < 0)
-			err_wrap(e, "%s", queries[i].metric);
+		if (prometheus_session_ask(session, &(struct promql_question){.query = buf_str(query)}, &range,
+		                           add_series, f, e) < 0)
+			return err_wrap(e, "%s", queries[i].metric);
 	}
+	return 0;
+}
+
+static int read_names(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f,
+                      struct buf *query, struct err *e)
+{
+	for (int i = 0; i < RANK_ASK__COUNT; i++) {
+		buf_reset(query);
+		rank_names_query(query, (enum rank_ask)i, o->namespace_name, o->since_ms / 1000);
+		f->asked = (enum rank_ask)i;
+		const struct promql_question question = {.query = buf_str(query)};
+		if (prometheus_session_ask(session, &question, NULL, add_name, f, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_all(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f, struct err *e)
+{
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	int rc = read_columns(session, o, f, &query, e);
 	if (rc == 0 && !o->pods)
-		rc = ask_names(c, source, o, f, e);
+		rc = read_names(session, o, f, &query, e);
+	if (rc < 0 && e->kind == ERR_TOO_LARGE)
+		err_wrap(e, "try a shorter --since or a longer --step");
 	buf_done(&query);
 	return rc;
 }
@@ -340,7 +309,7 @@ static bool has_job(const struct fetch *f)
 	return false;
 }
 
-int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct detect *d, struct err *e)
+int detect_fetch(struct prometheus_session *session, const struct detect_fetch *fetch, struct detect *d, struct err *e)
 {
 	if ((fetch->pods && strpbrk(fetch->pods, "\"\\\n")) || strpbrk(fetch->namespace_name, "\"\\\n"))
 		return err_set(e, ERR_INPUT,
@@ -350,15 +319,13 @@ int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct
 	if (f.n_steps < 1 || f.n_steps > PROMQL_STEPS_MAX)
 		return err_set(e, ERR_INPUT, "--since has %zu times --step: expected 1 to %d", f.n_steps,
 		               PROMQL_STEPS_MAX);
-	int64_t end_ms = clock_wall_ms(&c->clock) / f.step_ms * f.step_ms;
+	int64_t end_ms = clock_wall_ms(&session->connections.clock) / f.step_ms * f.step_ms;
 	f.start_ms = end_ms - (int64_t)(f.n_steps - 1) * f.step_ms;
 	f.columns = calloc(SERIES_MAX, sizeof *f.columns);
 	f.names = rank_names_new();
 	arena_init(&f.arena, ARENA_MAX);
-	struct progress progress = {.what = "querying"};
-	progress_watch(&progress, c->loop);
-	int rc = f.columns && f.names ? read_all(c, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
-	progress_clear(&progress);
+	int rc = f.columns && f.names ? read_all(session, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	progress_clear(&session->progress);
 	if (rc == 0)
 		rc = name_all(&f, fetch, e);
 	if (rc == 0 && !has_job(&f))

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-struct connections;
 struct detect;
 struct err;
+struct prometheus_session;
 
 #define DETECT_EVERY_JOB "*"
 
@@ -22,6 +22,6 @@ struct detect_fetch {
 // of a pod have values of their own; else it is the rank in its job, or RANK/GPU, and the job is NAMESPACE/JOB. Returns
 // 0, or -1 and *e: as promql_query_range(), ERR_INPUT for quotes in the names, ERR_NOT_FOUND without a value at
 // all, and as detect_add().
-int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct detect *d, struct err *e);
+int detect_fetch(struct prometheus_session *session, const struct detect_fetch *fetch, struct detect *d, struct err *e);
 
 #endif

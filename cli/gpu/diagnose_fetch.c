@@ -5,12 +5,10 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "cli/gpu/gpu_source.h"
-#include "cli/term/progress.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "promql/fuse.h"
 #include "promql/promql.h"
-#include "runtime/connections.h"
 
 #define SERIES_SPARE 200 // GPUs and pods that come between two queries
 
@@ -119,13 +117,11 @@ static int fetch(const struct gpu_source *source, int64_t window_s, struct workl
 	return workload_set_decide(set, e);
 }
 
-int diagnose_fetch(struct connections *c, int64_t window_s, struct workload_set *ret_set, struct err *e)
+int diagnose_fetch(struct prometheus_session *session, int64_t window_s, struct workload_set *ret_set, struct err *e)
 {
 	struct gpu_source source;
 	workload_set_init(ret_set);
-	struct progress progress = {.what = "querying"};
-	progress_watch(&progress, c->loop);
-	int rc = gpu_source_open(&source, c, e) < 0 ? -1 : fetch(&source, window_s, ret_set, e);
-	progress_clear(&progress);
+	int rc = gpu_source_open(&source, session, e) < 0 ? -1 : fetch(&source, window_s, ret_set, e);
+	progress_clear(&session->progress);
 	return rc;
 }

@@ -6,11 +6,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/gpu/gpu_source.h"
-#include "cli/term/progress.h"
 #include "insight/gpu_use_query.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"
-#include "runtime/connections.h"
 
 #define NAMES_MAX ((size_t)64 * 1024 * 1024)
 
@@ -78,17 +76,15 @@ static int ask(const struct gpu_source *source, const char *query, int64_t now_s
 	return gpu_source_ask(source, &question, use, q, e);
 }
 
-int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
-               struct idle_rows *ret, struct err *e)
+int idle_fetch(struct prometheus_session *session, int64_t now_s, int64_t for_s, int64_t lookback_s,
+               const char *matchers, struct idle_rows *ret, struct err *e)
 {
 	ret->n = 0;
 	arena_init(&ret->names, NAMES_MAX);
 	struct gpu_source source;
-	if (gpu_source_open(&source, c, e) < 0)
+	if (gpu_source_open(&source, session, e) < 0)
 		return -1;
 	struct buf query;
-	struct progress progress = {.what = "querying"};
-	progress_watch(&progress, c->loop);
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
 	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
@@ -97,7 +93,7 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
 		rc = rc < 0 ? rc : ask(&source, buf_str(&query), now_s, &q, e);
 	}
-	progress_clear(&progress);
+	progress_clear(&session->progress);
 	buf_done(&query);
 	return rc;
 }

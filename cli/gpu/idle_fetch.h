@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 
-struct connections;
 struct err;
+struct prometheus_session;
 
 #define IDLE_ROWS_MAX 5000 // PROMQL_SERIES_MAX
 
@@ -31,8 +31,8 @@ struct idle_rows {
 // gpu_idle_query().
 // Returns 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both
 // cases.
-int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
-               struct idle_rows *ret, struct err *e);
+int idle_fetch(struct prometheus_session *session, int64_t now_s, int64_t for_s, int64_t lookback_s,
+               const char *matchers, struct idle_rows *ret, struct err *e);
 void idle_rows_done(struct idle_rows *rows);
 
 #endif

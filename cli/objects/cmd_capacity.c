@@ -20,13 +20,13 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define CAPACITY_REPORT_MAX (16 * 1024 * 1024)
@@ -49,39 +49,33 @@ struct selection {
 	size_t n;
 };
 
-enum { KEY_POOL_LABEL = 0x600 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct capacity_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		state->child_inputs[1] = &a->prometheus;
-		return 0;
-	case 'f':
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'o':
-		a->format = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case KEY_POOL_LABEL:
-		a->pool_label = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-		if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
-			print_usage(
-			        state,
-			        "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct capacity_args *a = options;
+	if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
+		print_usage(state,
+		            "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");
 }
+
+// clang-format off
+#define FLAGS_OF struct capacity_args
+static const struct flag_set command = {
+	.args = "[NAME..]",
+	.about = "Show the GPUs of a cluster by pool and model, what one replica of each policy needs, how many more fit, and "
+	         "why no more. With --prometheus, also the quota of Kueue. Writes nothing."
+	         "\vFREE counts what a new pod can get; TAINTED is the part of it that only pods with a toleration get. Pods "
+	         "that wait for a node get their room before FIT is counted.\nExit status: 0 done, 1 failed or incomplete, 2 "
+	         "wrong usage.",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_FILES(1, "FILE|DIR", files, "policies from these files, - for standard input, instead of those of the cluster"),
+		FLAG_OUTPUT(1, format, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_TEXT(1, 0, "pool-label", "KEY", pool_label, "node label that names the pool; takes precedence over the known labels"),
+		FLAG_ARGUMENTS(scope, policy_scope_add),
+		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- policies ----
 
@@ -196,16 +190,14 @@ static struct inventory *open_inventory(struct kube_session *session, struct err
 // Fills *ret with the quota of Kueue where a Prometheus is named. Prints errors and returns the exit code.
 static int read_quotas(const struct capacity_args *a, struct kueue_quotas *ret)
 {
-	struct connections c;
+	struct prometheus_session session;
 	struct err e;
-	if (connections_open(&c, &a->prometheus, NULL, NULL, &e) < 0) {
-		print_error(COMMAND ": %s\n", e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
-	int rc = kueue_quotas_fetch(&c, ret, &e);
+	if (prometheus_session_open(&session, &a->prometheus, &e) < 0)
+		return command_failed(COMMAND, &e);
+	int rc = kueue_quotas_fetch(&session, ret, &e);
 	if (rc < 0)
 		print_error(COMMAND ": %s\n", e.msg);
-	connections_close(&c);
+	prometheus_session_close(&session);
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -265,41 +257,16 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 
 int cmd_capacity(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_FILES("policies from these files, - for standard input, instead of those of the cluster", 1),
-	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	        {"pool-label", KEY_POOL_LABEL, "KEY", 0,
-	         "node label that names the pool; takes precedence over the known labels", 1},
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&policy_scope_argp, 0, NULL, 0}, {&prometheus_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[NAME..]",
-	        "Show the GPUs of a cluster by pool and model, what one replica of each policy needs, how many "
-	        "more fit, and why no more. With --prometheus, also the quota of Kueue. Writes nothing."
-	        "\vFREE counts what a new pod can get; TAINTED is the part of it that only pods with a toleration "
-	        "get. Pods that wait for a node get their room before FIT is counted.\nExit status: 0 done, 1 "
-	        "failed or incomplete, 2 wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
 	struct capacity_args args = {.format = OUTPUT_TABLE};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct kube_session session;
 	struct err e = {0};
 	int code = policy_fetch_open(&session, &args.scope, COMMAND);
 	if (code != EXIT_OK)
 		return code;
 	struct inventory *inventory = open_inventory(&session, &e);
-	if (inventory) {
-		code = report(&args, &session, inventory);
-	} else {
-		print_error(COMMAND ": %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-	}
+	code = inventory ? report(&args, &session, inventory) : command_failed(COMMAND, &e);
 	inventory_free(inventory);
 	kube_session_close(&session);
 	return code;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale crd [KIND] [--cel] [-o yaml|json]
-#include <argp.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -17,41 +15,40 @@
 #include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define CRD_TEXT_MAX (512 * 1024)
 
 struct crd_args {
-	enum output_format format;
+	enum output_format output;
 	bool cel;
 	enum object_kind kind; // OBJECT_KIND__COUNT: all
 };
 
-enum { KEY_CEL = 0x720 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_kind(void *to, char *arg, struct argp_state *state)
 {
-	struct crd_args *a = state->input;
-	switch (key) {
-	case 'o':
-		a->format = output_option(arg, OUTPUT_SET(YAML) | OUTPUT_SET(JSON) | OUTPUT_SET(NAME), state);
-		return 0;
-	case KEY_CEL:
-		a->cel = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->kind != OBJECT_KIND__COUNT)
-			print_usage(state, "one kind at a time");
-		a->kind = object_kind_find(arg, strlen(arg));
-		if (a->kind >= CRD_COUNT)
-			print_usage(state,
-			            "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND,
-			            arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	enum object_kind *kind = to;
+	if (*kind != OBJECT_KIND__COUNT)
+		print_usage(state, "one kind at a time");
+	*kind = object_kind_find(arg, strlen(arg));
+	if (*kind >= CRD_COUNT)
+		print_usage(state, "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND, arg);
 }
+
+// clang-format off
+#define FLAGS_OF struct crd_args
+static const struct flag_set command = {
+	.args = "[GPUAutoscaler|GPUIdleRule|GPUPool]",
+	.about = "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one kind. They "
+	         "come from the same tables that decode and check files, so that the API server admits what `gpuscale check` "
+	         "admits, except for rules between fields."
+	         "\vExample: gpuscale crd | kubectl apply -f -",
+	.flags = (const struct flag[]){
+		FLAG_OUTPUT(0, output, OUTPUT_SET(YAML) | OUTPUT_SET(JSON) | OUTPUT_SET(NAME), "yaml, json or name (default yaml)"),
+		FLAG_SWITCH(0, 0, "cel", cel, "with rules between fields that Kubernetes 1.25 and later checks itself"),
+		FLAG_ARGUMENTS(kind, set_kind),
+		FLAG_END}};
+// clang-format on
 
 static bool is_selected(const struct crd_args *args, enum object_kind r)
 {
@@ -109,9 +106,9 @@ static void write_names(const struct crd_args *args, struct buf *out)
 
 static void write_text(const struct crd_args *args, struct buf *out)
 {
-	if (args->format == OUTPUT_JSON)
+	if (args->output == OUTPUT_JSON)
 		write_json(args, out);
-	else if (args->format == OUTPUT_NAME)
+	else if (args->output == OUTPUT_NAME)
 		write_names(args, out);
 	else
 		write_yaml(args, out);
@@ -119,23 +116,8 @@ static void write_text(const struct crd_args *args, struct buf *out)
 
 int cmd_crd(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_OUTPUT("yaml, json or name (default yaml)", 0),
-	        {"cel", KEY_CEL, 0, 0, "with rules between fields that Kubernetes 1.25 and later checks itself", 0},
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[GPUAutoscaler|GPUIdleRule|GPUPool]",
-	        "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one "
-	        "kind. They come from the same tables that decode and check files, so that the API "
-	        "server admits what `gpuscale check` admits, except for rules between fields."
-	        "\vExample: gpuscale crd | kubectl apply -f -",
-	        NULL,
-	        NULL,
-	        NULL};
-	struct crd_args args = {.format = OUTPUT_YAML, .kind = OBJECT_KIND__COUNT};
-	args_parse(&argp, argc, argv, &args);
+	struct crd_args args = {.output = OUTPUT_YAML, .kind = OBJECT_KIND__COUNT};
+	args_parse(&command, argc, argv, &args);
 	struct buf text;
 	buf_init(&text, CRD_TEXT_MAX);
 	write_text(&args, &text);

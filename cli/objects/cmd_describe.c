@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_events.h"
@@ -26,27 +25,17 @@ struct describe_args {
 	enum output_format output;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct describe_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		return 0;
-	case 'o':
-		a->output = output_option(
-		        arg, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(NAME), state);
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct describe_args
+static const struct flag_set command = {
+	.args = "[NAME..]",
+	.about = "Describe GPUAutoscalers: mode, signals, conditions, the last decisions and Events.",
+	.flags = (const struct flag[]){
+		FLAG_OUTPUT(1, output, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(NAME), "text, json, yaml or name (default text)"),
+		FLAG_ARGUMENTS(scope, policy_scope_add),
+		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 static int take_page(void *arg, const char *json, size_t len, struct err *e)
 {
@@ -117,15 +106,8 @@ static void write_all(struct buf *out, struct kube_session *session, const struc
 
 int cmd_describe(int argc, char **argv)
 {
-	static const struct argp_option options[] = {FLAG_OUTPUT("text, json, yaml or name (default text)", 1), {0}};
-	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,    parse,
-	        "[NAME..]", "Describe GPUAutoscalers: mode, signals, conditions, the last decisions and Events.",
-	        children,   NULL,
-	        NULL};
 	struct describe_args args = {.output = OUTPUT_TEXT};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale describe");
 	if (code != EXIT_OK)

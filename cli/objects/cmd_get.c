@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale get [KIND] [NAME..]: lists the GPUAutoscalers of a cluster, or its GPUPools, with their status, or failing
 // GPUs.
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/print.h"
 #include "cli/objects/get_watch.h"
 #include "cli/objects/kube_session.h"
@@ -33,41 +29,39 @@ struct get_args {
 	struct price_book book; // of -o wide
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct get_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case 'w':
-		a->watch = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, KINDS, state);
-		if (a->watch && a->scope.n_names > 1)
-			print_usage(state, "-w takes one name, or none for all");
-		if (a->watch && a->scope.kind != OBJECT_POLICY)
-			print_usage(state, "not supported: -w of %s%s", object_kind_info(a->scope.kind)->plural,
-			            a->scope.kind == OBJECT_POOL ? "; use kubectl get gpupools -w" : "");
-		if (a->scope.kind == OBJECT_REMEDIATION && a->scope.n_names)
-			print_usage(state, "remediations takes no name");
-		if (a->prices && a->output != OUTPUT_WIDE)
-			print_usage(state, "--prices is for -o wide");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct get_args *a = options;
+	if (a->watch && a->scope.n_names > 1)
+		print_usage(state, "-w takes one name, or none for all");
+	if (a->watch && a->scope.kind != OBJECT_POLICY)
+		print_usage(state, "not supported: -w of %s%s", object_kind_info(a->scope.kind)->plural,
+		            a->scope.kind == OBJECT_POOL ? "; use kubectl get gpupools -w" : "");
+	if (a->scope.kind == OBJECT_REMEDIATION && a->scope.n_names)
+		print_usage(state, "remediations takes no name");
+	if (a->prices && a->output != OUTPUT_WIDE)
+		print_usage(state, "--prices is for -o wide");
 }
+
+// clang-format off
+#define FLAGS_OF struct get_args
+static const struct flag_set command = {
+	.args = "[KIND] [NAME..]\nKIND/NAME..",
+	.about = "List objects of a cluster. KIND is gpuautoscalers (the default), gpupools or remediations, or its singular "
+	         "or short name, as in `gpua` and `pool`. Policies: bounds, present and desired replicas, and why; -o wide "
+	         "also shows what the present replicas cost per hour, for policies with spec.gpus; ~ marks an assumed price. "
+	         "Pools: what each may use and uses, and what each member asked for and got. Remediations: the GPUs that the "
+	         "agent of remediation took out of service, and its Events."
+	         "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_PRICES(1, prices),
+		FLAG_WATCH(1, watch, "then print every change, until interrupted"),
+		FLAG_ARGUMENTS(scope, policy_scope_add),
+		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 static int print(const struct get_args *a, const struct policy_views *v, int64_t now_ms)
 {
@@ -111,27 +105,8 @@ static int get_all(struct get_args *a)
 
 int cmd_get(int argc, char **argv)
 {
-	static const struct argp_option options[] = {FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	                                             FLAG_PRICES(1),
-	                                             FLAG_WATCH("then print every change, until interrupted", 1),
-	                                             {0}};
-	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[KIND] [NAME..]\nKIND/NAME..",
-	        "List objects of a cluster. KIND is gpuautoscalers (the default), gpupools or remediations, or its "
-	        "singular or short name, as in `gpua` and `pool`. Policies: bounds, present and desired replicas, and "
-	        "why; -o wide also shows what the present replicas cost per hour, for policies with "
-	        "spec.gpus; ~ marks an assumed price. Pools: what each may use and uses, and what each member asked "
-	        "for and got. Remediations: the GPUs that the agent of remediation took out of service, and its "
-	        "Events."
-	        "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
-	        children,
-	        NULL,
-	        NULL};
-	struct get_args args = {.output = OUTPUT_TABLE};
-	args_parse(&argp, argc, argv, &args);
+	struct get_args args = {.output = OUTPUT_TABLE, .scope.kinds = KINDS};
+	args_parse(&command, argc, argv, &args);
 	if (args.scope.kind == OBJECT_REMEDIATION)
 		return remediation_list_print(&args.scope.kube, args.output);
 	struct arena prices;

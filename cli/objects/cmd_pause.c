@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale pause NAME.., gpuscale resume NAME..: by annotation, so that the manifest in version control stays as it is.
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,37 +25,24 @@ struct pause_args {
 	const char *reason;
 };
 
-enum { KEY_REASON = 0x710, KEY_ALL };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct pause_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		return 0;
-	case KEY_REASON:
-		if (strlen(arg) > REASON_BYTES_MAX)
-			print_usage(state, "--reason takes at most %d bytes", REASON_BYTES_MAX);
-		a->reason = arg;
-		return 0;
-	case KEY_ALL:
-		a->all = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-		if (a->scope.n_names == 0 && !a->all)
-			print_usage(state, "name at least one GPUAutoscaler, or say --all");
-		if (a->scope.n_names && a->all)
-			print_usage(state, "names and --all cannot be used together");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct pause_args *a = options;
+	if (a->scope.n_names == 0 && !a->all)
+		print_usage(state, "name at least one GPUAutoscaler, or say --all");
+	if (a->scope.n_names && a->all)
+		print_usage(state, "names and --all cannot be used together");
 }
+
+// clang-format off
+#define FLAGS_OF struct pause_args
+static const struct flag flags[] = {
+	FLAG_TEXT_MAX(1, 0, "reason", "TEXT", reason, REASON_BYTES_MAX, "the reason, for other users (annotation " POLICY_ANNOTATION_REASON ")"), // of pause
+	FLAG_SWITCH(1, 0, "all", all, "all of the namespace, or with -A of the cluster"),
+	FLAG_ARGUMENTS(scope, policy_scope_add),
+	FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+	FLAG_END};
+// clang-format on
 
 static void put_annotation(struct json_writer *w, const char *key, const char *value)
 {
@@ -125,30 +111,23 @@ static int resume_one(struct kube_session *session, const struct policy_view *p,
 	return 0;
 }
 
-static int run(int argc, char **argv, struct pause_args *args, const char *command, const char *about)
+static int run(int argc, char **argv, struct pause_args *args, const struct flag_set *command)
 {
-	static const struct argp_option pause_options[] = {
-	        {"reason", KEY_REASON, "TEXT", 0,
-	         "the reason, for other users (annotation " POLICY_ANNOTATION_REASON ")", 1},
-	        {"all", KEY_ALL, 0, 0, "all of the namespace, or with -A of the cluster", 1},
-	        {0}};
-	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        args->pause ? pause_options : pause_options + 1, parse, "NAME..", about, children, NULL, NULL};
-	args_parse(&argp, argc, argv, args);
+	args_parse(command, argc, argv, args);
+	const char *name = args->pause ? "gpuscale pause" : "gpuscale resume";
 	struct kube_session session;
-	int code = policy_fetch_open(&session, &args->scope, command);
+	int code = policy_fetch_open(&session, &args->scope, name);
 	if (code != EXIT_OK)
 		return code;
 	struct policy_views v;
-	code = policy_fetch_named(&session, &args->scope, command, &v);
+	code = policy_fetch_named(&session, &args->scope, name, &v);
 	for (size_t i = 0; i < v.n; i++) {
 		struct err e;
 		err_clear(&e);
 		const struct policy_view *p = &v.items[i];
 		int rc = args->pause ? pause_one(&session, p, args, &e) : resume_one(&session, p, args, &e);
 		if (rc < 0) {
-			print_error("%s: %s/%s: %s\n", command, p->namespace_name, p->name, e.msg);
+			print_error("%s: %s/%s: %s\n", name, p->namespace_name, p->name, e.msg);
 			code = EXIT_FAILED;
 		}
 	}
@@ -163,17 +142,25 @@ static int run(int argc, char **argv, struct pause_args *args, const char *comma
 
 int cmd_pause(int argc, char **argv)
 {
+	static const struct flag_set command = {
+	        .flags = flags,
+	        .check = check,
+	        .args = "NAME..",
+	        .about = "Keep the replicas of GPUAutoscalers as they are until `gpuscale resume`: sets the "
+	                 "annotation " POLICY_ANNOTATION_PAUSED
+	                 ". Prints the mode before and after; pausing a paused policy has no effect."};
 	struct pause_args args = {.pause = true};
-	return run(argc, argv, &args, "gpuscale pause",
-	           "Keep the replicas of GPUAutoscalers as they are until `gpuscale resume`: sets the "
-	           "annotation " POLICY_ANNOTATION_PAUSED
-	           ". Prints the mode before and after; pausing a paused policy has no effect.");
+	return run(argc, argv, &args, &command);
 }
 
 int cmd_resume(int argc, char **argv)
 {
+	static const struct flag_set command = {
+	        .flags = flags + 1,
+	        .check = check,
+	        .args = "NAME..",
+	        .about = "Let paused GPUAutoscalers scale again: removes the annotation " POLICY_ANNOTATION_PAUSED
+	                 ". A policy with spec.paused: true stays paused, which is an error."};
 	struct pause_args args = {.pause = false};
-	return run(argc, argv, &args, "gpuscale resume",
-	           "Let paused GPUAutoscalers scale again: removes the annotation " POLICY_ANNOTATION_PAUSED
-	           ". A policy with spec.paused: true stays paused, which is an error.");
+	return run(argc, argv, &args, &command);
 }

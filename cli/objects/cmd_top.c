@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale top [NAME..]: signals against their targets, most loaded first.
-#include <stdio.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
-#include "base/print.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
@@ -27,34 +23,22 @@ struct top_args {
 	struct price_book book;
 };
 
-enum { KEY_NO_HEADERS = 0x700 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct top_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->scope;
-		return 0;
-	case KEY_NO_HEADERS:
-		a->no_headers = true;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		policy_scope_add(&a->scope, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		policy_scope_check(&a->scope, 1U << OBJECT_POLICY, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct top_args
+static const struct flag_set command = {
+	.args = "[NAME..]",
+	.about = "Show the signals of GPUAutoscalers against their targets, most loaded first. LOAD is value / target, or "
+	         "value / watermark; WANTS the replicas the signal asks for. The values are those of the status, which is "
+	         "written when something changes: SEEN is the time since then. COST/H is what the replicas cost per hour, "
+	         "for policies with spec.gpus; ~ marks an assumed price.",
+	.flags = (const struct flag[]){
+		FLAG_SWITCH(1, 0, "no-headers", no_headers, "print rows only"),
+		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_PRICES(1, prices),
+		FLAG_ARGUMENTS(scope, policy_scope_add),
+		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 static int top(struct top_args *a)
 {
@@ -81,25 +65,8 @@ static int top(struct top_args *a)
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct argp_option options[] = {{"no-headers", KEY_NO_HEADERS, 0, 0, "print rows only", 1},
-	                                             FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	                                             FLAG_PRICES(1),
-	                                             {0}};
-	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "[NAME..]",
-	                          "Show the signals of GPUAutoscalers against their targets, most loaded first. LOAD "
-	                          "is value / target, or "
-	                          "value / watermark; WANTS the replicas the signal asks for. The values are those of "
-	                          "the status, which is "
-	                          "written when something changes: SEEN is the time since then. COST/H is what the "
-	                          "replicas cost per hour, for policies with spec.gpus; ~ marks an assumed price.",
-	                          children,
-	                          NULL,
-	                          NULL};
 	struct top_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct arena prices;
 	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;

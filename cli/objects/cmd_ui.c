@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale ui: the status page of the leader. kubectl forwards the port, because a forwarded port is a stream of its
 // own protocol to the API server, which kubectl speaks.
-#include <argp.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"
 #include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define PATH_BYTES     640
 #define ARGUMENTS_MAX  12
@@ -32,32 +32,25 @@ struct ui_args {
 	int64_t port;
 };
 
-enum { KEY_LEASE_NAME = 0x720, KEY_PORT };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_port(void *port, char *arg, struct argp_state *state)
 {
-	struct ui_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->kube;
-		return 0;
-	case 'n':
-		a->namespace_name = arg;
-		return 0;
-	case KEY_LEASE_NAME:
-		a->lease_name = arg;
-		return 0;
-	case KEY_PORT:
-		if (num_parse_i64(arg, strlen(arg), 1, 65535, &a->port, NULL) < 0)
-			print_usage(state, "--port takes 1 to 65535, not \"%s\"", arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (num_parse_i64(arg, strlen(arg), 1, 65535, port, NULL) < 0)
+		print_usage(state, "--port takes 1 to 65535, not \"%s\"", arg);
 }
+
+// clang-format off
+#define FLAGS_OF struct ui_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Open the status page: find the pod that leads, and forward a local port to it with kubectl until it is "
+	         "interrupted.",
+	.flags = (const struct flag[]){
+		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "namespace of the controller (default " DEFAULT_SYSTEM ")"),
+		FLAG_TEXT(1, 0, "lease-name", "NAME", lease_name, "that of the controller (default " DEFAULT_LEASE ")"),
+		FLAG_CALL(1, 0, "port", "PORT", port, set_port, "local port (default 8080)"),
+		FLAG_INCLUDE(&kube_flags, kube, 0),
+		FLAG_END}};
+// clang-format on
 
 // Reads the pod of the leader: its identity is HOSTNAME_UUID.
 static int find_leader(const struct ui_args *a, char ret_pod[LEASE_IDENTITY_BYTES], struct err *e)
@@ -129,24 +122,10 @@ static int forward(const struct ui_args *a, const char *pod)
 
 int cmd_ui(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"namespace", 'n', "NAME", 0, "namespace of the controller (default " DEFAULT_SYSTEM ")", 1},
-	        {"lease-name", KEY_LEASE_NAME, "NAME", 0, "that of the controller (default " DEFAULT_LEASE ")", 1},
-	        {"port", KEY_PORT, "PORT", 0, "local port (default 8080)", 1},
-	        {0}};
-	static const struct argp_child children[] = {{&kube_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "",
-	                          "Open the status page: find the pod that leads, and forward a local port to it with "
-	                          "kubectl until it is interrupted.",
-	                          children,
-	                          NULL,
-	                          NULL};
 	struct ui_args args = {.namespace_name = DEFAULT_SYSTEM, .lease_name = DEFAULT_LEASE, .port = DEFAULT_PORT};
 	char pod[LEASE_IDENTITY_BYTES];
 	struct err e;
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	if (find_leader(&args, pod, &e) < 0) {
 		print_error("gpuscale ui: %s\n", e.msg);
 		return EXIT_FAILED;

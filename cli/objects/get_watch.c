@@ -186,8 +186,7 @@ int get_watch(struct kube_session *session, const struct policy_scope *scope, co
 	                                  ? NULL
 	                                  : k8s_watch_new(&options, &e);
 	if (!watch) {
-		print_error("gpuscale get: %s\n", e.msg);
-		w.code = err_kind_info(e.kind)->exit_code;
+		w.code = command_failed("gpuscale get", &e);
 	} else if (event_base_dispatch(session->loop) < 0) {
 		print_error("gpuscale get: the event loop failed\n");
 	}

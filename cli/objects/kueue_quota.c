@@ -10,11 +10,12 @@
 #include "base/err.h"
 #include "base/json/json_span.h"
 #include "cli/objects/kube_session.h"
+#include "cli/term/prometheus_session.h"
 #include "k8s/client/accelerators.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
-#include "promql/promql_source.h"
-#include "runtime/connections.h"
+#include "promql/promql.h"
+#include "promql/promql_result.h"
 
 #define COHORT        "cohort"
 #define CLUSTER_QUEUE "cluster_queue"
@@ -35,8 +36,6 @@ _Static_assert(sizeof queries / sizeof *queries == KUEUE_METRIC__COUNT, "one que
 struct question {
 	struct kueue_quotas *quotas;
 	enum kueue_metric metric;
-	bool done;
-	struct err error; // of the answer
 };
 
 // ---- the metrics ----
@@ -78,8 +77,9 @@ static int compare(const void *a, const void *b)
 	return by_queue ? by_queue : by_flavor ? by_flavor : strcmp(x->resource, y->resource);
 }
 
-static int add_series(struct question *q, const struct promql_series *s, struct err *e)
+static int add_series(void *arg, const struct promql_series *s, struct err *e)
 {
+	const struct question *q = arg;
 	struct kueue_quotas *all = q->quotas;
 	struct kueue_quota quota = {.reserved = KUEUE_UNKNOWN};
 	int64_t amount = 0;
@@ -102,31 +102,16 @@ static int add_series(struct question *q, const struct promql_series *s, struct 
 	return 0;
 }
 
-static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
-{
-	struct question *q = arg;
-	q->done = true;
-	promql_result_check(result, error, &q->error);
-	for (size_t i = 0; q->error.kind == ERR_NONE && i < result->n_series; i++)
-		add_series(q, &result->series[i], &q->error);
-}
-
-static int ask(struct connections *c, struct promql *client, struct question *q, struct err *e)
-{
-	const struct promql_question question = {.query = queries[q->metric], .max_series = 16 * KUEUE_QUOTAS_MAX};
-	return promql_ask(client, &question, on_answer, q, e) < 0 ? -1 : connections_wait(c, &q->done, &q->error, e);
-}
-
-int kueue_quotas_fetch(struct connections *c, struct kueue_quotas *ret, struct err *e)
+int kueue_quotas_fetch(struct prometheus_session *session, struct kueue_quotas *ret, struct err *e)
 {
 	*ret = (struct kueue_quotas){.items = calloc(KUEUE_QUOTAS_MAX, sizeof *ret->items)};
-	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	if (!ret->items)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	int rc = source ? 0 : -1;
+	int rc = 0;
 	for (int m = 0; rc == 0 && m < KUEUE_METRIC__COUNT; m++) {
 		struct question q = {.quotas = ret, .metric = (enum kueue_metric)m};
-		rc = ask(c, promql_source_client(source), &q, e);
+		const struct promql_question question = {.query = queries[m], .max_series = 16 * KUEUE_QUOTAS_MAX};
+		rc = prometheus_session_ask(session, &question, NULL, add_series, &q, e);
 	}
 	if (rc < 0) {
 		ret->n = 0; // a quota is wrong without the amount that is in use

@@ -10,9 +10,9 @@
 
 #include "k8s/capacity/resource_names.h"
 
-struct connections;
 struct err;
 struct kube_session;
+struct prometheus_session;
 
 #define KUEUE_QUOTAS_MAX 4096
 #define KUEUE_NAME_BYTES 254 // of a ClusterQueue, a ResourceFlavor: a DNS subdomain, and the NUL
@@ -32,9 +32,9 @@ struct kueue_quotas {
 	size_t n;
 };
 
-// Asks the source of `c` that is called default, or is the only one, and waits. Without the metrics, ret->n is 0.
-// Returns 0, or -1 and *e. Call kueue_quotas_done() in any case.
-int kueue_quotas_fetch(struct connections *c, struct kueue_quotas *ret, struct err *e);
+// Asks the source of the session that is called default, or is the only one, and waits. Without the metrics, ret->n is
+// 0. Returns 0, or -1 and *e. Call kueue_quotas_done() in any case.
+int kueue_quotas_fetch(struct prometheus_session *session, struct kueue_quotas *ret, struct err *e);
 void kueue_quotas_done(struct kueue_quotas *q);
 // Returns the quota that is left; 0 when the queue borrows; KUEUE_UNKNOWN when the reservation of a limited quota is.
 int64_t kueue_quota_free(const struct kueue_quota *q);

@@ -23,56 +23,34 @@
 #define FAULTS_SHOWN_MAX   10 // objects that cannot be read
 #define PAGES_MAX          (POLICY_VIEWS_MAX / KUBE_PAGES_OBJECTS + 1)
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check_scope(void *scope, struct argp_state *state)
 {
-	struct policy_scope *s = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &s->kube;
-		return 0;
-	case 'n':
-		s->namespace_name = arg;
-		return 0;
-	case 'A':
-		s->all_namespaces = true;
-		return 0;
-	case 'l':
-		if (strlen(arg) > SELECTOR_BYTES_MAX)
-			print_usage(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
-		s->selector = arg;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct policy_scope *s = scope;
+	unsigned kinds = s->kinds ? s->kinds : 1U << OBJECT_POLICY;
+	const struct object_kind_info *k = object_kind_info(s->kind);
+	if (!(kinds & 1U << s->kind))
+		print_usage(state, "not supported for %s%s%s", k->plural,
+		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
+		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
+	if (s->all_namespaces && s->n_names && k->is_namespaced)
+		print_usage(state, "a name needs its namespace: -n instead of -A");
+	if (s->selector && s->n_names)
+		print_usage(state, "names and -l cannot be used together");
 }
 
-// The input of the children is that of the scope.
-static error_t parse_labels(int key, char *arg, struct argp_state *state)
-{
-	struct policy_scope *s = state->input;
-	if (key == ARGP_KEY_INIT)
-		state->child_inputs[0] = s;
-	if (key != 'l')
-		return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
-	if (strlen(arg) > SELECTOR_BYTES_MAX)
-		print_usage(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
-	s->selector = arg;
-	return 0;
-}
-
-static const struct argp_option flags[] = {
-        {"namespace", 'n', "NAME", 0, "namespace to use (default: that of the context)", 3},
-        {"all-namespaces", 'A', 0, 0, "use all namespaces", 3},
-        {0},
-};
-static const struct argp_option labels[] = {
-        {"selector", 'l', "LABELS", 0, "only objects with these labels, such as team=ml,tier!=test", 3},
-        {0},
-};
-static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
-const struct argp namespace_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
-static const struct argp_child scope_children[] = {{&namespace_argp, 0, NULL, 3}, {0}};
-const struct argp policy_scope_argp = {labels, parse_labels, NULL, NULL, scope_children, NULL, NULL};
+// clang-format off
+#define FLAGS_OF struct policy_scope
+const struct flag_set namespace_flags = {.flags = (const struct flag[]){
+	FLAG_TEXT(3, 'n', "namespace", "NAME", namespace_name, "namespace to use (default: that of the context)"),
+	FLAG_SWITCH(3, 'A', "all-namespaces", all_namespaces, "use all namespaces"),
+	FLAG_INCLUDE(&kube_flags, kube, 3),
+	FLAG_END}};
+const struct flag_set policy_scope_flags = {.check = check_scope, .flags = (const struct flag[]){
+	FLAG_TEXT_MAX(3, 'l', "selector", "LABELS", selector, SELECTOR_BYTES_MAX, "only objects with these labels, such as team=ml,tier!=test"),
+	FLAG_INCLUDE(&namespace_flags, kube, 3),
+	FLAG_END}};
+_Static_assert(offsetof(struct policy_scope, kube) == 0, "the options of both sets are the same");
+// clang-format on
 
 static _Noreturn void refuse_kind(const char *word, size_t len, struct argp_state *state)
 {
@@ -83,8 +61,9 @@ static _Noreturn void refuse_kind(const char *word, size_t len, struct argp_stat
 	exit(EXIT_USAGE);
 }
 
-void policy_scope_add(struct policy_scope *s, const char *arg, struct argp_state *state)
+void policy_scope_add(void *scope, char *arg, struct argp_state *state)
 {
+	struct policy_scope *s = scope;
 	const char *slash = strchr(arg, '/');
 	size_t len = slash ? (size_t)(slash - arg) : strlen(arg);
 	bool may_be_kind = slash || (s->n_names == 0 && !s->has_kind);
@@ -103,19 +82,6 @@ void policy_scope_add(struct policy_scope *s, const char *arg, struct argp_state
 	if (s->n_names == POLICY_FETCH_NAMES_MAX)
 		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
 	s->names[s->n_names++] = slash ? slash + 1 : arg;
-}
-
-void policy_scope_check(const struct policy_scope *s, unsigned kinds, struct argp_state *state)
-{
-	const struct object_kind_info *k = object_kind_info(s->kind);
-	if (!(kinds & 1U << s->kind))
-		print_usage(state, "not supported for %s%s%s", k->plural,
-		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
-		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
-	if (s->all_namespaces && s->n_names && k->is_namespaced)
-		print_usage(state, "a name needs its namespace: -n instead of -A");
-	if (s->selector && s->n_names)
-		print_usage(state, "names and -l cannot be used together");
 }
 
 int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)
@@ -231,10 +197,8 @@ int policy_fetch_open(struct kube_session *session, struct policy_scope *s, cons
 {
 	struct err e;
 	err_clear(&e);
-	if (kube_session_open(session, &s->kube, &e) < 0) {
-		print_error("%s: %s\n", command, e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
+	if (kube_session_open(session, &s->kube, &e) < 0)
+		return command_failed(command, &e);
 	if (!s->namespace_name)
 		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
 	return EXIT_OK;
@@ -252,8 +216,7 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 		                    : fetch_all(session, s, ret_views, &e);
 		if (rc == 0)
 			continue;
-		print_error("%s: %s\n", command, e.msg);
-		code = err_kind_info(e.kind)->exit_code;
+		code = command_failed(command, &e);
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
 			break; // the other names would fail, too
 	}

@@ -3,12 +3,12 @@
 #ifndef GPUSCALE_CLI_OBJECTS_POLICY_FETCH_H
 #define GPUSCALE_CLI_OBJECTS_POLICY_FETCH_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "cli/term/object_kind.h"
 #include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 struct arena;
 struct err;
@@ -26,17 +26,16 @@ struct policy_scope {
 	const char *selector;       // -l: of labels; NULL: none
 	enum object_kind kind;      // POLICY unless the arguments name a different kind
 	bool has_kind;              // an argument names it
+	unsigned kinds;             // those of the command, 1U << OBJECT_x; 0: only policies
 	const char *names[POLICY_FETCH_NAMES_MAX];
 	size_t n_names; // 0: all
 };
-// argp children whose input is a struct policy_scope: -n, -A and the flags of kube_argp; the same and -l.
-extern const struct argp namespace_argp, policy_scope_argp;
-// Adds an argument: KIND (the first one only), NAME or KIND/NAME. Exits with a usage error for an unknown kind, and for
-// two different ones.
-void policy_scope_add(struct policy_scope *s, const char *arg, struct argp_state *state);
-// Exits with a usage error if the kind is not in the set `kinds` (1U << OBJECT_x), or if names are combined with -A
-// (their namespace is ambiguous) or -l.
-void policy_scope_check(const struct policy_scope *s, unsigned kinds, struct argp_state *state);
+// Their options are a struct policy_scope: -n, -A and the flags of kube_flags; the same and -l, for commands with
+// names, which cannot be combined with -A (their namespace is ambiguous) or -l.
+extern const struct flag_set namespace_flags, policy_scope_flags;
+// A flag_take_fn: adds an argument to a struct policy_scope, KIND (the first one only), NAME or KIND/NAME. Exits with a
+// usage error for an unknown kind, and for two different ones.
+void policy_scope_add(void *scope, char *arg, struct argp_state *state);
 // Sets namespace_name for a command that needs no cluster: NULL with -A, else that of -n or of the context of the
 // kubeconfig, "default" where there is none. The name is allocated in `a`. Returns 0, or -1 and *e.
 int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e);

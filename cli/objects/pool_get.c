@@ -286,8 +286,7 @@ static int fetch(struct kube_session *session, const struct policy_scope *scope,
 		                    : fetch_all(session, scope->selector, v, &e)) == 0)
 			continue;
 		explain(&e);
-		print_error("gpuscale get: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
+		code = command_failed("gpuscale get", &e);
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
 			break; // the other names would fail, too
 	}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale check FILE|DIR..
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,19 +20,17 @@
 #include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
 #include "policies/load/idle_rule_set.h"
 #include "policies/load/pool_set.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define CHECK_OUTPUT_MAX (256 * 1024 * 1024)
 #define FORMATS          (OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(SARIF) | OUTPUT_SET(GITHUB))
 
-enum { KEY_NO_LINT = 0x200, KEY_ASK, KEY_FIX, KEY_DIALECT };
 enum { FAIL_WARNINGS, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {{"warnings", FAIL_COUNT}};
 
@@ -46,54 +43,44 @@ struct check_args {
 	int dialect; // enum promql_kind
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check_args(void *options, struct argp_state *state)
 {
-	struct check_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		return 0;
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case 'o':
-		a->output = output_option(arg, FORMATS, state);
-		return 0;
-	case KEY_NO_LINT:
-		a->no_lint = true;
-		return 0;
-	case KEY_ASK:
-		a->ask = true;
-		return 0;
-	case KEY_FIX:
-		a->fix = true;
-		return 0;
-	case KEY_DIALECT:
-		a->dialect = option_choice("--dialect", arg, promql_kind_names, state);
-		return 0;
-	case 'q':
-		a->quiet = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name at least one policy file or folder");
-		return 0;
-	case ARGP_KEY_END:
-		for (size_t i = 0; a->fix && i < a->files.n; i++)
-			if (strcmp(a->files.paths[i], "-") == 0)
-				print_usage(state, "--fix rewrites files, and standard input is not one: name a file");
-		if (a->ask && !prometheus_options_given(&a->prometheus))
-			print_usage(state, "--ask needs a source: --prometheus or --sources");
-		if (a->no_lint && prometheus_options_given(&a->prometheus))
-			print_usage(state, "--no-lint checks no sources: leave out --prometheus, --sources and --ask, "
-			                   "or --no-lint");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct check_args *a = options;
+	for (size_t i = 0; a->fix && i < a->files.n; i++)
+		if (strcmp(a->files.paths[i], "-") == 0)
+			print_usage(state, "--fix rewrites files, and standard input is not one: name a file");
+	if (a->ask && !prometheus_options_given(&a->prometheus))
+		print_usage(state, "--ask needs a source: --prometheus or --sources");
+	if (a->no_lint && prometheus_options_given(&a->prometheus))
+		print_usage(state,
+		            "--no-lint checks no sources: leave out --prometheus, --sources and --ask, or --no-lint");
 }
+
+// clang-format off
+#define FLAGS_OF struct check_args
+static const struct flag_set command = {
+	.args = "FILE|DIR..",
+	.about = "Check files of policies, pools, rules about idle GPUs and price books. Every error of every file is "
+	         "printed as file:line:col: path: message, every warning as file:line:col: warning: path: message. No "
+	         "network is needed. FILE - is standard input. With --prometheus each query is also sent once: does it "
+	         "parse, is there data, how many series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the "
+	         "names of sources are checked; no query is sent without --ask."
+	         "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 when "
+	         "--fail-on is met.",
+	.missing = "name at least one policy file or folder",
+	.check = check_args,
+	.flags = (const struct flag[]){
+		FLAG_SWITCH(1, 'q', "quiet", quiet, "print errors and warnings only"),
+		FLAG_OUTPUT(1, output, FORMATS, "text, json, yaml, sarif (2.1.0, for code scanning) or github (annotations of a workflow); default text"),
+		FLAG_FAIL_ON(1, fail_on, "warnings, or 'warnings > 5'"),
+		FLAG_SWITCH(1, 0, "no-lint", no_lint, "check the fields only: no warnings, no targets, no sources"),
+		FLAG_SWITCH(1, 0, "ask", ask, "send each query to its source (implied by --prometheus URL)"),
+		FLAG_SWITCH(1, 0, "fix", fix, "rewrite renamed metrics in the queries of the files, then check them"),
+		FLAG_CHOICE(1, 0, "dialect", "TYPE", dialect, promql_kind_names, 0, "Prometheus, Thanos, Mimir or VictoriaMetrics (which accepts more): the server that the queries are written for (default: the type of the source, else Prometheus)"),
+		FLAG_ARGUMENTS(files, path_options_add),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 2),
+		FLAG_END}};
+// clang-format on
 
 // Errors in the file itself were reported when it was read for the first time.
 static bool is_reported(const char *path, const struct err *e)
@@ -138,20 +125,18 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 {
 	struct err e;
 	err_clear(&e);
-	struct connections c;
+	struct prometheus_session session;
 	bool named = prometheus_options_given(&args->prometheus);
 	args->ask |= args->prometheus.query.url != NULL;
 	if (!named && args->dialect == PROMQL_KIND_AUTO)
 		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
-	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
+	int rc = named ? prometheus_session_open(&session, &args->prometheus, &e) : 0;
+	if (rc == 0 && named)
+		progress_watch(&session.progress, session.connections.loop);
 	if (rc == 0) {
-		struct progress progress = {.what = "querying"};
+		rc = lint(args, named ? &session.connections : NULL, report, totals, &e);
 		if (named)
-			progress_watch(&progress, c.loop);
-		rc = lint(args, named ? &c : NULL, report, totals, &e);
-		progress_clear(&progress);
-		if (named)
-			connections_close(&c);
+			prometheus_session_close(&session);
 	}
 	if (rc < 0)
 		print_error("gpuscale check: %s\n", e.msg);
@@ -274,41 +259,11 @@ static int keep_pipes(const struct path_options *files, struct err *e)
 
 int cmd_check(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"quiet", 'q', 0, 0, "print errors and warnings only", 1},
-	        FLAG_OUTPUT("text, json, yaml, sarif (2.1.0, for code scanning) or github (annotations of a workflow); "
-	                    "default text",
-	                    1),
-	        FLAG_FAIL_ON("warnings, or 'warnings > 5'", 1),
-	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
-	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
-	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
-	        {"dialect", KEY_DIALECT, "TYPE", 0,
-	         "Prometheus, Thanos, Mimir or VictoriaMetrics (which accepts more): the server that the queries are "
-	         "written for (default: the type of the source, else Prometheus)",
-	         1},
-	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "FILE|DIR..",
-	        "Check files of policies, pools, rules about idle GPUs and price books. Every error of every file is "
-	        "printed as "
-	        "file:line:col: path: "
-	        "message, every warning as file:line:col: warning: path: message. No network is needed. "
-	        "FILE - is standard input. "
-	        "With --prometheus each query is also sent once: does it parse, is there data, how many "
-	        "series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the names of sources "
-	        "are checked; no query is sent without --ask."
-	        "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 when "
-	        "--fail-on is met.",
-	        children,
-	        NULL,
-	        NULL};
-	struct check_args args = {
-	        .output = OUTPUT_TEXT, .prometheus.query.kind = PROMQL_KIND_AUTO, .dialect = PROMQL_KIND_AUTO};
-	args_parse(&argp, argc, argv, &args);
+	struct check_args args = {.output = OUTPUT_TEXT,
+	                          .prometheus.query.kind = PROMQL_KIND_AUTO,
+	                          .dialect = PROMQL_KIND_AUTO,
+	                          .fail_on = FAIL_OPTIONS(fail_metrics)};
+	args_parse(&command, argc, argv, &args);
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);
 	struct file_set set;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale explain FIELD
-#include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "promql/promql_source_file.h"
 #include "replay/engine_model.h"
 #include "runtime/metrics/metrics_table.h"
+#include "runtime/options/flag_table.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)
 #define EXPLAIN_PATH_BYTES 512
@@ -32,24 +32,29 @@ struct explain_args {
 	bool page;
 };
 
-enum { KEY_PAGE = 0x600 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_field(void *to, char *arg, struct argp_state *state)
 {
-	struct explain_args *a = state->input;
-	switch (key) {
-	case KEY_PAGE:
-		a->page = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->field)
-			print_usage(state, "one field at a time");
-		a->field = arg;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const char **field = to;
+	if (*field)
+		print_usage(state, "one field at a time");
+	*field = arg;
 }
+
+// clang-format off
+#define FLAGS_OF struct explain_args
+static const struct flag_set command = {
+	.args = "[FIELD]",
+	.about = "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
+	         "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
+	         "idle GPUs. `PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
+	         "what /metrics serves."
+	         "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
+	         "GPUPool.spec.members; gpuscale explain PriceBook.models",
+	.flags = (const struct flag[]){
+		FLAG_SWITCH(0, 0, "page", page, "print the whole reference page in Markdown (docs/policy.md; with FIELD sources, GPUPool, GPUIdleRule or PriceBook: that of these files)"),
+		FLAG_ARGUMENTS(field, set_field),
+		FLAG_END}};
+// clang-format on
 
 // The kinds of documents: the first word of the field, in any case, and the path that it stands for. Those of the
 // cluster have further names (cli/term/object_kind.h).
@@ -113,27 +118,8 @@ static int explain(const struct schema *schema, const char *path, bool of_policy
 
 int cmd_explain(int argc, char **argv)
 {
-	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
-	                                              "print the whole reference page in Markdown (docs/policy.md; "
-	                                              "with FIELD sources, GPUPool, GPUIdleRule or PriceBook: that "
-	                                              "of these files)",
-	                                              0},
-	                                             {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "[FIELD]",
-	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
-	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
-	        "idle GPUs. `PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
-	        "what /metrics serves."
-	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
-	        "GPUPool.spec.members; gpuscale explain PriceBook.models",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct explain_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	struct buf out;
 	buf_init(&out, EXPLAIN_TEXT_MAX);
 	struct err e;

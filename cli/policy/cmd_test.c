@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale test FILE|DIR..: runs policy unit tests.
-#include <argp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -21,6 +20,7 @@
 #include "base/text.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/progress.h"
 #include "policies/load/file_set.h"
 #include "policies/test/coverage.h"
 #include "policies/test/junit.h"
@@ -31,7 +31,7 @@
 
 #define TEST_ARENA_MAX  (256 * 1024 * 1024)
 #define TEST_REPORT_MAX (64 * 1024 * 1024)
-#define TEST_NAME_BYTES 512
+#define PROGRESS_PARTS  1000
 
 struct test_args {
 	struct path_options files;
@@ -45,6 +45,8 @@ struct session {
 	const regex_t *only; // NULL = all
 	struct clock clock;
 	size_t passed, failed, skipped;
+	struct progress progress;
+	double from, width; // of the files and the tests that run: the part of all work, 0 to 1
 	struct junit junit;
 	struct coverage_list coverage;
 	struct schema_errors errors; // of the file, then of the current test
@@ -58,37 +60,23 @@ struct file {
 	struct file_set policies;
 };
 
-enum { KEY_JUNIT = 0x600, KEY_DIFF, KEY_COVERAGE };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct test_args *a = state->input;
-	switch (key) {
-	case 'r':
-		a->run = arg;
-		return 0;
-	case 'v':
-		a->verbose = true;
-		return 0;
-	case KEY_JUNIT:
-		a->junit = arg;
-		return 0;
-	case KEY_DIFF:
-		a->diff = true;
-		return 0;
-	case KEY_COVERAGE:
-		a->coverage = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name at least one test file or folder");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct test_args
+static const struct flag_set command = {
+	.args = "FILE|DIR..",
+	.about = "Run policy unit tests (kind: PolicyTest): each plays series of values through the decision engine, with a "
+	         "clock of its own, and compares what is decided with what the test expects. Of a folder all tests are run."
+	         "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
+	.missing = "name at least one test file or folder",
+	.flags = (const struct flag[]){
+		FLAG_TEXT(0, 'r', "run", "REGEX", run, "only tests whose name matches (POSIX extended regular expression)"),
+		FLAG_SWITCH(0, 0, "diff", diff, "show a broken expectation as a diff of expected and decided"),
+		FLAG_SWITCH(0, 0, "coverage", coverage, "show which stages and reasons of each policy were reached"),
+		FLAG_TEXT(0, 0, "junit", "FILE", junit, "also write the results as JUnit XML"),
+		FLAG_SWITCH(0, 'v', "verbose", verbose, "also print the tests that pass or are skipped"),
+		FLAG_ARGUMENTS(files, path_options_add),
+		FLAG_END}};
+// clang-format on
 
 // ---- one test's end ----
 
@@ -118,8 +106,10 @@ static void settle(struct session *s, const char *path, int line, const char *na
 	s->passed += outcome == JUNIT_PASSED;
 	s->failed += outcome == JUNIT_FAILED;
 	s->skipped += outcome == JUNIT_SKIPPED;
-	if (outcome == JUNIT_FAILED || s->args->verbose)
+	if (outcome == JUNIT_FAILED || s->args->verbose) {
+		progress_clear(&s->progress);
 		say(s, words[outcome].colour, words[outcome].word, path, line, name);
+	}
 	print_outn(shown, strlen(shown));
 	if (s->args->junit)
 		junit_add(&s->junit,
@@ -222,8 +212,11 @@ static void run_document(struct session *s, struct file *f, const struct doc_nod
 		fail_file(s, f->path, buf_str(&why));
 	} else {
 		const struct doc_node *node = doc_get(root, "tests")->child;
-		for (size_t i = 0; i < doc.n_tests; i++, node = node->next)
+		for (size_t i = 0; i < doc.n_tests; i++, node = node->next) {
+			double done = s->from + s->width * (double)i / (double)doc.n_tests;
+			progress_show(&s->progress, (size_t)(PROGRESS_PARTS * done), PROGRESS_PARTS, doc.tests[i].name);
 			run_one(s, f, &doc.tests[i], node, i, doc.interval_ms);
+		}
 		file_set_done(&f->policies);
 	}
 	buf_done(&why);
@@ -285,7 +278,10 @@ static void run_folder(struct session *s, const char *path)
 	} else if (n == 0) {
 		fail_file(s, path, "  there is no file *_test.yaml in it\n");
 	}
+	const double from = s->from, width = s->width;
 	for (int i = 0; i < n; i++) {
+		s->width = width / n;
+		s->from = from + i * s->width;
 		if (snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) < (int)sizeof file)
 			run_file(s, file);
 		else
@@ -320,11 +316,14 @@ static int write_junit(const struct session *s)
 static int run_all(struct session *s)
 {
 	for (size_t i = 0; i < s->args->files.n; i++) {
+		s->width = 1 / (double)s->args->files.n;
+		s->from = (double)i * s->width;
 		if (is_folder(s->args->files.paths[i]))
 			run_folder(s, s->args->files.paths[i]);
 		else
 			run_file(s, s->args->files.paths[i]);
 	}
+	progress_clear(&s->progress);
 	bool ok = s->failed == 0;
 	if (s->args->junit && write_junit(s) < 0)
 		ok = false;
@@ -345,27 +344,8 @@ static int run_all(struct session *s)
 
 int cmd_test(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"run", 'r', "REGEX", 0, "only tests whose name matches (POSIX extended regular expression)", 0},
-	        {"diff", KEY_DIFF, 0, 0, "show a broken expectation as a diff of expected and decided", 0},
-	        {"coverage", KEY_COVERAGE, 0, 0, "show which stages and reasons of each policy were reached", 0},
-	        {"junit", KEY_JUNIT, "FILE", 0, "also write the results as JUnit XML", 0},
-	        {"verbose", 'v', 0, 0, "also print the tests that pass or are skipped", 0},
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "FILE|DIR..",
-	        "Run policy unit tests (kind: PolicyTest): each plays series of values through the "
-	        "decision engine, with a "
-	        "clock of its own, and compares what is decided with what the test expects. Of a folder "
-	        "all tests are run."
-	        "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct test_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	regex_t only;
 	int rc = args.run ? regcomp(&only, args.run, REG_EXTENDED | REG_NOSUB) : 0;
 	if (rc != 0) {
@@ -383,6 +363,7 @@ int cmd_test(int argc, char **argv)
 	s->style = (struct test_style){.colour = print_has_colour(), .diff = args.diff};
 	s->only = args.run ? &only : NULL;
 	clock_init_real(&s->clock);
+	s->progress = (struct progress){.what = "testing", .delay_ms = PROGRESS_DELAY_MS};
 	junit_init(&s->junit, TEST_REPORT_MAX);
 	int code = run_all(s);
 	junit_done(&s->junit);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale backtest -f POLICY --data FILE: what a policy would have decided, cost and kept waiting.
-#include <argp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -34,34 +33,24 @@
 
 #define OUTPUT_MAX        (1024 * 1024)
 #define DECISION_LINE_MAX (1024 * 1024)
-#define GPUS_PER_REPLICA  1024
 #define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
 
 struct backtest_args {
 	struct replay_args replay;
 	const char *decisions, *html, *engine;
-	bool closed_loop;
+	bool closed_loop, sweep;
 	double price, gpus_per_replica;
 	struct price_option price_option;
 	enum output_format output;
 	struct fail_options fail_on;
 };
 
-enum {
-	KEY_CLOSED_LOOP = 0x700,
-	KEY_OPEN_LOOP,
-	KEY_FIXED,
-	KEY_POLICY_ONLY,
-	KEY_SWEEP,
-	KEY_DECISIONS,
-	KEY_HTML,
-	KEY_ENGINE,
-};
-
 // ---- flags ----
 
-static void set_fixed(struct backtest_config *c, const char *list, struct argp_state *state)
+static void set_fixed(void *config, char *arg, struct argp_state *state)
 {
+	struct backtest_config *c = config;
+	const char *list = arg;
 	char item[OPTION_ITEM_BYTES];
 	c->n_fixed = 0;
 	while (option_next_item("--fixed", &list, item, state)) {
@@ -78,17 +67,20 @@ static const struct fail_metric fail_metrics[] = {
 };
 _Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
 
-static void check_args(const struct backtest_args *a, struct argp_state *state)
+static void check_args(void *options, struct argp_state *state)
 {
-	const struct backtest_config *c = &a->replay.config;
+	struct backtest_args *a = options;
+	struct backtest_config *c = &a->replay.config;
 	bool open_loop = c->open_loop;
+	c->sweep_threads = a->sweep ? parallel_cores() : 0;
+	a->price = price_option_get(&a->price_option, a->price, state);
 	if (a->engine && open_loop)
 		print_usage(state, "--engine and --open-loop cannot be used together");
 	if (c->world.capacity_ratio > 0 && (a->engine || open_loop))
 		print_usage(state, "--capacity-ratio cannot be used with --engine or --open-loop");
 	if (a->closed_loop && open_loop)
 		print_usage(state, "--closed-loop and --open-loop cannot be used together");
-	if (c->sweep_threads > 0 &&
+	if (a->sweep &&
 	    (open_loop || a->engine || c->n_fixed || c->policy_only || a->decisions || a->html || a->fail_on.n))
 		print_usage(state, "--sweep cannot be used with --open-loop, --engine, --fixed, --policy-only, "
 		                   "--decisions, --html or --fail-on");
@@ -103,65 +95,41 @@ static void check_args(const struct backtest_args *a, struct argp_state *state)
 	}
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct backtest_args *a = state->input;
-	struct backtest_config *c = &a->replay.config;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->replay;
-		state->child_inputs[1] = &a->replay;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_REPORT | OUTPUT_SET(CSV) | OUTPUT_SET(SVG), state);
-		return 0;
-	case KEY_CLOSED_LOOP:
-		a->closed_loop = true;
-		return 0;
-	case KEY_OPEN_LOOP:
-		c->open_loop = true;
-		return 0;
-	case KEY_FIXED:
-		set_fixed(c, arg, state);
-		return 0;
-	case KEY_POLICY_ONLY:
-		c->policy_only = true;
-		return 0;
-	case KEY_SWEEP:
-		c->sweep_threads = parallel_cores();
-		return 0;
-	case KEY_PRICE:
-		a->price = option_f64("--price", arg, 0, 1e9, state);
-		return 0;
-	case KEY_PRICES:
-		a->price_option.prices = arg;
-		return 0;
-	case KEY_GPU_MODEL:
-		a->price_option.model = arg;
-		return 0;
-	case KEY_GPUS:
-		a->gpus_per_replica = option_f64("--gpus-per-replica", arg, 0.001, GPUS_PER_REPLICA, state);
-		return 0;
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case KEY_DECISIONS:
-		a->decisions = arg;
-		return 0;
-	case KEY_HTML:
-		a->html = arg;
-		return 0;
-	case KEY_ENGINE:
-		a->engine = arg;
-		return 0;
-	case ARGP_KEY_END:
-		a->price = price_option_get(&a->price_option, a->price, state);
-		check_args(a, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct backtest_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Show what a policy would have decided on past demand, what it would have cost, and how long requests would have "
+	         "waited, beside the recorded replicas, other autoscalers, fixed counts, and the best schedule that knows the "
+	         "future."
+	         "\vThe past comes from Prometheus, or from a file with a column time (seconds, or 2026-01-05T09:00:00Z), a "
+	         "column demand (arriving work, in replicas), and if possible columns replicas and requests. In closed loop, the "
+	         "signals of the policy named demand, backlog and utilization, and those of its objective, are simulated; every "
+	         "other signal is the column with its name.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on "
+	         "is met.",
+	.surplus = "; the policy is named by -f, the recording by --data",
+	.check = check_args,
+	.flags = (const struct flag[]){
+		FLAG_HEADING(2, "Simulation:"),
+		FLAG_SWITCH(2, 0, "closed-loop", closed_loop, "simulate the effects of the decisions on recorded demand (default)"),
+		FLAG_SWITCH(2, 0, "open-loop", replay.config.open_loop, "decide on the recorded signals and replicas; the decisions have no effect"),
+		FLAG_TEXT(2, 0, "engine", "FILE", engine, "simulate replicas as inference engines with continuous batching (EngineModel)"),
+		FLAG_CALL(2, 0, "fixed", "N[,N..]", replay.config, set_fixed, "fixed counts to compare with (the smallest that keeps the objective, and the smallest that is no later than the policy)"),
+		FLAG_SWITCH(2, 0, "policy-only", replay.config.policy_only, "omit peers, fixed counts and the clairvoyant bound"),
+		FLAG_SWITCH(2, 0, "sweep", sweep, "show what each lateness costs: the policy at objectives from 0.1 % to 20 %, or with its targets scaled when it has no objective"),
+		FLAG_HEADING(3, "Output:"),
+		FLAG_OUTPUT(3, output, OUTPUTS_REPORT | OUTPUT_SET(CSV) | OUTPUT_SET(SVG), "table, wide, json, yaml, csv or svg (default table)"),
+		FLAG_TEXT(3, 0, "decisions", "FILE", decisions, "write every decision of the policy to FILE, one line of JSON each, as step prints them"),
+		FLAG_TEXT(3, 0, "html", "FILE", html, "write a page with charts to FILE; - is standard output, instead of the table"),
+		FLAG_PRICE(3, price),
+		FLAG_GPU_MODEL(3, price_option.model),
+		FLAG_PRICES(3, price_option.prices),
+		FLAG_GPUS(3, gpus_per_replica),
+		FLAG_FAIL_ON(3, fail_on, "'late > 5%'; the metrics are late, p95-wait, gpu-hours, cost, changes, at-max"),
+		FLAG_INCLUDE(&replay_input_flags, replay, 0),
+		FLAG_INCLUDE(&replay_world_flags, replay, 0),
+		FLAG_END}};
+// clang-format on
 
 // ---- running ----
 
@@ -301,56 +269,10 @@ static int backtest_engine(const struct backtest_args *a, const struct replay_in
 
 int cmd_backtest(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {0, 0, 0, 0, "Simulation:", 2},
-	        {"closed-loop", KEY_CLOSED_LOOP, 0, 0,
-	         "simulate the effects of the decisions on recorded demand (default)", 2},
-	        {"open-loop", KEY_OPEN_LOOP, 0, 0,
-	         "decide on the recorded signals and replicas; the decisions have no effect", 2},
-	        {"engine", KEY_ENGINE, "FILE", 0,
-	         "simulate replicas as inference engines with continuous batching (EngineModel)", 2},
-	        {"fixed", KEY_FIXED, "N[,N..]", 0,
-	         "fixed counts to compare with (the smallest that keeps the objective, and the smallest that is no "
-	         "later than the policy)",
-	         2},
-	        {"policy-only", KEY_POLICY_ONLY, 0, 0, "omit peers, fixed counts and the clairvoyant bound", 2},
-	        {"sweep", KEY_SWEEP, 0, 0,
-	         "show what each lateness costs: the policy at objectives from 0.1 % to 20 %, or with its targets "
-	         "scaled when it has no objective",
-	         2},
-	        {0, 0, 0, 0, "Output:", 3},
-	        FLAG_OUTPUT("table, wide, json, yaml, csv or svg (default table)", 3),
-	        {"decisions", KEY_DECISIONS, "FILE", 0,
-	         "write every decision of the policy to FILE, one line of JSON each, as step prints them", 3},
-	        {"html", KEY_HTML, "FILE", 0,
-	         "write a page with charts to FILE; - is standard output, instead of the table", 3},
-	        FLAG_PRICE(3),
-	        FLAG_GPU_MODEL(3),
-	        FLAG_PRICES(3),
-	        FLAG_GPUS("1", 3),
-	        FLAG_FAIL_ON("'late > 5%'; the metrics are late, p95-wait, gpu-hours, cost, changes, at-max", 3),
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Show what a policy would have decided on past demand, what it would have cost, and how long "
-	        "requests would have waited, beside the recorded replicas, other autoscalers, fixed counts, and "
-	        "the best schedule that knows the future."
-	        "\vThe past comes from Prometheus, or from a file with a column time (seconds, or "
-	        "2026-01-05T09:00:00Z), a column demand (arriving work, in replicas), and if possible columns "
-	        "replicas and requests. In closed loop, the signals of the policy named demand, backlog and "
-	        "utilization, and those of its objective, are simulated; every other signal is the column with its "
-	        "name.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on is met.",
-	        children,
-	        NULL,
-	        NULL};
-	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1};
+	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	replay_args_init(&args.replay);
 	replay_objective_clear(&args.replay.config);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct replay_input in;

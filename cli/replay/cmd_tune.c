@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale tune -f POLICY --prometheus URL|--data FILE: better numbers for a policy.
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -32,7 +31,6 @@
 
 #define OUTPUT_MAX         (64 * 1024 * 1024)
 #define CANDIDATES_DEFAULT 500
-#define GPUS_PER_REPLICA   1024
 
 enum { FAIL_CHANGES, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {{"changes", FAIL_COUNT}};
@@ -47,44 +45,34 @@ struct tune_args {
 	enum output_format output;
 };
 
-enum { KEY_CANDIDATES = 0x700, KEY_THREADS, KEY_PATCH, KEY_TESTS };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct tune_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->replay;
-		state->child_inputs[1] = &a->replay;
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_REPORT, state);
-		return 0;
-	case KEY_CANDIDATES:
-		a->config.candidates = (size_t)option_i64("--candidates", arg, 2, TUNE_CANDIDATES_MAX, state);
-		return 0;
-	case KEY_THREADS:
-		a->config.threads = (unsigned)option_i64("--threads", arg, 1, PARALLEL_THREADS_MAX, state);
-		return 0;
-	case KEY_PATCH:
-		a->patch = arg;
-		return 0;
-	case KEY_TESTS:
-		a->tests = arg;
-		return 0;
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case KEY_PRICE:
-		a->price = option_f64("--price", arg, 0, 1e9, state);
-		return 0;
-	case KEY_GPUS:
-		a->gpus_per_replica = option_f64("--gpus-per-replica", arg, 0.001, GPUS_PER_REPLICA, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct tune_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Find better numbers for a policy: random candidates are simulated on recorded demand, chosen on its first half, "
+	         "and measured on its second half. The cheapest candidate that keeps the objective in the first half is "
+	         "recommended, unless its gain is smaller than the gap between the halves, it is later than the objective in the "
+	         "second half, a peer costs no more and is no later there, it fails a unit test that the present policy passes, "
+	         "or the recording is too short."
+	         "\vThe recording has the same format as for gpuscale backtest. --objective defaults to that of the policy, or "
+	         "to 1%,10s. --seed also determines the candidates; equal seeds give equal results.\n\nExit status: 0, 1 on "
+	         "failure, 2 for wrong usage, 3 when --fail-on is met.",
+	.surplus = "; the policy is named by -f, the recording by --data",
+	.flags = (const struct flag[]){
+		FLAG_HEADING(2, "Search and simulation:"),
+		FLAG_I64(2, 0, "candidates", "N", config.candidates, 2, TUNE_CANDIDATES_MAX, "number of policies to try (500)"),
+		FLAG_I32(2, 0, "threads", "N", config.threads, 1, PARALLEL_THREADS_MAX, "threads (one per core); the result does not depend on it"),
+		FLAG_TEXT(2, 0, "tests", "FILE", tests, "unit tests that the recommended numbers must pass (POLICY_test.yaml beside the policy file)"),
+		FLAG_HEADING(3, "Output:"),
+		FLAG_OUTPUT(3, output, OUTPUTS_REPORT, OUTPUTS_REPORT_HELP),
+		FLAG_TEXT(3, 0, "patch", "FILE", patch, "write the policy file with the recommended numbers to FILE"),
+		FLAG_FAIL_ON(3, fail_on, "changes, when a change is recommended"),
+		FLAG_PRICE(3, price),
+		FLAG_GPUS(3, gpus_per_replica),
+		FLAG_INCLUDE(&replay_input_flags, replay, 0),
+		FLAG_INCLUDE(&replay_world_flags, replay, 0),
+		FLAG_END}};
+// clang-format on
 
 static void show_progress(void *context, double share)
 {
@@ -215,42 +203,12 @@ static int tune(const struct tune_args *a, const struct replay_input *in, struct
 
 int cmd_tune(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {0, 0, 0, 0, "Search and simulation:", 2},
-	        {"candidates", KEY_CANDIDATES, "N", 0, "number of policies to try (500)", 2},
-	        {"threads", KEY_THREADS, "N", 0, "threads (one per core); the result does not depend on it", 2},
-	        {"tests", KEY_TESTS, "FILE", 0,
-	         "unit tests that the recommended numbers must pass (POLICY_test.yaml beside the policy file)", 2},
-	        {0, 0, 0, 0, "Output:", 3},
-	        FLAG_OUTPUT(OUTPUTS_REPORT_HELP, 3),
-	        {"patch", KEY_PATCH, "FILE", 0, "write the policy file with the recommended numbers to FILE", 3},
-	        FLAG_FAIL_ON("changes, when a change is recommended", 3),
-	        FLAG_PRICE(3),
-	        FLAG_GPUS("1", 3),
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Find better numbers for a policy: random candidates are simulated on recorded demand, chosen on "
-	        "its first half, and measured on its second half. The cheapest candidate that keeps the objective "
-	        "in the first half is recommended, unless its gain is smaller than the gap between the halves, it is "
-	        "later than the objective in the second half, a peer costs no more and is no later there, it fails "
-	        "a unit test that the present policy passes, or the recording is too short."
-	        "\vThe recording has the same format as for gpuscale backtest. --objective defaults to that of the "
-	        "policy, or to 1%,10s. --seed also determines the candidates; equal seeds give equal "
-	        "results.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on is met.",
-	        children,
-	        NULL,
-	        NULL};
-	struct tune_args args = {.price = NAN, .gpus_per_replica = 1};
+	struct tune_args args = {.price = NAN, .gpus_per_replica = 1, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	args.config.candidates = CANDIDATES_DEFAULT;
 	args.config.threads = parallel_cores();
 	replay_args_init(&args.replay);
 	replay_objective_clear(&args.replay.config);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct replay_input in;

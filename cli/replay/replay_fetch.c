@@ -11,14 +11,13 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/text.h"
-#include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "controller/tick/range_samples.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_failover.h"
 #include "replay/recording.h"
-#include "runtime/connections.h"
 
 #define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready
 #define QUERY_BYTES_MAX  1024                     // of a query of kube-state-metrics
@@ -54,13 +53,12 @@ struct column {
 
 struct fetch {
 	const struct replay_fetch *options;
-	struct connections connections;
+	struct prometheus_session session;
 	struct recording *recording;
 	struct column columns[COLUMNS_MAX];
 	size_t n_columns, demand; // demand: the column of --demand
 	size_t n_rows;            // of the whole period
 	int64_t start_ms;
-	struct progress progress;
 	char spec_query[QUERY_BYTES_MAX], ready_query[QUERY_BYTES_MAX];
 };
 
@@ -199,7 +197,7 @@ static int fetch_page(struct page *page, struct promql_source *source, const cha
 	if (promql_failover_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
 	                              &ticket, on_page, page, e) < 0)
 		return -1;
-	return connections_wait(&page->fetch->connections, &page->done, &page->error, e);
+	return connections_wait(&page->fetch->session.connections, &page->done, &page->error, e);
 }
 
 static bool is_too_large(const struct err *e)
@@ -217,7 +215,7 @@ static int fetch_pages(struct fetch *f, size_t column, struct promql_source *sou
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	while (rc == 0 && page.first < f->n_rows) {
 		page.n = f->n_rows - page.first < points ? f->n_rows - page.first : points;
-		progress_show(&f->progress, column * f->n_rows + page.first, f->n_columns * f->n_rows,
+		progress_show(&f->session.progress, column * f->n_rows + page.first, f->n_columns * f->n_rows,
 		              f->columns[column].name);
 		rc = fetch_page(&page, source, query, e);
 		if (rc == 0)
@@ -239,9 +237,9 @@ static int fetch_column(struct fetch *f, size_t i, struct err *e)
 	const char *namespace_name = f->options->policy->namespace_name;
 	struct buf scratch;
 	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
-	struct promql_source *source = promql_sources_find(f->connections.promql, c->source, e);
-	const char *query = source ? promql_sources_admit(f->connections.promql, c->source, namespace_name, c->query,
-	                                                  &scratch, NULL, e)
+	struct promql_source *source = promql_sources_find(f->session.connections.promql, c->source, e);
+	const char *query = source ? promql_sources_admit(f->session.connections.promql, c->source, namespace_name,
+	                                                  c->query, &scratch, NULL, e)
 	                           : NULL;
 	int rc = query ? fetch_pages(f, i, source, query, e) : -1;
 	buf_done(&scratch);
@@ -389,7 +387,7 @@ static void drop_columns(struct fetch *f)
 static int set_period(struct fetch *f, struct err *e)
 {
 	const struct replay_fetch *o = f->options;
-	int64_t until_ms = o->until_ms > 0 ? o->until_ms : clock_wall_ms(&f->connections.clock);
+	int64_t until_ms = o->until_ms > 0 ? o->until_ms : clock_wall_ms(&f->session.connections.clock);
 	int64_t steps = o->since_ms / o->step_ms, end_ms = until_ms / o->step_ms * o->step_ms;
 	if (steps < 1)
 		return err_set(e, ERR_INPUT, "--since is shorter than --step: expected at least two times");
@@ -439,13 +437,12 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	f->options = options;
 	f->recording = ret;
-	f->progress.what = "reading";
-	int rc = connections_open(&f->connections, options->prometheus, NULL, NULL, e);
+	int rc = prometheus_session_open(&f->session, options->prometheus, e);
 	if (rc == 0) {
-		progress_watch(&f->progress, f->connections.loop);
+		f->session.progress.what = "reading";
+		progress_watch(&f->session.progress, f->session.connections.loop);
 		rc = fetch_all(f, notes, e);
-		progress_clear(&f->progress);
-		connections_close(&f->connections);
+		prometheus_session_close(&f->session);
 	}
 	free(f);
 	return rc;

@@ -11,6 +11,7 @@
 #include "base/print.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
 #include "controller/status/state_text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_pick.h"
@@ -25,8 +26,6 @@
 #define STEP_MIN_MS      1000
 #define TIME_MAX_S       253402300799.0 // 9999-12-31T23:59:59Z
 
-enum { KEY_DATA = 0x800, KEY_DEMAND_COLUMN, KEY_PER_REPLICA, KEY_DEMAND, KEY_SINCE, KEY_UNTIL, KEY_STEP };
-
 void replay_args_init(struct replay_args *a)
 {
 	*a = (struct replay_args){
@@ -34,21 +33,22 @@ void replay_args_init(struct replay_args *a)
 	prometheus_options_init(&a->prometheus);
 }
 
-static int64_t time_option_ms(const char *flag, const char *text, struct argp_state *state)
+static void set_until(void *until_ms, char *text, struct argp_state *state)
 {
-	int64_t ms = 0;
+	int64_t *ms = until_ms;
 	double s;
-	if (num_parse_rfc3339_ms(text, strlen(text), &ms, NULL) == 0)
-		return ms;
+	if (num_parse_rfc3339_ms(text, strlen(text), ms, NULL) == 0)
+		return;
 	if (num_parse_f64(text, strlen(text), &s, NULL) < 0 || !(s > 0 && s <= TIME_MAX_S))
 		print_usage(state,
-		            "%s: expected a time such as 2026-01-05T09:00:00Z, or seconds since 1970, got \"%s\"", flag,
+		            "--until: expected a time such as 2026-01-05T09:00:00Z, or seconds since 1970, got \"%s\"",
 		            text);
-	return llround(s * 1000);
+	*ms = llround(s * 1000);
 }
 
-static void check(const struct replay_args *a, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
+	const struct replay_args *a = options;
 	bool names_server = prometheus_options_given(&a->prometheus);
 	if (a->files.n == 0)
 		print_usage(state, "name the policy: -f FILE");
@@ -67,69 +67,22 @@ static void check(const struct replay_args *a, struct argp_state *state)
 		print_usage(state, "--since, --until and --step are for --prometheus; --data is used as a whole");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct replay_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		return 0;
-	case 'f':
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'p':
-		a->policy = arg;
-		return 0;
-	case KEY_DATA:
-		a->data = arg;
-		return 0;
-	case KEY_DEMAND_COLUMN:
-		a->config.demand_column = arg;
-		return 0;
-	case KEY_PER_REPLICA:
-		a->config.per_replica = option_f64("--per-replica", arg, PER_REPLICA_MIN, PER_REPLICA_MAX, state);
-		return 0;
-	case KEY_DEMAND:
-		a->demand = arg;
-		return 0;
-	case KEY_SINCE:
-		a->since_ms = option_duration_ms("--since", arg, STEP_MIN_MS, state);
-		return 0;
-	case KEY_UNTIL:
-		a->until_ms = time_option_ms("--until", arg, state);
-		return 0;
-	case KEY_STEP:
-		a->step_ms = option_duration_ms("--step", arg, STEP_MIN_MS, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"; the policy is named by -f, the recording by --data",
-		            arg);
-		return 0;
-	case ARGP_KEY_END:
-		check(a, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_option flags[] = {
-        {0, 0, 0, 0, "What is replayed:", 1},
-        {"filename", 'f', "FILE", 0, "policy file or folder (repeatable)", 1},
-        {"policy", 'p', "NAMESPACE/NAME", 0, "name of the policy, when the files have several", 1},
-        {"data", KEY_DATA, "FILE", 0, "recording: CSV with a header, or OpenMetrics; - is standard input", 1},
-        {"since", KEY_SINCE, "DURATION", 0, "with --prometheus: length of the period, such as 30d (7d)", 1},
-        {"until", KEY_UNTIL, "TIME", 0, "with --prometheus: end of the period, such as 2026-01-05T09:00:00Z (now)", 1},
-        {"step", KEY_STEP, "DURATION", 0, "with --prometheus: time between two rows (15s)", 1},
-        {"demand", KEY_DEMAND, "EXPR", 0,
-         "with --prometheus: expression of the demand (arriving work), for policies without a signal of it", 1},
-        {"demand-column", KEY_DEMAND_COLUMN, "NAME", 0,
-         "column or signal that is the demand (that of the objective, else \"demand\")", 1},
-        {"per-replica", KEY_PER_REPLICA, "X", 0, "demand that one replica serves (1)", 1},
-        {0},
-};
-static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 4}, {0}};
-const struct argp replay_input_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+// clang-format off
+#define FLAGS_OF struct replay_args
+const struct flag_set replay_input_flags = {.check = check, .flags = (const struct flag[]){
+	FLAG_HEADING(1, "What is replayed:"),
+	FLAG_FILES(1, "FILE", files, "policy file or folder"),
+	FLAG_POLICY(1, policy),
+	FLAG_TEXT(1, 0, "data", "FILE", data, "recording: CSV with a header, or OpenMetrics; - is standard input"),
+	FLAG_DURATION(1, 0, "since", since_ms, STEP_MIN_MS, 0, "with --prometheus: length of the period, such as 30d (7d)"),
+	FLAG_CALL(1, 0, "until", "TIME", until_ms, set_until, "with --prometheus: end of the period, such as 2026-01-05T09:00:00Z (now)"),
+	FLAG_DURATION(1, 0, "step", step_ms, STEP_MIN_MS, 0, "with --prometheus: time between two rows (15s)"),
+	FLAG_TEXT(1, 0, "demand", "EXPR", demand, "with --prometheus: expression of the demand (arriving work), for policies without a signal of it"),
+	FLAG_TEXT(1, 0, "demand-column", "NAME", config.demand_column, "column or signal that is the demand (that of the objective, else \"demand\")"),
+	FLAG_F64(1, 0, "per-replica", "X", config.per_replica, PER_REPLICA_MIN, PER_REPLICA_MAX, "demand that one replica serves (1)"),
+	FLAG_INCLUDE(&prometheus_flags, prometheus, 4),
+	FLAG_END}};
+// clang-format on
 
 // Prints the errors of the files themselves; *e is set for all others.
 static int load_policy(const struct replay_args *a, struct replay_input *ret, struct err *e)

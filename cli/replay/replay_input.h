@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of the commands that replay demand: which policy, which recording (a file, or queries of Prometheus), and
-// the world they are replayed in. Each group of flags is an argp child with a struct replay_args as its input.
+// the world they are replayed in. The options of both sets of flags are a struct replay_args.
 #ifndef GPUSCALE_CLI_REPLAY_REPLAY_INPUT_H
 #define GPUSCALE_CLI_REPLAY_REPLAY_INPUT_H
-
-#include <argp.h>
 
 #include "base/buf.h"
 #include "policies/load/file_set.h"
 #include "replay/backtest.h"
 #include "replay/recording.h"
 #include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define REPLAY_LATE_DEFAULT   0.01
 #define REPLAY_WAIT_DEFAULT_S 10
@@ -30,8 +29,8 @@ struct replay_args {
 };
 // Sets the defaults.
 void replay_args_init(struct replay_args *a);
-extern const struct argp replay_input_argp; // the policy and the recording; sets demand_column and per_replica
-extern const struct argp replay_world_argp; // simulated signals, start-up, capacity, objective
+extern const struct flag_set replay_input_flags; // the policy and the recording; sets demand_column and per_replica
+extern const struct flag_set replay_world_flags; // simulated signals, start-up, capacity, objective
 
 struct replay_input {
 	struct file_set set;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale grant -f POOL: the allocator of a pool as a line filter, so that anyone can test it.
-#include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +9,12 @@
 #include "base/print.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
 #include "cli/term/line_filter.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/test/grant.h"
 #include "policies/test/grant_line.h"
-#include "runtime/options/controller_options.h"
 
 #define REPORT_MAX (16 * 1024 * 1024)
 
@@ -25,34 +24,44 @@ struct grant_args {
 	bool explain;
 };
 
-enum { KEY_EXPLAIN = 0x760 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct grant_args *a = state->input;
-	switch (key) {
-	case 'f':
-		if (strcmp(arg, "-") == 0)
+	const struct grant_args *a = options;
+	for (size_t i = 0; i < a->files.n; i++)
+		if (strcmp(a->files.paths[i], "-") == 0)
 			print_usage(state, "-f -: standard input is already used for the requests: name a file");
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'p':
-		a->pool = arg;
-		return 0;
-	case KEY_EXPLAIN:
-		a->explain = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"; the pool is named by -f", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->files.n == 0)
-			print_usage(state, "name the file of the pool: -f POOL");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (a->files.n == 0)
+		print_usage(state, "name the file of the pool: -f POOL");
 }
+
+// clang-format off
+#define FLAGS_OF struct grant_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Run the allocator of a GPUPool as a filter: reads the members of the pool from one line of standard input, "
+	         "and writes the grant of each member in one line of standard output, both JSON. Writes nothing else."
+	         "\vFormat of a line: {\"members\": [{\"name\": \"chat\", \"asked\": 12, \"current\": 4, \"pending\": 6, \"min\": 1, "
+	         "\"max\": 16, \"maxMinReplicas\": 1, \"maxGPUs\": 32, \"gpusPerReplica\": 4, \"priority\": 10, \"weight\": 1, "
+	         "\"backfill\": false}], \"time\": 0}. Only name is required. Without asked, a member has no metrics and keeps "
+	         "what it has. current is the number of replicas, 0 by default; pending is the number in a write that is not "
+	         "acknowledged yet, by default current: GPUs count by the larger of the two. By default min is 0 and max has "
+	         "no limit; maxMinReplicas, the guaranteed part of min (all of it), maxGPUs (those of the pool), "
+	         "gpusPerReplica (1), priority (0), weight (1), pricePerGPU and backfill (false) come from the entry of the "
+	         "pool that matches the name. time is in seconds and decides which of several equal members is first; by "
+	         "default lines are 15 s apart. For a pool with perMonth, spent is what the calendar month of time has cost "
+	         "so far, and runRate what an hour costs on average.\n\nFormat of the answer: {\"grants\": [{\"name\": "
+	         "\"chat\", \"replicas\": 8, \"reason\": \"PoolLimited\"}], \"usedGPUs\": 32}. usedGPUs counts the largest of "
+	         "granted, current and pending replicas. With perMonth, budgetPerHour is what this hour may cost, and "
+	         "monthEnd what the month will cost. The answer to an invalid line is {\"error\": \"...\"}.\n\nExit status: 0 if "
+	         "every line was valid, 1 if not, 2 for wrong usage.",
+	.surplus = "; the pool is named by -f",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_FILES(0, "FILE", files, "file or folder with the pool"),
+		FLAG_TEXT(0, 'p', "pool", "NAME", pool, "name of the pool, when the files have several"),
+		FLAG_SWITCH(0, 0, "explain", explain, "add a sentence to each grant: \"message\""),
+		FLAG_END}};
+// clang-format on
 
 static int answer(void *context, const char *line, size_t len, struct buf *out, struct err *e)
 {
@@ -92,42 +101,8 @@ static const struct gpu_pool *pick(const struct pool_set *set, const char *name,
 
 int cmd_grant(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"filename", 'f', "FILE", 0, "file or folder with the pool (repeatable)", 0},
-	        {"pool", 'p', "NAME", 0, "name of the pool, when the files have several", 0},
-	        {"explain", KEY_EXPLAIN, 0, 0, "add a sentence to each grant: \"message\"", 0},
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Run the allocator of a GPUPool as a filter: reads the members of the pool from one line of "
-	        "standard input, and writes the grant of each member in one line of standard output, both JSON. "
-	        "Writes nothing else."
-	        "\vFormat of a line: {\"members\": [{\"name\": \"chat\", \"asked\": 12, \"current\": 4, "
-	        "\"pending\": 6, \"min\": 1, \"max\": 16, \"maxMinReplicas\": 1, \"maxGPUs\": 32, \"gpusPerReplica\": "
-	        "4, "
-	        "\"priority\": 10, \"weight\": 1, \"backfill\": false}], \"time\": 0}. Only name is required. Without "
-	        "asked, a member has no "
-	        "metrics and keeps what it has. current is the number of replicas, 0 by default; pending is the "
-	        "number in a write that is not acknowledged yet, by default current: GPUs count by the larger of "
-	        "the two. By default min is 0 and max has no limit; maxMinReplicas, the guaranteed part of min (all of "
-	        "it), maxGPUs "
-	        "(those of the pool), gpusPerReplica (1), priority (0), weight (1), pricePerGPU and backfill (false) "
-	        "come from the entry of the pool that matches the name. time is "
-	        "in seconds and decides which of several equal members is first; by default lines are 15 s "
-	        "apart. For a pool with perMonth, spent is what the calendar month of time has cost so far, and "
-	        "runRate what an hour costs on average.\n\nFormat of the answer: {\"grants\": [{\"name\": \"chat\", "
-	        "\"replicas\": 8, \"reason\": "
-	        "\"PoolLimited\"}], \"usedGPUs\": 32}. usedGPUs counts the largest of granted, current and pending "
-	        "replicas. With perMonth, budgetPerHour is what this hour may cost, and monthEnd what the month "
-	        "will cost. The answer to an invalid line is {\"error\": \"...\"}.\n\nExit status: 0 if every line "
-	        "was valid, 1 if not, 2 for wrong usage.",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct grant_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct buf report;

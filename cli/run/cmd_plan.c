@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale plan: prints one decision per policy, exactly like the first decision of `run`, and writes nothing.
-#include <argp.h>
 #include <event2/event.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define PLAN_REPORT_MAX (16 * 1024 * 1024)
@@ -77,7 +76,6 @@ struct plan {
 	struct progress progress;
 };
 
-enum { KEY_REPLICAS = 0x500 };
 enum { FAIL_CHANGES, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {{"changes", FAIL_COUNT}};
 
@@ -86,53 +84,41 @@ static bool prints_prices(const struct plan_args *a)
 	return a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct plan_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->scope;
-		return 0;
-	case 'f':
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"; policies are named by -f", arg);
-		return 0;
-	case KEY_REPLICAS:
-		a->replicas = (int32_t)option_i64("--replicas", arg, 0, POLICY_REPLICAS_MAX, state);
-		return 0;
-	case 'o':
-		a->output = output_option(arg, OUTPUTS_LIST, state);
-		return 0;
-	case KEY_FAIL_ON:
-		fail_on_add(&a->fail_on, arg, fail_metrics, FAIL_METRIC__COUNT, state);
-		return 0;
-	case KEY_PRICES:
-		a->price_option.prices = arg;
-		return 0;
-	case KEY_GPU_MODEL:
-		a->price_option.model = arg;
-		return 0;
-	case KEY_GPUS:
-		a->gpus_per_replica =
-		        (int32_t)option_i64("--gpus-per-replica", arg, 1, POLICY_GPUS_PER_REPLICA_MAX, state);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->files.n == 0 && a->replicas >= 0)
-			print_usage(state, "--replicas needs the policies of files: -f FILE|DIR");
-		if (a->files.n && (a->scope.namespace_name || a->scope.all_namespaces))
-			print_usage(state, "-n and -A select policies of the cluster: leave out -f, or -n and -A");
-		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
-			print_usage(state, "--prices and --gpu-model are for -o table and -o wide");
-		if (a->price_option.model)
-			a->price = price_option_get(&a->price_option, NAN, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	struct plan_args *a = options;
+	if (a->files.n == 0 && a->replicas >= 0)
+		print_usage(state, "--replicas needs the policies of files: -f FILE|DIR");
+	if (a->files.n && (a->scope.namespace_name || a->scope.all_namespaces))
+		print_usage(state, "-n and -A select policies of the cluster: leave out -f, or -n and -A");
+	if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
+		print_usage(state, "--prices and --gpu-model are for -o table and -o wide");
+	if (a->price_option.model)
+		a->price = price_option_get(&a->price_option, NAN, state);
 }
+
+// clang-format off
+#define FLAGS_OF struct plan_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit their "
+	         "members. Without -f, the policies and pools of the cluster are planned, and those of the namespace are "
+	         "shown. Writes nothing."
+	         "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 when --fail-on is met.",
+	.surplus = "; policies are named by -f",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_FILES(1, "FILE|DIR", files, "policies from these files, - for standard input, instead of those of the cluster"),
+		FLAG_I32(1, 0, "replicas", "N", replicas, 0, POLICY_REPLICAS_MAX, "assume N ready replicas of the target; do not query the cluster"),
+		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
+		FLAG_FAIL_ON(1, fail_on, "changes, or 'changes > 2': so many policies want other replicas. A policy without data then fails the plan"),
+		FLAG_GPU_MODEL(1, price_option.model),
+		FLAG_I32(1, 0, "gpus-per-replica", "N", gpus_per_replica, 1, POLICY_GPUS_PER_REPLICA_MAX, "GPUs of one replica (default: spec.gpus.perReplica of the policy, else what the pod template of the target requests, else 1)"),
+		FLAG_PRICES(1, price_option.prices),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&namespace_flags, scope, 0),
+		FLAG_END}};
+// clang-format on
 
 static void item_done(struct plan_item *it)
 {
@@ -446,10 +432,8 @@ static int plan_files(const struct plan_args *args)
 static int plan_cluster(struct plan_args *args)
 {
 	struct err e;
-	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0) {
-		print_error("gpuscale plan: %s\n", e.msg);
-		return err_kind_info(e.kind)->exit_code;
-	}
+	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0)
+		return command_failed("gpuscale plan", &e);
 	struct plan_objects *objects = calloc(1, sizeof *objects);
 	if (!objects) {
 		print_error("gpuscale plan: out of memory\n");
@@ -469,36 +453,9 @@ static int plan_cluster(struct plan_args *args)
 
 int cmd_plan(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        FLAG_FILES("policies from these files, - for standard input, instead of those of the cluster", 1),
-	        {"replicas", KEY_REPLICAS, "N", 0, "assume N ready replicas of the target; do not query the cluster",
-	         1},
-	        FLAG_OUTPUT(OUTPUTS_LIST_HELP, 1),
-	        FLAG_FAIL_ON("changes, or 'changes > 2': so many policies want other replicas. A policy without data "
-	                     "then fails the plan",
-	                     1),
-	        FLAG_GPU_MODEL(1),
-	        FLAG_GPUS("spec.gpus.perReplica of the policy, else what the pod template of the target requests, "
-	                  "else 1",
-	                  1),
-	        FLAG_PRICES(1),
-	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, NULL, 0}, {&namespace_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit "
-	        "their members. Without -f, the policies and pools of the cluster are planned, and those of the "
-	        "namespace are shown. Writes nothing."
-	        "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 when --fail-on is met.",
-	        children,
-	        NULL,
-	        NULL};
-	struct plan_args args = {.replicas = -1, .price = NAN};
+	struct plan_args args = {.replicas = -1, .price = NAN, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	prometheus_options_init(&args.prometheus);
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 	arena_init(&args.arena, PRICE_OPTION_ARENA_MAX);
 	if (price_option_read(args.price_option.prices, &args.arena, &args.book, "gpuscale plan") < 0) {
 		arena_done(&args.arena);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale run
-#include <argp.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -18,6 +16,7 @@
 #include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 #include "runtime/options/ha_options.h"
 #include "runtime/options/serve_options.h"
 
@@ -33,68 +32,50 @@ struct run_args {
 	bool dry_run, once, crd, idle_rules;
 };
 
-enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR, KEY_PRICES, KEY_IDLE_RULES };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct run_args *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->prometheus;
-		state->child_inputs[1] = &a->kube;
-		state->child_inputs[2] = &a->log;
-		state->child_inputs[3] = &a->ha;
-		state->child_inputs[4] = &a->serve;
-		state->child_inputs[5] = &a->series;
-		return 0;
-	case KEY_POLICIES:
-		path_options_add(&a->policies, arg, state);
-		return 0;
-	case KEY_LISTEN:
-		a->listen = arg;
-		return 0;
-	case KEY_DRY_RUN:
-		a->dry_run = true;
-		return 0;
-	case KEY_ONCE:
-		a->once = true;
-		return 0;
-	case 'n':
-		a->namespace_name = arg;
-		return 0;
-	case KEY_CRD:
-		a->crd = true;
-		return 0;
-	case KEY_IDLE_RULES:
-		a->idle_rules = true;
-		return 0;
-	case KEY_PRICES:
-		a->prices = arg;
-		return 0;
-	case KEY_STATE_DIR:
-		a->state_dir = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->state_dir && a->policies.n == 0)
-			print_usage(state, "--state-dir needs --policies: objects of the cluster keep their state in "
-			                   "their status");
-		if (a->state_dir && !a->state_dir[0])
-			print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
-		a->crd = a->crd || a->policies.n == 0;
-		if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
-			print_usage(state,
-			            "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
-			            "--once, or --policies without --crd");
-		if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
-			print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	struct run_args *a = options;
+	if (a->state_dir && a->policies.n == 0)
+		print_usage(state,
+		            "--state-dir needs --policies: objects of the cluster keep their state in their status");
+	if (a->state_dir && !a->state_dir[0])
+		print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
+	a->crd = a->crd || a->policies.n == 0;
+	if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
+		print_usage(state, "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
+		                   "--once, or --policies without --crd");
+	if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
+		print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
 }
+
+// clang-format off
+#define FLAGS_OF struct run_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
+	         "\vChanged policy files are reloaded once they stop changing, or immediately on SIGHUP. SIGTERM shuts down "
+	         "cleanly. Logs go to stderr. Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
+	.surplus = "; policies are named by --policies",
+	.check = check,
+	.is_service = true,
+	.flags = (const struct flag[]){
+		FLAG_CALL(1, 0, "policies", "DIR|FILE", policies, path_options_add, "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler objects of the cluster, of all namespaces or that of -n"),
+		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
+		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
+		FLAG_SWITCH(1, 0, "idle-rules", idle_rules, "also the GPUIdleRule objects of the cluster"),
+		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
+		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "only the objects of this namespace (default: of all)"),
+		FLAG_TEXT(1, 0, "listen", "ADDR", listen, "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)"),
+		FLAG_SWITCH(1, 0, "dry-run", dry_run, "decide and report, write nothing"),
+		FLAG_SWITCH(1, 0, "once", once, "one tick per policy, then exit"),
+		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
+		FLAG_INCLUDE(&kube_flags, kube, 0),
+		FLAG_INCLUDE(&log_flags, log, 0),
+		FLAG_INCLUDE(&ha_flags, ha, 0),
+		FLAG_INCLUDE(&serve_flags, serve, 0),
+		FLAG_INCLUDE(&series_flags, series, 0),
+		FLAG_END}};
+// clang-format on
 
 // A process that writes nothing needs no lease, and policies from files belong to this process unless a flag says
 // otherwise.
@@ -106,51 +87,11 @@ static void settle_election(struct run_args *a)
 
 int cmd_run(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"policies", KEY_POLICIES, "DIR|FILE", 0,
-	         "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler"
-	         " objects of the cluster, of all namespaces or that of -n",
-	         1},
-	        {"crd", KEY_CRD, 0, 0,
-	         "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name", 1},
-	        {"state-dir", KEY_STATE_DIR, "DIR", 0,
-	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
-	         " recommendations, scale events, start-up times (default: not; objects have their status)",
-	         1},
-	        {"idle-rules", KEY_IDLE_RULES, 0, 0, "also the GPUIdleRule objects of the cluster", 1},
-	        {"prices", KEY_PRICES, "FILE", 0,
-	         "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped "
-	         "prices)",
-	         1},
-	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
-	        {"listen", KEY_LISTEN, "ADDR", 0,
-	         "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = "
-	         "none)",
-	         1},
-	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
-	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
-	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
-	                                             {&kube_argp, 0, NULL, 0},
-	                                             {&log_argp, 0, NULL, 0},
-	                                             {&ha_argp, 0, NULL, 0},
-	                                             {&serve_argp, 0, NULL, 0},
-	                                             {&series_argp, 0, NULL, 0},
-	                                             {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "",
-	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
-	                          "\vChanged policy files are reloaded once they stop changing, or immediately on"
-	                          " SIGHUP. SIGTERM shuts down cleanly. Logs go to stderr."
-	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
-	                          children,
-	                          NULL,
-	                          NULL};
 	struct run_args args = {.listen = ":8080"};
 	prometheus_options_init(&args.prometheus);
 	ha_options_init(&args.ha);
-	args_parse(&argp, argc, argv, &args);
+	serve_options_init(&args.serve);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct connections connections;
@@ -158,7 +99,7 @@ int cmd_run(int argc, char **argv)
 	clock_init_real(&clock);
 	process_return_large_blocks();
 	process_raise_descriptors();
-	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
+	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.is_verbose ? LOG_DEBUG : LOG_INFO, &clock);
 	struct metrics *metrics = metrics_new();
 	if (!log || !metrics) {
 		print_error("gpuscale run: out of memory\n");
@@ -168,8 +109,7 @@ int cmd_run(int argc, char **argv)
 	metrics_limit_policies(metrics, args.serve.metrics_policies);
 	settle_election(&args);
 	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
-		print_error("gpuscale run: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
+		code = command_failed("gpuscale run", &e);
 		goto out;
 	}
 	struct controller_options run = {.policy_paths = args.policies.paths,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale step -f FILE: the engine as a line filter, so that a program can close a loop around it.
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,13 +8,13 @@
 #include "base/print.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/flags.h"
 #include "cli/term/line_filter.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_pick.h"
 #include "policies/load/policy_ref.h"
 #include "policies/test/step.h"
 #include "policies/test/step_line.h"
-#include "runtime/options/controller_options.h"
 
 #define REPORT_MAX (16 * 1024 * 1024)
 
@@ -24,29 +23,33 @@ struct step_args {
 	const char *policy;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct step_args *a = state->input;
-	switch (key) {
-	case 'f':
-		if (strcmp(arg, "-") == 0)
+	const struct step_args *a = options;
+	for (size_t i = 0; i < a->files.n; i++)
+		if (strcmp(a->files.paths[i], "-") == 0)
 			print_usage(state, "-f -: standard input carries the observations");
-		path_options_add(&a->files, arg, state);
-		return 0;
-	case 'p':
-		a->policy = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		print_usage(state, "unexpected argument \"%s\"; the policy is named by -f", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->files.n == 0)
-			print_usage(state, "name the policy: -f FILE");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (a->files.n == 0)
+		print_usage(state, "name the policy: -f FILE");
 }
+
+// clang-format off
+#define FLAGS_OF struct step_args
+static const struct flag_set command = {
+	.args = "",
+	.about = "Run the decision engine as a filter: reads one observation per line of standard input, and writes one "
+	         "decision per line of standard output, both JSON. Writes nothing else."
+	         "\vFormat of an observation: {\"time\": SECONDS, \"replicas\": N, \"ready\": N, \"pending\": N, "
+	         "\"signals\": {\"NAME\": VALUE | {\"POD\": VALUE} | null | {\"error\": \"TEXT\"}}}. Replicas that differ from "
+	         "the previous line mean that the decision was carried out. An invalid line is answered with {\"error\": "
+	         "\"...\"}.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
+	.surplus = "; the policy is named by -f",
+	.check = check,
+	.flags = (const struct flag[]){
+		FLAG_FILES(0, "FILE", files, "policy file or folder"),
+		FLAG_POLICY(0, policy),
+		FLAG_END}};
+// clang-format on
 
 static int answer(void *context, const char *line, size_t len, struct buf *out, struct err *e)
 {
@@ -68,25 +71,8 @@ static int filter_all(const struct policy *policy)
 
 int cmd_step(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"filename", 'f', "FILE", 0, "policy file or folder (repeatable)", 0},
-	        {"policy", 'p', "NAMESPACE/NAME", 0, "name of the policy, when the files have several", 0},
-	        {0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "",
-	        "Run the decision engine as a filter: reads one observation per line of standard input, and writes "
-	        "one decision per line of standard output, both JSON. Writes nothing else."
-	        "\vFormat of an observation: {\"time\": SECONDS, \"replicas\": N, \"ready\": N, \"pending\": N, "
-	        "\"signals\": {\"NAME\": VALUE | {\"POD\": VALUE} | null | {\"error\": \"TEXT\"}}}. Replicas that "
-	        "differ from the previous line mean that the decision was carried out. An invalid line is answered "
-	        "with {\"error\": \"...\"}.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
-	        NULL,
-	        NULL,
-	        NULL};
 	struct step_args args = {0};
-	args_parse(&argp, argc, argv, &args);
+	args_parse(&command, argc, argv, &args);
 
 	struct err e;
 	struct buf report;

@@ -119,8 +119,7 @@ static int read_pools(struct plan_objects *o, struct kube_session *session)
 	struct err e = {0};
 	if (kube_pages_fetch(session, &pages, &e) == 0 || e.code == 404) // 404: the cluster has no pools
 		return EXIT_OK;
-	print_error(COMMAND ": %s\n", e.msg);
-	return err_kind_info(e.kind)->exit_code;
+	return command_failed(COMMAND, &e);
 }
 
 // ---- both ----

@@ -2,7 +2,6 @@
 #include "cli/term/args.h"
 
 #include <argp.h>
-#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,41 +15,47 @@
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/complete.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
-#define ARGS_FLAGS_MAX    128
-#define ARGS_CHILDREN_MAX 16
+#define VARIABLES_MAX  128
+#define VARIABLE_BYTES 64 // of a name, behind the prefix
 
-// A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
-// reason.
+// The flags of a command by their names, and behind them --help and --usage, which argp adds.
 struct flags {
-	const char *names[ARGS_FLAGS_MAX];
-	bool takes_next[ARGS_FLAGS_MAX]; // an argument, which may be the next word
-	bool is_switch[ARGS_FLAGS_MAX];  // no argument, not even an optional one
+	const struct flag_parser *parser;
+	const char *names[FLAG_ROWS_MAX + 2];
 	size_t n;
-	char eats[128]; // short flags by their letter: 0 = unknown, 1 = without an argument, 2 = with one
 };
 
-static void add_flag(struct flags *f, const char *name, bool takes_next, bool is_switch)
+static void collect(struct flags *f, const struct flag_parser *p)
 {
-	if (f->n < ARGS_FLAGS_MAX) {
-		f->names[f->n] = name;
-		f->is_switch[f->n] = is_switch;
-		f->takes_next[f->n++] = takes_next;
-	}
+	f->parser = p;
+	for (f->n = 0; f->n < p->n_rows; f->n++)
+		f->names[f->n] = p->rows[f->n].flag->name;
+	f->names[f->n++] = "help";
+	f->names[f->n++] = "usage";
 }
 
-static void collect(struct flags *f, const struct argp *argp)
+// True without an argument, not even an optional one.
+static bool is_switch(const struct flags *f, size_t which)
 {
-	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++) {
-		bool takes_next = o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
-		if (o->name)
-			add_flag(f, o->name, takes_next, !o->arg);
-		if (o->key > 0 && o->key < 128 && isprint(o->key))
-			f->eats[o->key] = takes_next ? 2 : 1;
-	}
-	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		collect(f, c->argp);
+	return which >= f->parser->n_rows || !f->parser->rows[which].flag->arg;
+}
+
+// True with an argument, which may be the next word. It may look like a flag: in `--reason --not-now`, the latter is
+// the reason.
+static bool takes_next(const struct flags *f, size_t which)
+{
+	return !is_switch(f, which) && !(f->parser->rows[which].flag->group & FLAG_OPTIONAL);
+}
+
+// The index of the flag with this letter; f->n if there is none.
+static size_t find_letter(const struct flags *f, char letter)
+{
+	for (size_t i = 0; i < f->parser->n_rows; i++)
+		if (f->parser->rows[i].flag->letter == letter)
+			return i;
+	return f->n;
 }
 
 static _Noreturn void fail_unknown(const char *command, const char *word, size_t len, const struct flags *f)
@@ -84,7 +89,7 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 static bool look_at_letters(const char *command, char **arg, const struct flags *f)
 {
 	static const char help[] = "--help"; // arguments are never written to
-	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
+	if (strcmp(*arg, "-h") == 0 && find_letter(f, 'h') == f->n) {
 		*arg = (char *)(uintptr_t)help;
 		return false;
 	}
@@ -93,7 +98,8 @@ static bool look_at_letters(const char *command, char **arg, const struct flags 
 			print_error("%s: invalid option -- '%s'\nTry `%s --help' for a list.\n", command, p, command);
 			exit(EXIT_USAGE);
 		}
-		if (f->eats[(unsigned char)*p] == 2)
+		size_t which = find_letter(f, *p);
+		if (which < f->n && takes_next(f, which))
 			return p[1] == '\0';
 	}
 	return false;
@@ -112,46 +118,49 @@ static void look_at_flags(const struct flags *f, int argc, char **argv)
 		size_t len = strcspn(word + 2, "="), which = find(f, word + 2, len);
 		if (which == f->n)
 			fail_unknown(argv[0], word + 2, len, f);
-		i += f->takes_next[which] && word[2 + len] == '\0';
+		i += takes_next(f, which) && word[2 + len] == '\0';
 	}
 }
 
 // ---- flags of every command ----
 
-enum { KEY_COLOR = 0x7f00 };
-
-static error_t parse_common(int key, char *arg, struct argp_state *state)
+static void set_color(void *options, char *arg, struct argp_state *state)
 {
 	static const char *const names[] = {"auto", "always", "never", NULL};
-	int choice;
-	if (key != KEY_COLOR)
-		return ARGP_ERR_UNKNOWN;
-	choice = option_choice("--color", arg, names, state);
+	int choice = option_choice("--color", arg, names, state);
 	if (choice > 0)
 		setenv(choice == 1 ? "CLICOLOR_FORCE" : "NO_COLOR", "1", 1);
 	if (choice != 1)
 		unsetenv("CLICOLOR_FORCE");
-	return 0;
 }
 
-static const struct argp_option common_flags[] = {
-        {"color", KEY_COLOR, "auto|always|never", OPTION_HIDDEN, "colours of states (default auto: on a terminal)", 0},
-        {0}};
-static const struct argp common_argp = {common_flags, parse_common, NULL, NULL, NULL, NULL, NULL};
+static const struct flag_set common = {
+        .flags = (const struct flag[]){FLAG_TAKE(FLAG_HIDDEN, 0, "color", "auto|always|never", set_color,
+                                                 "colours of states (default auto: on a terminal)"),
+                                       FLAG_END}};
+
+// Returns the row that the variable "<prefix>IDLE_RULES=true" names, f->n if there is none.
+static size_t find_variable(const char *variable, size_t prefix, const struct flags *f)
+{
+	char name[VARIABLE_BYTES];
+	size_t len = 0;
+	for (const char *c = variable + prefix; *c && *c != '='; c++)
+		if (len < sizeof name)
+			name[len++] = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+	return len < sizeof name ? find(f, name, len) : f->n;
+}
 
 // Rewrites the environment string `variable`, "<prefix>IDLE_RULES=true", in place to the word "--idle-rules", which
-// stays valid as long as the process. The prefix must be longer than two bytes. Returns NULL for a switch that is
-// false.
-static char *flag_of(const char *command, char *variable, size_t prefix, const struct flags *f)
+// stays valid as long as the process. The prefix must be longer than two bytes. `which` is its row. Returns NULL for a
+// switch that is false.
+static char *flag_of(const char *command, char *variable, size_t prefix, const struct flags *f, size_t which)
 {
 	char *word = variable + prefix - 2, *value = strchr(word, '=');
-	const char *name = variable + prefix;
 	if (!value)
 		return NULL;
 	for (char *c = variable + prefix; c < value; c++)
 		*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-	size_t which = find(f, name, (size_t)(value - name));
-	if (which < f->n && f->is_switch[which]) {
+	if (which < f->n && is_switch(f, which)) {
 		bool is_true = strcmp(value + 1, "true") == 0;
 		if (!is_true && strcmp(value + 1, "false") != 0) {
 			print_error("%s: --%s from the environment: expected true or false, got \"%s\"\n", command,
@@ -168,15 +177,22 @@ static char *flag_of(const char *command, char *variable, size_t prefix, const s
 
 // Returns the arguments with the flags from the environment in front, so that an argument overrides a variable. The
 // caller frees the array.
-static char **with_environment(int *argc, char **argv, const struct flags *f)
+static char **with_environment(int *argc, char **argv, const struct flags *f, bool is_service)
 {
-	char prefix[64], *words[ARGS_FLAGS_MAX];
+	char prefix[64], *words[VARIABLES_MAX];
 	size_t n = 0, len = (size_t)snprintf(prefix, sizeof prefix, "%s_", argv[0]);
 	for (char *c = prefix; *c; c++)
 		*c = *c == ' ' ? '_' : (char)toupper((unsigned char)*c);
-	for (char **v = environ; *v && n < ARGS_FLAGS_MAX; v++)
-		if (strncmp(*v, prefix, len) == 0 && (words[n] = flag_of(argv[0], *v, len, f)))
+	for (char **v = environ; *v && n < VARIABLES_MAX; v++) {
+		if (strncmp(*v, prefix, len) != 0)
+			continue;
+		size_t which = find_variable(*v, len, f);
+		if (which == f->n && !is_service)
+			print_error("%s: the variable %.*s is ignored because it names no flag of this command\n",
+			            argv[0], (int)strcspn(*v, "="), *v);
+		else if ((words[n] = flag_of(argv[0], *v, len, f, which)))
 			n++;
+	}
 	char **all = must_alloc(calloc((size_t)*argc + n + 1, sizeof *all));
 	all[0] = argv[0];
 	memcpy(all + 1, words, n * sizeof *all);
@@ -185,29 +201,18 @@ static char **with_environment(int *argc, char **argv, const struct flags *f)
 	return all;
 }
 
-void args_parse(const struct argp *argp, int argc, char **argv, void *input)
+void args_parse(const struct flag_set *command, int argc, char **argv, void *options)
 {
-	struct argp all = *argp;
-	struct argp_child children[ARGS_CHILDREN_MAX + 2] = {0};
-	size_t n = 0;
-	for (const struct argp_child *c = argp->children; c && c->argp; c++) {
-		assert(n < ARGS_CHILDREN_MAX);
-		children[n++] = *c;
-	}
-	children[n].argp = &common_argp;
-	all.children = children;
-	struct flags f = {.n = 0};
-	if (all.args_doc && !all.args_doc[0])
-		all.args_doc = NULL;
+	struct flag_parser p;
+	struct flags f;
+	flag_parser_init(&p, command, &common, options);
 	if (strcmp(argv[0], COMPLETE_COMMAND) == 0)
-		complete_arguments(&all, argc, argv);
+		complete_arguments(&p, argc, argv);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
-	collect(&f, &all);
-	add_flag(&f, "help", false, true);
-	add_flag(&f, "usage", false, true);
-	char **words = with_environment(&argc, argv, &f);
+	collect(&f, &p);
+	char **words = with_environment(&argc, argv, &f, command->is_service);
 	look_at_flags(&f, argc, words);
-	argp_parse(&all, argc, words, 0, NULL, input);
+	flag_parser_run(&p, argc, words);
 	free(words);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale completion bash|zsh|fish: prints a script that takes all candidates from `gpuscale __complete`.
-#include <argp.h>
 #include <string.h>
 
 #include "base/print.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 
 enum shell { SHELL_BASH, SHELL_ZSH, SHELL_FISH, SHELL__COUNT };
 static const char *const shell_names[] = {"bash", "zsh", "fish", NULL};
@@ -51,36 +50,24 @@ static const char *const scripts[SHELL__COUNT] = {
                        "complete -c kubectl-gpuscale -f -a '(__gpuscale_complete)'\n",
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_shell(void *to, char *arg, struct argp_state *state)
 {
-	int *shell = state->input;
-	switch (key) {
-	case ARGP_KEY_ARG:
-		if (*shell >= 0)
-			print_usage(state, "one shell at a time");
-		*shell = option_choice("shell", arg, shell_names, state);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		print_usage(state, "name the shell: bash, zsh or fish");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	int *shell = to;
+	if (*shell >= 0)
+		print_usage(state, "one shell at a time");
+	*shell = option_choice("shell", arg, shell_names, state);
 }
+
+static const struct flag_set command = {
+        .args = "bash|zsh|fish",
+        .about = "Print a completion script for a shell: commands, their flags and values, and the names of "
+                 "the policies of the cluster.\vExample: source <(gpuscale completion bash)",
+        .missing = "name the shell: bash, zsh or fish",
+        .flags = (const struct flag[]){{FLAG_ROW(CALL, 0, 0, NULL, NULL, 0, NULL), .take = set_shell}, FLAG_END}};
 
 int cmd_completion(int argc, char **argv)
 {
-	static const struct argp_option options[] = {{0}};
-	const struct argp argp = {
-	        options,
-	        parse,
-	        "bash|zsh|fish",
-	        "Print a completion script for a shell: commands, their flags and values, and the names of "
-	        "the policies of the cluster.\vExample: source <(gpuscale completion bash)",
-	        NULL,
-	        NULL,
-	        NULL};
 	int shell = -1;
-	args_parse(&argp, argc, argv, &shell);
+	args_parse(&command, argc, argv, &shell);
 	return print_outn(scripts[shell], strlen(scripts[shell])) < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+struct err;
+
 #define EXIT_OK      0
 #define EXIT_FAILED  1
 #define EXIT_USAGE   2
@@ -13,10 +15,12 @@
 
 struct command {
 	const char *name;
-	const char *args;                  // arguments in the synopsis
 	const char *summary;               // one line
 	int (*run)(int argc, char **argv); // argv[0] is "gpuscale <name>"
 };
+
+// Prints "COMMAND: MESSAGE" of the error, and returns its exit code.
+int command_failed(const char *command, const struct err *e);
 
 // The row called `name`, or NULL.
 const struct command *command_find(const char *name);

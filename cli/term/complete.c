@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/term/complete.h"
 
-#include <argp.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,10 +11,13 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/flag_group.h"
 #include "cli/term/object_kind.h"
+#include "k8s/client/k8s_config_load.h"
+#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX     ((size_t)16 * 1024 * 1024)
 #define ARGUMENTS_MAX  64
@@ -112,6 +114,23 @@ static void offer_names(struct completion *c, int argc, char **argv, bool namesp
 	buf_done(&text);
 }
 
+// Offers the contexts of the kubeconfig that the command line names.
+static void offer_contexts(struct completion *c, int argc, char **argv)
+{
+	static const char flag[] = "--kubeconfig";
+	struct k8s_config_options options = {0};
+	struct buf text;
+	struct err e; // without a kubeconfig there is no context
+	for (int i = 1; i + 1 < argc; i++)
+		if (strncmp(argv[i], flag, sizeof flag - 1) == 0)
+			options.kubeconfig = argv[i][sizeof flag - 1] == '=' ? argv[i] + sizeof flag : argv[i + 1];
+	buf_init(&text, OUTPUT_MAX);
+	(void)k8s_config_list_contexts(&options, &text, &e);
+	for (const char *line = buf_str(&text), *end; (end = strchr(line, '\n')); line = end + 1)
+		offer(c, line, (size_t)(end - line), NULL);
+	buf_done(&text);
+}
+
 // Offers the models, or the discounts, of the shipped prices.
 static void offer_prices(struct completion *c, bool discounts)
 {
@@ -159,32 +178,26 @@ static void offer_fields(struct completion *c)
 
 // ---- flags ----
 
-// Returns the option that `word` names, "--output" or "-o", or NULL.
-static const struct argp_option *find(const struct argp *argp, const char *word, size_t len)
+// Returns the flag that `word` names, "--output" or "-o", or NULL.
+static const struct flag *find(const struct flag_parser *p, const char *word, size_t len)
 {
-	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++)
-		if (len > 2 && strncmp(word, "--", 2) == 0
-		            ? o->name && strlen(o->name) == len - 2 && memcmp(o->name, word + 2, len - 2) == 0
-		            : len == 2 && word[0] == '-' && o->key == word[1])
-			return o;
-	for (const struct argp_child *c = argp->children; c && c->argp; c++) {
-		const struct argp_option *o = find(c->argp, word, len);
-		if (o)
-			return o;
+	bool is_long = len > 2 && strncmp(word, "--", 2) == 0;
+	for (size_t i = 0; i < p->n_rows; i++) {
+		const struct flag *f = p->rows[i].flag;
+		if (is_long ? strlen(f->name) == len - 2 && memcmp(f->name, word + 2, len - 2) == 0
+		            : len == 2 && word[0] == '-' && f->letter == word[1])
+			return f;
 	}
 	return NULL;
 }
 
-static void offer_flags(struct completion *c, const struct argp *argp)
+static void offer_flags(struct completion *c, const struct flag_parser *p)
 {
-	char flag[64];
-	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++)
-		if (o->name) {
-			int n = snprintf(flag, sizeof flag, "--%s", o->name);
-			offer(c, flag, (size_t)n, o->doc);
-		}
-	for (const struct argp_child *child = argp->children; child && child->argp; child++)
-		offer_flags(c, child->argp);
+	char name[64];
+	for (size_t i = 0; i < p->n_rows; i++) {
+		int n = snprintf(name, sizeof name, "--%s", p->rows[i].flag->name);
+		offer(c, name, (size_t)n, p->rows[i].flag->help);
+	}
 }
 
 // Offers the words of a list: "a|b|c", or "a, b or c" in front of "(", ";" or ":" in a description. One word is not a
@@ -221,18 +234,20 @@ static bool is_upper(const char *text)
 	return true;
 }
 
-static void offer_values(struct completion *c, const struct argp_option *o, int argc, char **argv)
+static void offer_values(struct completion *c, const struct flag *f, int argc, char **argv)
 {
-	if (o->arg && strchr(o->arg, '|') && !is_upper(o->arg))
-		offer_list(c, o->arg);
-	else if (o->name && strcmp(o->name, "namespace") == 0)
+	if (strchr(f->arg, '|') && !is_upper(f->arg))
+		offer_list(c, f->arg);
+	else if (strcmp(f->name, "namespace") == 0)
 		offer_names(c, argc, argv, true);
-	else if (o->name && (strcmp(o->name, "gpu-model") == 0 || strcmp(o->name, "discount") == 0))
-		offer_prices(c, o->name[0] == 'd');
-	else if (o->arg && (strstr(o->arg, "FILE") || strstr(o->arg, "DIR")))
+	else if (strcmp(f->name, "context") == 0)
+		offer_contexts(c, argc, argv);
+	else if (strcmp(f->name, "gpu-model") == 0 || strcmp(f->name, "discount") == 0)
+		offer_prices(c, f->name[0] == 'd');
+	else if (strstr(f->arg, "FILE") || strstr(f->arg, "DIR"))
 		c->with_files = true;
-	else if (o->doc)
-		offer_list(c, o->doc);
+	else
+		offer_list(c, f->help);
 }
 
 // Offers the kinds of objects. A command that also takes names lists objects; the others describe kinds.
@@ -273,30 +288,30 @@ static void offer_positional(struct completion *c, const char *args_doc, int arg
 	}
 }
 
-_Noreturn void complete_arguments(const struct argp *argp, int argc, char **argv)
+_Noreturn void complete_arguments(const struct flag_parser *parser, int argc, char **argv)
 {
 	const char *word = argv[argc - 1], *flag = argc > 2 ? argv[argc - 2] : "";
 	struct completion c = {.word = word, .before = word};
 	buf_init(&c.out, OUTPUT_MAX);
-	const struct argp_option *o = find(argp, flag, strlen(flag));
+	const struct flag *f = find(parser, flag, strlen(flag));
 	size_t name_len = strcspn(word, "=");
 	bool is_first = true;
 	for (int i = 1; i + 1 < argc; i++) {
-		const struct argp_option *before = find(argp, argv[i], strlen(argv[i]));
+		const struct flag *before = find(parser, argv[i], strlen(argv[i]));
 		is_first = is_first && argv[i][0] == '-';
-		i += before && before->arg && !(before->flags & OPTION_ARG_OPTIONAL);
+		i += before && before->arg && !(before->group & FLAG_OPTIONAL);
 	}
-	if (o && o->arg) {
-		offer_values(&c, o, argc, argv);
-	} else if (word[0] == '-' && word[1] == '-' && word[name_len] && (o = find(argp, word, name_len))) {
+	if (f && f->arg) {
+		offer_values(&c, f, argc, argv);
+	} else if (word[0] == '-' && word[1] == '-' && word[name_len] && (f = find(parser, word, name_len))) {
 		c.before_len = name_len + 1;
 		c.word += c.before_len;
-		offer_values(&c, o, argc, argv);
+		offer_values(&c, f, argc, argv);
 	} else if (word[0] == '-') {
-		offer_flags(&c, argp);
+		offer_flags(&c, parser);
 		offer(&c, "--help", 6, "describe the command");
 	} else {
-		offer_positional(&c, argp->args_doc, argc, argv, is_first);
+		offer_positional(&c, parser->sets[0].set->args, argc, argv, is_first);
 	}
 	exit(finish(&c));
 }

@@ -7,12 +7,12 @@
 
 #define COMPLETE_COMMAND "__complete"
 
-struct argp;
+struct flag_parser;
 
 // Prints the candidates for words[n - 1], the last of n words after the program's name. Returns the exit code.
 int complete_words(int n, char **words);
-// Prints the candidates for the last argument of a command whose arguments `argp` parses, and exits: args_parse() calls
-// it when argv[0] is COMPLETE_COMMAND.
-_Noreturn void complete_arguments(const struct argp *argp, int argc, char **argv);
+// Prints the candidates for the last argument of a command whose arguments `parser` parses, and exits: args_parse()
+// calls it when argv[0] is COMPLETE_COMMAND.
+_Noreturn void complete_arguments(const struct flag_parser *parser, int argc, char **argv);
 
 #endif

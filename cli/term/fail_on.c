@@ -85,13 +85,13 @@ bool fail_on_is_met(const struct fail_on *f, double value)
 	return value <= f->limit;
 }
 
-void fail_on_add(struct fail_options *o, const char *text, const struct fail_metric *metrics, size_t n,
-                 struct argp_state *state)
+void fail_on_add(void *options, char *text, struct argp_state *state)
 {
+	struct fail_options *o = options;
 	struct err e;
 	if (o->n == FAIL_ON_MAX)
 		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
-	if (fail_on_parse(text, metrics, n, &o->items[o->n++], &e) < 0)
+	if (fail_on_parse(text, o->metrics, o->n_metrics, &o->items[o->n++], &e) < 0)
 		print_usage(state, "--fail-on: %s", e.msg);
 }
 

@@ -34,12 +34,19 @@ struct fail_on {
 
 // The conditions of a command line.
 struct fail_options {
+	const struct fail_metric *metrics; // of the command
+	size_t n_metrics;
 	struct fail_on items[FAIL_ON_MAX];
 	size_t n;
 };
-// Appends the argument of one --fail-on; exits with a usage error when it is not a condition.
-void fail_on_add(struct fail_options *o, const char *text, const struct fail_metric *metrics, size_t n,
-                 struct argp_state *state);
+// The default of a command with the array `table` of metrics.
+#define FAIL_OPTIONS(table)                                                                                            \
+	{                                                                                                              \
+		.metrics = (table), .n_metrics = sizeof(table) / sizeof *(table)                                       \
+	}
+// A flag_take_fn: appends the argument of one --fail-on to a struct fail_options; exits with a usage error when it is
+// not a condition.
+void fail_on_add(void *options, char *text, struct argp_state *state);
 // Reports each condition that `values`, one per metric, meet, as "WHO: --fail-on ..". Returns EXIT_CHANGES when one is
 // met, else EXIT_OK.
 int fail_on_check(const struct fail_options *o, const char *who, const double *values);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/term/flag_group.h"
 
-#include <argp.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -15,12 +14,12 @@
 
 static const struct {
 	const char *name;
-	const struct argp *argp;
+	const struct flag_set *set;
 	const char *about;
 } groups[] = {
-        {"prometheus", &prometheus_argp, "Flags of the commands that query Prometheus:"},
-        {"kubernetes", &kube_argp, "Flags of the commands that use a cluster:"},
-        {"high-availability", &ha_argp, "Flags of run and remediate, for several processes of which one acts:"},
+        {"prometheus", &prometheus_flags, "Flags of the commands that query Prometheus:"},
+        {"kubernetes", &kube_flags, "Flags of the commands that use a cluster:"},
+        {"high-availability", &ha_flags, "Flags of run and remediate, for several processes of which one acts:"},
 };
 #define N_GROUPS (sizeof groups / sizeof groups[0])
 
@@ -42,13 +41,13 @@ bool flag_group_help(const char *name)
 	table_init(&t, columns);
 	t.gap = 2;
 	t.columns = HELP_COLUMNS;
-	for (const struct argp_option *o = groups[i].argp->options; o->name || o->doc; o++) {
-		bool is_optional = o->flags & OPTION_ARG_OPTIONAL;
-		if (!o->name)
+	for (const struct flag *f = groups[i].set->flags; f->type != FLAG_TYPE_END; f++) {
+		bool is_optional = f->group & FLAG_OPTIONAL;
+		if (!f->name)
 			continue;
-		table_cell(&t, "--%s%s%s%s%s", o->name, is_optional ? "[" : "", o->arg ? "=" : "", o->arg ? o->arg : "",
+		table_cell(&t, "--%s%s%s%s%s", f->name, is_optional ? "[" : "", f->arg ? "=" : "", f->arg ? f->arg : "",
 		           is_optional ? "]" : "");
-		table_cell(&t, "%s", o->doc);
+		table_cell(&t, "%s", f->help);
 	}
 	buf_init(&out, HELP_BYTES_MAX);
 	print_to(&out, "%s\n\n", groups[i].about);

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of flags that several commands have: one name, letter, argument and text for each. A command takes rows
-// into its own options; `group` orders the help. Flags with a state of their own are argp children: prometheus_argp,
-// kube_argp, namespace_argp, policy_scope_argp.
+// The flags that several commands have: one name, letter, argument and text for each. A command names the member of its
+// options; `group` orders the help. Flags with options of their own are sets: prometheus_flags, kube_flags,
+// namespace_flags, policy_scope_flags.
 #ifndef GPUSCALE_CLI_TERM_FLAGS_H
 #define GPUSCALE_CLI_TERM_FLAGS_H
 
-// The keys of the rows without a letter; those of a command's own flags are below.
-enum { KEY_FAIL_ON = 0x2000, KEY_PRICE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS, KEY_SINCE };
+#include "cli/term/fail_on.h"
+#include "cli/term/output.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
+
+#define GPUS_PER_REPLICA_MAX 1024
 
 // clang-format off
-#define FLAG_OUTPUT(formats, group)   {"output",   'o', "FORMAT",   0, formats, group}
-#define FLAG_FILES(what, group)       {"filename", 'f', "FILE|DIR", 0, what " (repeatable)", group}
-#define FLAG_WATCH(what, group)       {"watch",    'w', 0,          0, what, group}
-#define FLAG_FAIL_ON(metrics, group)  {"fail-on", KEY_FAIL_ON, "CONDITION", 0, "exit with 3 when CONDITION holds (repeatable): " metrics, group}
-#define FLAG_PRICE(group)             {"price", KEY_PRICE, "X", 0, "price of one GPU-hour", group}
-#define FLAG_PRICES(group)            {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", group}
-#define FLAG_GPU_MODEL(group)         {"gpu-model", KEY_GPU_MODEL, "MODEL", 0, "use the price of this model in the price book, as in H100-SXM", group}
-#define FLAG_GPUS(what, group)        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica (default: " what ")", group}
-#define FLAG_SINCE(otherwise, group)  {"since", KEY_SINCE, "DURATION", 0, "length of the period (default " otherwise ")", group}
+// set: the formats of the command, as in cli/term/output.h
+#define FLAG_OUTPUT(group, member, set, formats) FLAG_CHOICE(group, 'o', "output", "FORMAT", member, output_format_names, set, formats)
+#define FLAG_FILES(group, arg, member, what)     FLAG_CALL(group, 'f', "filename", arg, member, path_options_add, what " (repeatable)")
+#define FLAG_POLICY(group, member)               FLAG_TEXT(group, 'p', "policy", "NAMESPACE/NAME", member, "name of the policy, when the files have several")
+#define FLAG_WATCH(group, member, what)          FLAG_SWITCH(group, 'w', "watch", member, what)
+#define FLAG_FAIL_ON(group, member, metrics)     FLAG_CALL(group, 0, "fail-on", "CONDITION", member, fail_on_add, "exit with 3 when CONDITION holds (repeatable): " metrics)
+#define FLAG_PRICE(group, member)                FLAG_F64(group, 0, "price", "X", member, 0, 1e9, "price of one GPU-hour")
+#define FLAG_PRICES(group, member)               FLAG_TEXT(group, 0, "prices", "FILE", member, "a PriceBook (default: the shipped prices)")
+#define FLAG_GPU_MODEL(group, member)            FLAG_TEXT(group, 0, "gpu-model", "MODEL", member, "use the price of this model in the price book, as in H100-SXM")
+#define FLAG_GPUS(group, member)                 FLAG_F64(group, 0, "gpus-per-replica", "N", member, 0.001, GPUS_PER_REPLICA_MAX, "GPUs of one replica (default: 1)")
+#define FLAG_SINCE(group, member, min, max, otherwise) FLAG_DURATION(group, 0, "since", member, min, max, "length of the period (default " otherwise ")")
 // clang-format on
 
 // What -o takes, for FLAG_OUTPUT; the sets of cli/term/output.h.

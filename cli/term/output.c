@@ -8,20 +8,6 @@
 #include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
 #include "base/print.h"
-#include "runtime/options/controller_options.h"
-
-enum output_format output_option(const char *arg, unsigned allowed, struct argp_state *state)
-{
-	const char *names[OUTPUT__COUNT + 1] = {0};
-	enum output_format formats[OUTPUT__COUNT] = {0};
-	size_t n = 0;
-	for (unsigned i = 0; i < OUTPUT__COUNT; i++)
-		if (allowed & 1U << i) {
-			names[n] = output_format_names[i];
-			formats[n++] = (enum output_format)i;
-		}
-	return formats[option_choice("-o", arg, names, state)];
-}
 
 bool output_is_document(enum output_format format)
 {

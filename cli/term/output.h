@@ -8,7 +8,6 @@
 
 #include "policies/explain/explain.h"
 
-struct argp_state;
 struct buf;
 struct cJSON;
 struct err;
@@ -19,8 +18,6 @@ struct json_writer;
 #define OUTPUTS_REPORT     (OUTPUT_SET(TABLE) | OUTPUT_SET(WIDE) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML))
 #define OUTPUTS_LIST       (OUTPUTS_REPORT | OUTPUT_SET(NAME))
 
-// Returns the format that the argument of -o names; exits with a usage error when it is not in `allowed`.
-enum output_format output_option(const char *arg, unsigned allowed, struct argp_state *state);
 // Returns whether the format is a document, JSON or YAML.
 bool output_is_document(enum output_format format);
 // Writes a tree with the writer's indentation; the printer of cJSON supports only tabs.

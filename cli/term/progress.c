@@ -22,7 +22,9 @@ static void show(struct progress *p, const char *detail)
 	int64_t now_ms = clock_real_mono_us() / 1000;
 	bool is_tty = isatty(STDERR_FILENO);
 	p->started_ms = p->started_ms ? p->started_ms : now_ms;
-	int64_t since_ms = p->shown_ms ? p->shown_ms : is_tty ? 0 : p->started_ms;
+	int64_t since_ms = p->shown_ms ? p->shown_ms
+	                   : is_tty    ? p->started_ms - PROGRESS_REDRAW_MS + p->delay_ms
+	                               : p->started_ms;
 	if (now_ms - since_ms < (is_tty ? PROGRESS_REDRAW_MS : PROGRESS_LINE_MS))
 		return;
 	p->shown_ms = now_ms;
@@ -75,5 +77,5 @@ void progress_clear(struct progress *p)
 		print_clear_line();
 	if (p->timer)
 		event_free(p->timer);
-	*p = (struct progress){.what = p->what};
+	*p = (struct progress){.what = p->what, .delay_ms = p->delay_ms};
 }

@@ -11,9 +11,11 @@ struct event_base;
 
 #define PROGRESS_REDRAW_MS 100   // shortest time between two drawings on a terminal
 #define PROGRESS_LINE_MS   10000 // time between two lines elsewhere
+#define PROGRESS_DELAY_MS  1000  // a delay_ms for a command that is usually done by then
 
 struct progress {
 	const char *what; // in front of the line, such as "reading"; set by the command
+	int64_t delay_ms; // a terminal shows nothing before this time; set by the command
 	size_t done, total;
 	int64_t started_ms, shown_ms; // 0: not yet
 	struct event *timer;

@@ -114,8 +114,9 @@ static int add_list(struct kubeconfig *k, struct arena *scratch, const char *lis
 	return 0;
 }
 
-static int load(struct kubeconfig *k, struct arena *scratch, struct arena *a, const struct k8s_config_options *o,
-                struct k8s_config *ret_config, struct err *e)
+// Adds the files that exist. *ret_path names them in messages.
+static int add_files(struct kubeconfig *k, struct arena *scratch, const struct k8s_config_options *o,
+                     const char **ret_path, struct err *e)
 {
 	const char *list = getenv("KUBECONFIG"), *home = getenv("HOME"), *looked_at;
 	if (o->kubeconfig && o->kubeconfig[0]) {
@@ -131,8 +132,16 @@ static int load(struct kubeconfig *k, struct arena *scratch, struct arena *a, co
 		if (looked_at && home && add_file(k, scratch, looked_at, false, e) < 0)
 			return -1;
 	}
-	if (!looked_at)
-		return no_memory(e);
+	*ret_path = looked_at;
+	return looked_at ? 0 : no_memory(e);
+}
+
+static int load(struct kubeconfig *k, struct arena *scratch, struct arena *a, const struct k8s_config_options *o,
+                struct k8s_config *ret_config, struct err *e)
+{
+	const char *looked_at;
+	if (add_files(k, scratch, o, &looked_at, e) < 0)
+		return -1;
 	if (k->n_files > 0)
 		return kubeconfig_resolve(k, a, o->context, ret_config, e);
 	struct err why;
@@ -170,4 +179,21 @@ int k8s_config_load(struct arena *a, const struct k8s_config_options *options, s
 	if (!ret_config->namespace_name)
 		ret_config->namespace_name = "default";
 	return 0;
+}
+
+int k8s_config_list_contexts(const struct k8s_config_options *options, struct buf *out, struct err *e)
+{
+	struct arena scratch;
+	const char *looked_at;
+	arena_init(&scratch, KUBECONFIG_ARENA_BYTES);
+	struct kubeconfig k = {0};
+	int rc = add_files(&k, &scratch, options, &looked_at, e);
+	for (size_t i = 0; rc == 0 && i < k.n_files; i++) {
+		const struct doc_node *list = doc_get(k.files[i].root, "contexts");
+		for (const struct doc_node *n = list ? list->child : NULL; n; n = n->next)
+			buf_printf(out, "%s\n", doc_get_text(n, "name", ""));
+	}
+	kubeconfig_wipe(&k);
+	arena_done(&scratch);
+	return rc;
 }

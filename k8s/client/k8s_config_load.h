@@ -5,6 +5,8 @@
 
 #include "k8s/client/k8s_config.h"
 
+struct buf;
+
 struct k8s_config_options {
 	const char *kubeconfig; // --kubeconfig: one file. NULL: $KUBECONFIG (':'-separated, merged, first wins), else
 	                        // ~/.kube/config
@@ -17,6 +19,8 @@ struct k8s_config_options {
 // fields (certificate-authority-data, ...) are base64-decoded to PEM; relative paths are relative to their file.
 int k8s_config_load(struct arena *a, const struct k8s_config_options *options, struct k8s_config *ret_config,
                     struct err *e);
+// Appends the names of the contexts of the same kubeconfig files to `out`, a line each. Returns 0, or -1 and *e.
+int k8s_config_list_contexts(const struct k8s_config_options *options, struct buf *out, struct err *e);
 // Loads only the service account: KUBERNETES_SERVICE_HOST/PORT and the files in dir (NULL:
 // /var/run/secrets/kubernetes.io/serviceaccount). Returns 0, or -1 and *e: ERR_NOT_FOUND outside of a cluster.
 int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e);

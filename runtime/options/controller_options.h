@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flags that several commands share: how to reach Prometheus and the API server, how to log.
-// Each group is an argp child; its input is the struct of the same name.
+// Each group is a set of flags; its options are the struct of the same name.
 #ifndef GPUSCALE_RUNTIME_OPTIONS_CONTROLLER_OPTIONS_H
 #define GPUSCALE_RUNTIME_OPTIONS_CONTROLLER_OPTIONS_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/process/log.h"
 #include "k8s/client/k8s_config_load.h"
 #include "promql/promql_source.h"
+#include "runtime/options/flag_table.h"
 
 #define OPTIONS_HEADERS_MAX      16
 #define OPTIONS_SOURCE_FILES_MAX 16
@@ -36,7 +36,7 @@ struct prometheus_options {
 	const char *files[OPTIONS_SOURCE_FILES_MAX]; // --sources
 	size_t n_files;
 };
-extern const struct argp prometheus_argp;
+extern const struct flag_set prometheus_flags;
 // Sets the defaults; $GPUSCALE_PROMETHEUS_URL is the default URL.
 void prometheus_options_init(struct prometheus_options *o);
 // Returns whether a source is named.
@@ -49,20 +49,20 @@ int prometheus_options_list(const struct prometheus_options *o, struct arena *a,
 struct kube_options {
 	struct k8s_config_options config;
 };
-extern const struct argp kube_argp;
+extern const struct flag_set kube_flags;
 
 struct log_options {
 	enum log_format format;
-	enum log_level level;
+	bool is_verbose; // log from LOG_DEBUG, else from LOG_INFO
 };
-extern const struct argp log_argp;
+extern const struct flag_set log_flags;
 
 // The series that may lead to an action: label matchers that are added to every selector (promql/confine.h).
 #define OPTIONS_MATCHERS_BYTES 1024
 struct series_options {
 	char matchers[OPTIONS_MATCHERS_BYTES]; // "": none
 };
-extern const struct argp series_argp;
+extern const struct flag_set series_flags;
 // Returns the matchers, or NULL when there are none.
 const char *series_options_matchers(const struct series_options *o);
 
@@ -70,21 +70,7 @@ struct path_options {
 	const char *paths[OPTIONS_PATHS_MAX];
 	size_t n;
 };
-// Appends the path; exits with a usage error when there are too many.
-void path_options_add(struct path_options *o, const char *path, struct argp_state *state);
-
-// Parses a duration ("90s") of at least min_ms; otherwise exits with a usage error that names the flag.
-int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, struct argp_state *state);
-// Returns the index of `text` in names (NULL-terminated); otherwise exits with a usage error that lists them.
-int option_choice(const char *flag, const char *text, const char *const *names, struct argp_state *state);
-// Parses a whole number in [min, max]; otherwise exits with a usage error.
-int64_t option_i64(const char *flag, const char *text, int64_t min, int64_t max, struct argp_state *state);
-// Likewise a number.
-double option_f64(const char *flag, const char *text, double min, double max, struct argp_state *state);
-// Copies the next item of a list "a,b,c" and advances *list behind it. Returns the item, NULL at the end; exits with a
-// usage error when an item is empty or too long.
-#define OPTION_ITEM_BYTES 64
-const char *option_next_item(const char *flag, const char **list, char item[OPTION_ITEM_BYTES],
-                             struct argp_state *state);
+// A flag_take_fn: appends the path; exits with a usage error when there are too many.
+void path_options_add(void *options, char *path, struct argp_state *state);
 
 #endif

@@ -9,22 +9,11 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "k8s/client/k8s_config.h"
-#include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 #include "runtime/shard/shards.h"
 
 #define HA_LEASE_NAME "gpuscale"
 #define HOSTNAME_MAX  200
-
-enum {
-	KEY_LEADER_ELECT = 0x600,
-	KEY_LEASE_DURATION,
-	KEY_RENEW_DEADLINE,
-	KEY_RETRY_PERIOD,
-	KEY_LEASE_NAME,
-	KEY_LEASE_NAMESPACE,
-	KEY_IDENTITY,
-	KEY_SHARDS,
-};
 
 void ha_options_init(struct ha_options *o)
 {
@@ -32,70 +21,38 @@ void ha_options_init(struct ha_options *o)
 	                         .n_shards = 1};
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_leader_elect(void *options, char *arg, struct argp_state *state)
 {
 	static const char *const truths[] = {"true", "false", NULL};
-	struct ha_options *o = state->input;
-	struct err e;
-	switch (key) {
-	case KEY_LEADER_ELECT:
-		o->leader_elect = !arg || option_choice("--leader-elect", arg, truths, state) == 0 ? HA_ON : HA_OFF;
-		return 0;
-	case KEY_LEASE_DURATION:
-		o->timing.duration_ms = option_duration_ms("--lease-duration", arg, 1, state);
-		return 0;
-	case KEY_RENEW_DEADLINE:
-		o->timing.renew_deadline_ms = option_duration_ms("--renew-deadline", arg, 1, state);
-		return 0;
-	case KEY_RETRY_PERIOD:
-		o->timing.retry_period_ms = option_duration_ms("--retry-period", arg, 1, state);
-		return 0;
-	case KEY_LEASE_NAME:
-		o->lease_name = arg;
-		return 0;
-	case KEY_LEASE_NAMESPACE:
-		o->lease_namespace = arg;
-		return 0;
-	case KEY_IDENTITY:
-		o->identity = arg;
-		return 0;
-	case KEY_SHARDS:
-		o->n_shards = (int32_t)option_i64("--shards", arg, 1, SHARDS_MAX, state);
-		return 0;
-	case ARGP_KEY_END:
-		if (lease_timing_check(&o->timing, &e) < 0)
-			print_usage(state, "%s", e.msg);
-		if (o->n_shards > 1 && o->leader_elect == HA_OFF)
-			print_usage(state, "--shards needs the election that --leader-elect=false switches off");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	struct ha_options *o = options;
+	o->leader_elect = !arg || option_choice("--leader-elect", arg, truths, state) == 0 ? HA_ON : HA_OFF;
 }
 
-static const struct argp_option flags[] = {
-        {0, 0, 0, 0, "High availability (more flags: gpuscale help high-availability):", 5},
-        {"leader-elect", KEY_LEADER_ELECT, "true|false", OPTION_ARG_OPTIONAL,
-         "only the process that holds the Lease acts (default: true in a cluster with policies from the API server, "
-         "and with --shards; else false)",
-         5},
-        {"lease-duration", KEY_LEASE_DURATION, "DURATION", OPTION_HIDDEN,
-         "how long a lease is valid without renewal (default 15s)", 5},
-        {"renew-deadline", KEY_RENEW_DEADLINE, "DURATION", OPTION_HIDDEN,
-         "stop acting when renewal has failed for this long (default 10s)", 5},
-        {"retry-period", KEY_RETRY_PERIOD, "DURATION", OPTION_HIDDEN,
-         "time between two renewals, and two tries (default 2s)", 5},
-        {"lease-name", KEY_LEASE_NAME, "NAME", OPTION_HIDDEN,
-         "the leases are NAME-0, NAME-1 .. (default " HA_LEASE_NAME ")", 5},
-        {"lease-namespace", KEY_LEASE_NAMESPACE, "NAMESPACE", OPTION_HIDDEN,
-         "namespace of the leases (default: the pod's, else the context's)", 5},
-        {"identity", KEY_IDENTITY, "NAME", OPTION_HIDDEN,
-         "identity of this process in the lease; must be unique (default: HOSTNAME_UUID)", 5},
-        {"shards", KEY_SHARDS, "N", 0, "spread the policies over N leases, so that N processes share them (default 1)",
-         5},
-        {0},
-};
-const struct argp ha_argp = {flags, parse, NULL, NULL, NULL, NULL, NULL};
+static void check(void *options, struct argp_state *state)
+{
+	const struct ha_options *o = options;
+	struct err e;
+	if (lease_timing_check(&o->timing, &e) < 0)
+		print_usage(state, "%s", e.msg);
+	if (o->n_shards > 1 && o->leader_elect == HA_OFF)
+		print_usage(state, "--shards needs the election that --leader-elect=false switches off");
+}
+
+#define HIDDEN (5 | FLAG_HIDDEN)
+// clang-format off
+#define FLAGS_OF struct ha_options
+const struct flag_set ha_flags = {.check = check, .flags = (const struct flag[]){
+	FLAG_HEADING(5, "High availability (more flags: gpuscale help high-availability):"),
+	FLAG_TAKE(5 | FLAG_OPTIONAL, 0, "leader-elect", "true|false", set_leader_elect, "only the process that holds the Lease acts (default: true in a cluster with policies from the API server, and with --shards; else false)"),
+	FLAG_DURATION(HIDDEN, 0, "lease-duration", timing.duration_ms, 1, 0, "how long a lease is valid without renewal (default 15s)"),
+	FLAG_DURATION(HIDDEN, 0, "renew-deadline", timing.renew_deadline_ms, 1, 0, "stop acting when renewal has failed for this long (default 10s)"),
+	FLAG_DURATION(HIDDEN, 0, "retry-period", timing.retry_period_ms, 1, 0, "time between two renewals, and two tries (default 2s)"),
+	FLAG_TEXT(HIDDEN, 0, "lease-name", "NAME", lease_name, "the leases are NAME-0, NAME-1 .. (default " HA_LEASE_NAME ")"),
+	FLAG_TEXT(HIDDEN, 0, "lease-namespace", "NAMESPACE", lease_namespace, "namespace of the leases (default: the pod's, else the context's)"),
+	FLAG_TEXT(HIDDEN, 0, "identity", "NAME", identity, "identity of this process in the lease; must be unique (default: HOSTNAME_UUID)"),
+	FLAG_I32(5, 0, "shards", "N", n_shards, 1, SHARDS_MAX, "spread the policies over N leases, so that N processes share them (default 1)"),
+	FLAG_END}};
+// clang-format on
 
 bool ha_options_is_on(const struct ha_options *o, bool is_default)
 {

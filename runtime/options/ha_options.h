@@ -3,13 +3,13 @@
 #ifndef GPUSCALE_RUNTIME_OPTIONS_HA_OPTIONS_H
 #define GPUSCALE_RUNTIME_OPTIONS_HA_OPTIONS_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "k8s/lease/lease_rules.h"
 
 struct err;
+struct flag_set;
 struct k8s_config;
 struct shards_options;
 
@@ -20,8 +20,8 @@ struct ha_options {
 	int32_t n_shards;
 	char own_identity[LEASE_IDENTITY_BYTES]; // HOSTNAME_UUID, generated when none is given
 };
-// An argp child; its input is a struct ha_options that ha_options_init() has filled.
-extern const struct argp ha_argp;
+// Its options are a struct ha_options that ha_options_init() has filled.
+extern const struct flag_set ha_flags;
 void ha_options_init(struct ha_options *o);
 
 // Returns whether leader election is on: by --leader-elect, else is_default (policies come from the API server, and

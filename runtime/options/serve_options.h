@@ -4,8 +4,9 @@
 #ifndef GPUSCALE_RUNTIME_OPTIONS_SERVE_OPTIONS_H
 #define GPUSCALE_RUNTIME_OPTIONS_SERVE_OPTIONS_H
 
-#include <argp.h>
 #include <stddef.h>
+
+struct flag_set;
 
 #define EXTERNAL_METRICS_LISTEN ":8443" // --external-metrics without an address
 
@@ -20,7 +21,7 @@ struct serve_options {
 	const char *external_metrics;             // address; NULL: not served
 	const char *external_metrics_cert_file, *external_metrics_key_file; // NULL: those above, else one is generated
 };
-// An argp child; its input is a struct serve_options.
-extern const struct argp serve_argp;
+extern const struct flag_set serve_flags; // its options are a struct serve_options
+void serve_options_init(struct serve_options *o);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "runtime/options/endpoint_token.h"
+#include "runtime/options/flag_table.h"
 #include "runtime/options/serve_options.h"
 #include "runtime/options/tls_follower.h"
 #include "test/support/certs.h"
@@ -238,7 +239,10 @@ static void flags_become_options(void **state)
 		char *argv[9] = {0};
 		for (; rows[i].argv[argc]; argc++)
 			argv[argc] = strdup(rows[i].argv[argc]);
-		assert_int_equal(argp_parse(&serve_argp, argc, argv, 0, NULL, &o), 0);
+		serve_options_init(&o);
+		struct flag_parser p;
+		flag_parser_init(&p, &serve_flags, NULL, &o);
+		flag_parser_run(&p, argc, argv);
 		const char *const got[] = {o.external_metrics, o.tls_cert_file, o.tls_key_file, o.token_file};
 		const struct serve_options *w = &rows[i].want;
 		const char *const want[] = {w->external_metrics, w->tls_cert_file, w->tls_key_file, w->token_file};

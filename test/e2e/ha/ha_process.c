@@ -4,7 +4,6 @@
 //   ha-process --kubeconfig F --policies N --every MS [the flags of gpuscale run about high availability]
 // The ConfigMaps are policy-0 .. in namespace default. SIGTERM ends it cleanly. Who holds shard 0, as it knows, is
 // reported whenever that changes; a write that got no answer in its time, too: "gave up on POLICY COUNT".
-#include <argp.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "k8s/client/k8s_config_load.h"
 #include "k8s/lease/lease_private.h"
 #include "runtime/options/controller_options.h"
+#include "runtime/options/flag_table.h"
 #include "runtime/options/ha_options.h"
 #include "runtime/shard/shards.h"
 #include "runtime/shard/shards_private.h"
@@ -52,24 +52,15 @@ struct arguments {
 	int64_t n_policies, every_ms;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->kube;
-		state->child_inputs[1] = &a->ha;
-		return 0;
-	case 'n':
-		a->n_policies = option_i64("--policies", arg, 0, POLICIES_MAX, state);
-		return 0;
-	case 'e':
-		a->every_ms = option_i64("--every", arg, 1, 60000, state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+// clang-format off
+#define FLAGS_OF struct arguments
+static const struct flag_set command = {.args = "", .about = "Writes while it owns.", .flags = (const struct flag[]){
+	FLAG_I64(1, 'n', "policies", "N", n_policies, 0, POLICIES_MAX, "how many"),
+	FLAG_I64(1, 'e', "every", "MS", every_ms, 1, 60000, "time between two writes"),
+	FLAG_INCLUDE(&kube_flags, kube, 0),
+	FLAG_INCLUDE(&ha_flags, ha, 0),
+	FLAG_END}};
+// clang-format on
 
 static void settle(struct process *p, int32_t shard)
 {
@@ -164,17 +155,15 @@ static int fail(const struct err *e)
 
 int main(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"policies", 'n', "N", 0, "how many", 1}, {"every", 'e', "MS", 0, "time between two writes", 1}, {0}};
-	static const struct argp_child children[] = {{&kube_argp, 0, NULL, 0}, {&ha_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {options, parse, "", "Writes while it owns.", children, NULL, NULL};
 	static struct process p;
 	static struct arguments a = {.n_policies = 1, .every_ms = 50};
 	struct arena arena;
 	struct k8s_config config;
 	struct err e;
 	ha_options_init(&a.ha);
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	struct flag_parser parser;
+	flag_parser_init(&parser, &command, NULL, &a);
+	flag_parser_run(&parser, argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	clock_init_real(&p.clock);
 	arena_init(&arena, 1024 * 1024);
