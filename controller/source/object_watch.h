@@ -20,7 +20,7 @@ struct object_watch;
 // What distinguishes an object from its last report.
 enum object_change {
 	OBJECT_STATUS, // its uid and generation are the same
-	OBJECT_SPEC,   // its generation is another one, or unknown
+	OBJECT_SPEC,   // its generation has changed, or is unknown
 	OBJECT_NEW,    // it was not kept, or another object of the same name replaced it
 };
 
