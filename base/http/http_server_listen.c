@@ -141,7 +141,7 @@ static bool concerns_one_connection(int error)
 	return false;
 }
 
-// Connections accepted in one turn of the loop: at most a quarter of the places of silent connections. The data of a
+// Connections accepted in one turn of the loop: at most a quarter of max_silent. The data of a
 // connection is read in the turn after the one that accepts it, so before newer connections can evict it.
 static int batch_of(const struct http_server *s)
 {

@@ -582,7 +582,7 @@ int json_scan_finish(struct json_scan *s, struct err *e)
 		return fail_token(s, ERR_PROTOCOL, expected_value, e);
 	if (is_number(s->state) && may_end(s->state) && number_ended(s, e) < 0)
 		return -1;
-	if (s->state == AFTER_VALUE && s->depth == 0)
+	if (json_scan_is_between(s) && (s->state == AFTER_VALUE || s->is_sequence))
 		return 0;
 	const char *what = missing[s->state];
 	if (s->state == AFTER_VALUE)
