@@ -16,6 +16,7 @@
 #include "controller/pool/pools.h"
 #include "controller/price_follower.h"
 #include "controller/source/file_source.h"
+#include "controller/source/object_watch.h"
 #include "controller/source/policy_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/state_dir.h"
@@ -115,13 +116,11 @@ static void on_quiet(void *arg)
 static bool has_synced(const void *arg)
 {
 	const struct controller *c = arg;
-	struct policy_watch_state objects;
 	if (!policy_pools_are_known(c->pools))
 		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
-	policy_watch_get_state(c->watch, &objects);
-	return objects.has_answer;
+	return object_watch_get_state(policy_watch_objects(c->watch)).has_answer;
 }
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
@@ -237,7 +236,7 @@ static void on_missing(void *arg, const char *namespace_name, const char *name)
 {
 	struct controller *c = arg;
 	if (c->watch)
-		policy_watch_verify(c->watch, namespace_name, name);
+		object_watch_verify(policy_watch_objects(c->watch), namespace_name, name);
 }
 
 static int open_status(struct controller *c, struct err *e)

@@ -4,14 +4,14 @@
 // cannot bound connections, and its timeout restarts with every byte, so one client can hold it open for ever.
 //
 // Idle and incomplete connections cannot crowd out requests. Connections that have not sent a complete request have a
-// pool of their own: when the pool is full, a new connection replaces the oldest one of the peer with the most. With
-// TLS there are two such pools: before the handshake has started, and from its start on. Handshakes start a few in a
-// turn of the loop, and peers take turns. A complete request needs a place within the total limit and the limit of its
-// peer. When no place is free, the server closes the oldest idle connection, else the connection that has been reading
-// its reply the longest. When every connection has a request in progress, the server replies 503.
+// limit of their own, at which a new connection replaces the oldest one of the peer with the most. With TLS there are
+// two such limits: before the handshake has started, and from its start on. Handshakes start a few in a turn of the
+// loop, and peers take turns. Connections with a complete request have a limit in total and a limit per peer, at which
+// the server closes the oldest idle connection, else the connection that has been reading its reply the longest. When
+// every connection has a request in progress, the server replies 503.
 //
-// A connection keeps its place until the last byte of its reply has been sent, not only handed to the kernel: what the
-// kernel holds for clients is charged to the cgroup of this process. Closing a connection earlier resets it; otherwise
+// A connection is counted until the last byte of its reply has been sent, not only handed to the kernel: what the
+// kernel keeps for clients is charged to the cgroup of this process. Closing a connection earlier resets it; otherwise
 // the kernel would keep the rest of the reply for minutes.
 //
 // Replies to requests that break the rules: 400 malformed, 408 too slow, 413 body too large, 414/431 request line or
@@ -91,7 +91,7 @@ enum http_close_cause {
 	HTTP_CLOSE_EVICTED_SLOW,   // at a ceiling: the client had not read its reply
 	HTTP_CLOSE_REQUEST_LATE,   // the headers or the body were incomplete at their deadline
 	HTTP_CLOSE_REPLY_LATE,     // the client had not read the reply by its deadline
-	HTTP_CLOSE_REFUSED,        // at a ceiling: every place had a request in progress
+	HTTP_CLOSE_REFUSED,        // at a ceiling: every connection had a request in progress
 	HTTP_CLOSE__COUNT
 };
 extern const char *const http_close_cause_names[HTTP_CLOSE__COUNT]; // as a label: "evicted_silent" ..

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request and its reply: what handlers see, and how the answer is framed.
 #include <assert.h>
+#include <event2/buffer.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +224,90 @@ static void add_site_headers(struct http_exchange *x)
 			http_exchange_set_header(x, headers[i][0], headers[i][1]);
 }
 
+struct http_body {
+	const char *data;
+	size_t len;
+	http_release_fn *release; // NULL: `data` is valid during the call only
+	void *arg;
+};
+
+void http_conn_put_head(struct http_conn *conn, int status, const char *content_type, const char *headers,
+                        const char *framing)
+{
+	struct evbuffer *out = bufferevent_get_output(conn->bev);
+	char date[64];
+	evutil_date_rfc1123(date, sizeof date, NULL);
+	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s", status, http_status_phrase(status), date, headers);
+	if (content_type)
+		evbuffer_add_printf(out, "Content-Type: %s\r\n", content_type);
+	evbuffer_add_printf(out, "%sConnection: %s\r\n\r\n", framing, conn->close_after ? "close" : "keep-alive");
+}
+
+static void free_copy(const void *data, size_t len, void *copy)
+{
+	free(copy);
+}
+
+static void release_body(const struct http_body *body)
+{
+	if (body->release)
+		body->release(body->data, body->len, body->arg);
+}
+
+// libevent rounds its own blocks up to the next power of two.
+static int put_body(struct evbuffer *out, const struct http_body *body)
+{
+	struct http_body b = *body;
+	if (b.len <= HTTP_SERVER_REFERENCE_BYTES) {
+		int rc = evbuffer_add(out, b.data, b.len);
+		release_body(&b);
+		return rc;
+	}
+	if (!b.release) {
+		char *copy = malloc(b.len);
+		if (!copy)
+			return -1;
+		memcpy(copy, b.data, b.len);
+		b = (struct http_body){copy, b.len, free_copy, copy};
+	}
+	if (evbuffer_add_reference(out, b.data, b.len, b.release, b.arg) == 0)
+		return 0;
+	release_body(&b);
+	return -1;
+}
+
+// Sends a reply head with these values and the body, which it releases.
+static void send_reply(struct http_conn *conn, int status, const char *content_type, const char *headers,
+                       bool head_only, const struct http_body *body)
+{
+	size_t len = body->len;
+	bool has_body = status != 204 && status != 304;
+	char length[48];
+	snprintf(length, sizeof length, "Content-Length: %zu\r\n", len);
+	http_limit_admit_reply(conn, len);
+	http_conn_event(conn, HTTP_EVENT_REPLY);
+	http_conn_put_head(conn, status, has_body ? content_type : NULL, headers, has_body ? length : "");
+	bool sends_body = has_body && !head_only && len;
+	if (!sends_body)
+		release_body(body);
+	if (sends_body && put_body(bufferevent_get_output(conn->bev), body) < 0) {
+		http_conn_event(conn, HTTP_EVENT_ABORT); // out of memory: the client sees a reply that is cut off
+		return;
+	}
+	conn->reply_bytes = sends_body ? len : 0;
+}
+
+void http_conn_refuse(struct http_conn *conn, int status, const char *why)
+{
+	char text[128];
+	int n = snprintf(text, sizeof text, "%s\n", why);
+	conn->close_after = conn->linger = true;
+	if (conn->x)
+		http_exchange_free(conn->x);
+	send_reply(conn, status, "text/plain; charset=utf-8", "", false,
+	           &(struct http_body){.data = text, .len = n > 0 ? (size_t)n : 0});
+}
+
 static void reply(struct http_exchange *x, int status, const char *content_type, const struct http_body *body)
 {
 	static const char too_much[] = "the reply's headers are too large\n";
@@ -230,13 +316,13 @@ static void reply(struct http_exchange *x, int status, const char *content_type,
 	if (status != 304)
 		add_site_headers(x);
 	if (!x->conn || x->reply_headers.failed)
-		http_body_release(body);
+		release_body(body);
 	if (x->conn && x->reply_headers.failed)
-		http_conn_reply(x->conn, 500, "text/plain; charset=utf-8", "", false,
-		                &(struct http_body){.data = too_much, .len = sizeof too_much - 1});
+		send_reply(x->conn, 500, "text/plain; charset=utf-8", "", false,
+		           &(struct http_body){.data = too_much, .len = sizeof too_much - 1});
 	else if (x->conn)
-		http_conn_reply(x->conn, status, content_type, buf_str(&x->reply_headers),
-		                strcmp(x->head.method, "HEAD") == 0, body);
+		send_reply(x->conn, status, content_type, buf_str(&x->reply_headers),
+		           strcmp(x->head.method, "HEAD") == 0, body);
 	http_exchange_free(x);
 }
 

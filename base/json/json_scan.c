@@ -63,7 +63,13 @@ void json_scan_reset(struct json_scan *s)
 {
 	struct buf kept = s->kept;
 	buf_reset(&kept);
-	*s = (struct json_scan){.fn = s->fn, .arg = s->arg, .state = VALUE, .line = 1, .kept = kept};
+	*s = (struct json_scan){.fn = s->fn,
+	                        .arg = s->arg,
+	                        .is_sequence = s->is_sequence,
+	                        .is_lenient = s->is_lenient,
+	                        .state = VALUE,
+	                        .line = 1,
+	                        .kept = kept};
 }
 
 // ---- errors ----
@@ -145,7 +151,7 @@ static int close_level(struct json_scan *s, struct piece *t)
 {
 	bool is_object = in_object(s);
 	s->depth--;
-	s->state = AFTER_VALUE;
+	s->state = s->depth == 0 && s->is_sequence ? VALUE : AFTER_VALUE;
 	t->p++;
 	return emit_kind(s, is_object ? JSON_OBJECT_END : JSON_ARRAY_END, t->e);
 }
@@ -197,10 +203,19 @@ static size_t utf8_wanted(char first)
 	return c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
 }
 
+// Returns the first byte that is not an ordinary one of a string. Most bytes of a text are ordinary.
+static const char *skip_ordinary(const char *p, const char *end, unsigned char last)
+{
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20 && (unsigned char)*p <= last)
+		p++;
+	return p;
+}
+
 static int scan_string(struct json_scan *s, struct piece *t)
 {
 	const char *run = t->p;
-	while (t->p < t->end) {
+	unsigned char last = s->is_lenient ? 0xff : 0x7f;
+	while ((t->p = skip_ordinary(t->p, t->end, last)) < t->end) {
 		unsigned char c = (unsigned char)*t->p;
 		if (c == '"')
 			return string_ended(s, t, run);
@@ -213,7 +228,7 @@ static int scan_string(struct json_scan *s, struct piece *t)
 		}
 		if (c < 0x20)
 			return fail(s, t, "control characters in strings must be escaped");
-		size_t left = (size_t)(t->end - t->p), n = c < 0x80 ? 1 : utf8_char_len(t->p, left);
+		size_t left = (size_t)(t->end - t->p), n = utf8_char_len(t->p, left);
 		if (n > 0) {
 			t->p += n;
 			continue;
@@ -295,6 +310,11 @@ static int scan_hex(struct json_scan *s, struct piece *t)
 		return 0;
 	}
 	bool is_low = s->unit >= 0xdc00 && s->unit <= 0xdfff;
+	if (s->is_lenient) {
+		t->p++;
+		s->state = STRING;
+		return keep_char(s, s->unit, t->e);
+	}
 	if (s->unit == 0)
 		return fail(s, t, "\\u0000 inside a string is not supported");
 	if (is_low && !s->high)
@@ -509,6 +529,11 @@ static int scan_some(struct json_scan *s, struct piece *t)
 	}
 }
 
+bool json_scan_is_between(const struct json_scan *s)
+{
+	return s->depth == 0 && !s->has_failed && (s->state == VALUE || s->state == AFTER_VALUE);
+}
+
 int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err *e)
 {
 	struct piece t = {data, data, len ? data + len : data, e};
@@ -550,7 +575,7 @@ int json_scan_finish(struct json_scan *s, struct err *e)
 		return fail_token(s, ERR_PROTOCOL, expected_value, e);
 	if (is_number(s->state) && may_end(s->state) && number_ended(s, e) < 0)
 		return -1;
-	if (s->state == AFTER_VALUE && s->depth == 0)
+	if (json_scan_is_between(s) && (s->state == AFTER_VALUE || s->is_sequence))
 		return 0;
 	const char *what = missing[s->state];
 	if (s->state == AFTER_VALUE)

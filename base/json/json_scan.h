@@ -2,8 +2,8 @@
 // Scans JSON that arrives in pieces of any size and calls back for every token. The scanner keeps only the token that
 // is split between two pieces and one bit for each open level, so its memory does not grow with the text.
 // Strict, as RFC 8259: valid UTF-8 only, no raw control characters in strings, no \u0000, numbers up to 63 bytes, at
-// most JSON_DEPTH_MAX levels, one document with nothing but whitespace around it. The caller handles members with equal
-// names.
+// most JSON_DEPTH_MAX levels, one document with nothing but whitespace around it. A caller may set a member of the
+// scanner that relaxes this. The caller handles members with equal names.
 #ifndef GPUSCALE_BASE_JSON_JSON_SCAN_H
 #define GPUSCALE_BASE_JSON_JSON_SCAN_H
 
@@ -45,8 +45,11 @@ typedef int json_token_fn(void *arg, const struct json_token *token, struct err 
 struct json_scan {
 	json_token_fn *fn; // NULL: the text is only validated
 	void *arg;
+	bool is_sequence; // documents may follow each other
+	bool is_lenient;  // strings may contain any \uXXXX and any byte from 0x20 on
 	size_t depth;
-	size_t error_at; // after a failure: the byte of the text, from 0, at which it was noticed
+	// The byte of the text, from 0, at which a failure was noticed; in a callback for a bracket, the bracket.
+	size_t error_at;
 	// Private to the scanner.
 	uint64_t objects; // bit n is set when open level n is an object
 	int state;        // enum state of json_scan.c
@@ -73,6 +76,8 @@ void json_scan_init(struct json_scan *s, size_t string_bytes_max, json_token_fn 
 void json_scan_done(struct json_scan *s);
 // Starts a new text; reuses the memory.
 void json_scan_reset(struct json_scan *s);
+// Returns whether the text so far ends before or behind a whole document.
+bool json_scan_is_between(const struct json_scan *s);
 // Scans the next `len` bytes. Returns 0, or -1 and *e: ERR_PROTOCOL with "JSON line:col: " (col in bytes), ERR_LIMIT
 // (depth, length of a number), ERR_INTERNAL (out of memory), or the error of fn. After an error, every further call
 // fails.

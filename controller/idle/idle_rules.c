@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/json/json_span.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
@@ -21,7 +20,6 @@
 #include "k8s/cache/conflict_watch.h"
 #include "policies/schema/policy_schema.h"
 
-#define GROUP_PATH     "/apis/" POLICY_API_VERSION
 #define PLURAL         "gpuidlerules"
 #define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define RULE_BYTES_MAX ((size_t)1024 * 1024)
@@ -89,12 +87,6 @@ void idle_entry_finished(struct idle_entry *e)
 		free_entry(e);
 }
 
-static struct idle_entry *entry_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct idle_entry, item);
-	return (struct idle_entry *)at;
-}
-
 // ---- objects ----
 
 static void put_fault(const struct schema_errors *errors, char out[IDLE_FAULT_BYTES])
@@ -141,49 +133,32 @@ static void decode(struct idle_entry *e, const char *json, size_t len)
 	free(errors);
 }
 
-static void on_absent(void *arg, struct informer_item *item)
-{
-	informer_remove(item);
-	forget(entry_of(item));
-}
-
-static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
-                      const char *json, size_t len)
+static bool on_object(void *arg, struct watched_object *o, enum object_change change, const char *json, size_t len)
 {
 	struct idle_rules *r = arg;
-	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
-	char uid[IDLE_UID_BYTES];
-	int64_t generation = 0;
-	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
-		if (item)
-			on_absent(r, item);
-		return;
-	}
-	json_span_text(json_span_get(metadata, "uid"), uid, sizeof uid);
-	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &generation);
-	struct idle_entry *e = item ? entry_of(item) : new_entry(r, name);
-	if (!item && informer_keep(r->informer, &e->item, "", e->key) < 0)
-		abort(); // base/must.h
+	struct idle_entry *e = o->user ? o->user : new_entry(r, o->name);
+	o->user = e;
 	e->is_object = true;
-	if (!e->is_ours || strcmp(uid, e->uid) != 0) {
+	if (!e->is_ours || change == OBJECT_NEW) {
 		idle_status_read(e, json, len);
 		r->evaluation.is_void |= r->evaluation.entry == e; // its records are gone
 	}
-	if (item && generation > 0 && generation == e->generation && strcmp(uid, e->uid) == 0)
-		return; // only the status was written
-	snprintf(e->uid, sizeof e->uid, "%s", uid);
-	e->generation = generation;
+	if (change == OBJECT_STATUS)
+		return true;
+	snprintf(e->uid, sizeof e->uid, "%s", o->uid);
+	e->generation = o->generation;
 	decode(e, json, len);
+	return true;
 }
 
-// Logs each error once, and its end.
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_gone(void *arg, struct watched_object *o)
 {
-	struct idle_rules *r = arg;
-	if (error ? r->error && strcmp(r->error, error->msg) == 0 : !r->error)
-		return;
-	free(r->error);
-	r->error = error ? must_alloc(strdup(error->msg)) : NULL;
+	forget(o->user);
+}
+
+static void on_error(void *arg, const struct err *error)
+{
+	const struct idle_rules *r = arg;
 	if (error)
 		LOG(r->options.log, LOG_WARNING, "Cannot watch idle rules", LOG_S("err", error->msg));
 	else
@@ -192,16 +167,15 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 
 static int watch(struct idle_rules *r, struct err *e)
 {
-	const struct informer_options options = {
-	        .client = r->options.k8s,
-	        .group_path = GROUP_PATH,
-	        .plural = PLURAL,
-	        .is_cluster_scoped = true,
-	        .callbacks = {.on_object = on_object, .on_absent = on_absent, .on_error = on_error},
-	        .arg = r};
-	r->informer = informer_new(&options, e);
-	r->space = r->informer ? informer_want_all(r->informer, e) : NULL;
-	return r->space ? 0 : -1;
+	r->objects = object_watch_new(&(struct object_watch_options){.client = r->options.k8s,
+	                                                             .plural = PLURAL,
+	                                                             .is_cluster_scoped = true,
+	                                                             .on_object = on_object,
+	                                                             .on_gone = on_gone,
+	                                                             .on_error = on_error,
+	                                                             .arg = r},
+	                              e);
+	return r->objects ? 0 : -1;
 }
 
 // ---- files ----
@@ -329,14 +303,9 @@ void idle_rules_disconnect(struct idle_rules *r)
 			conflict_watch_unwant(e->records[i].want);
 			e->records[i].want = NULL;
 		}
-		if (e->is_object && !e->is_gone)
-			informer_remove(&e->item);
 	}
-	if (r->space)
-		informer_unwant(r->space);
-	informer_free(r->informer);
-	r->space = NULL;
-	r->informer = NULL;
+	object_watch_free(r->objects);
+	r->objects = NULL;
 }
 
 void idle_rules_free(struct idle_rules *r)
@@ -349,6 +318,5 @@ void idle_rules_free(struct idle_rules *r)
 	idle_target_free(r->evaluation.target);
 	if (r->timer)
 		event_free(r->timer);
-	free(r->error);
 	free(r);
 }

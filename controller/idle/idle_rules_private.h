@@ -8,8 +8,8 @@
 #include "controller/idle/idle_record.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/idle/idle_target.h"
+#include "controller/source/object_watch.h"
 #include "controller/status/status_writer.h"
-#include "k8s/cache/informer.h"
 #include "policies/load/idle_rule_set.h"
 #include "policies/schema/idle_rule_schema.h"
 
@@ -18,10 +18,9 @@
 struct idle_entry {
 	struct idle_entry *next;
 	struct idle_rules *all;
-	struct informer_item item; // of an object
-	bool is_object, is_gone;   // gone: freed when its evaluation has ended
-	bool is_ours;              // this process evaluated it since it may; else its records follow the status
-	bool is_valid;             // some version was: the last one is in force
+	bool is_object, is_gone; // gone: freed when its evaluation has ended
+	bool is_ours;            // this process evaluated it since it may; else its records follow the status
+	bool is_valid;           // some version was: the last one is in force
 	char uid[IDLE_UID_BYTES];
 	int64_t generation;
 	struct arena arena; // of the rule
@@ -67,11 +66,9 @@ struct idle_rules {
 	struct idle_rules_options options;
 	struct idle_entry *entries;
 	struct idle_rule_set files;
-	struct informer *informer; // NULL: no objects
-	struct informer_namespace *space;
+	struct object_watch *objects; // NULL: no objects
 	struct idle_evaluation evaluation;
 	struct event *timer;
-	char *error; // of the watch, logged; NULL: none
 	bool is_closing;
 };
 

@@ -115,7 +115,7 @@ static void on_written(void *arg, const struct err *error)
 	struct idle_entry *e = arg;
 	e->past.failed = error != NULL;
 	if (error && error->kind == ERR_NOT_FOUND)
-		informer_verify(e->all->informer, "", e->key + 1);
+		object_watch_verify(e->all->objects, "", e->key + 1);
 	if (error)
 		return;
 	for (size_t i = 0; i < e->n; i++) {

@@ -15,6 +15,7 @@
 #include "controller/pool/pool_status.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
+#include "controller/source/object_watch.h"
 #include "policies/engine/policy.h"
 #include "policies/load/pool_set.h"
 #include "runtime/connections.h"
@@ -45,7 +46,7 @@ static void on_missing(void *arg, const char *name)
 {
 	const struct policy_pools *p = arg;
 	if (p->watch)
-		pool_watch_verify(p->watch, name);
+		object_watch_verify(pool_watch_objects(p->watch), "", name);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

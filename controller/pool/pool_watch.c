@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
-#include "base/json/json_span.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
@@ -19,7 +18,7 @@
 #include "controller/pool/pool_object.h"
 #include "controller/pool/pool_spending.h"
 #include "controller/pool/pools.h"
-#include "k8s/cache/informer.h"
+#include "controller/source/object_watch.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/schema/policy_schema.h"
@@ -28,18 +27,9 @@
 #define ASK_TIMEOUT_MS 5000 // policies wait for the first answer
 #define ASK_ATTEMPTS   2
 
-// An object that the informer keeps.
-struct watched_pool {
-	struct informer_item item;
-	int64_t generation;
-	char uid[POOL_UID_BYTES];
-	char key[]; // "/NAME"
-};
-
 struct pool_watch {
 	struct pool_watch_options options;
-	struct informer *informer;
-	struct informer_namespace *space; // NULL: not watching
+	struct object_watch *objects; // NULL: not watching
 	struct k8s_call *asking;
 	struct event timer; // asks, or closes a watch of a resource that is gone
 	bool is_gone, has_answer;
@@ -47,14 +37,9 @@ struct pool_watch {
 	struct schema_errors *errors, *unknown; // of the current object
 };
 
-static struct watched_pool *watched_of(struct informer_item *item)
+static void report_answer(void *arg)
 {
-	uintptr_t at = (uintptr_t)item - offsetof(struct watched_pool, item);
-	return (struct watched_pool *)at;
-}
-
-static void report_answer(struct pool_watch *w)
-{
+	struct pool_watch *w = arg;
 	if (w->has_answer)
 		return;
 	w->has_answer = true;
@@ -93,64 +78,26 @@ static void put(struct pool_watch *w, const char *name, const char *json, size_t
 		LOG(w->options.log, LOG_ERROR, "Cannot store pool", LOG_S("pool", name), LOG_S("err", e.msg));
 }
 
-static struct watched_pool *keep(struct pool_watch *w, const char *name)
-{
-	size_t size = strlen(name) + 2;
-	struct watched_pool *p = must_alloc(calloc(1, sizeof *p + size));
-	snprintf(p->key, size, "/%s", name);
-	if (informer_keep(w->informer, &p->item, "", p->key) < 0)
-		abort(); // base/must.h
-	return p;
-}
-
-static void forget(struct pool_watch *w, struct informer_item *item)
-{
-	struct watched_pool *p = watched_of(item);
-	pools_remove_object(w->options.pools, p->key + 1);
-	informer_remove(item);
-	free(p);
-}
-
-static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
-                      const char *json, size_t len)
+static bool on_object(void *arg, struct watched_object *o, enum object_change change, const char *json, size_t len)
 {
 	struct pool_watch *w = arg;
-	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
-	char uid[POOL_UID_BYTES];
-	int64_t generation = 0;
-	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
-		if (item)
-			forget(w, item);
-		return;
-	}
-	json_span_text(json_span_get(metadata, "uid"), uid, sizeof uid);
-	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &generation);
-	struct watched_pool *p = item ? watched_of(item) : keep(w, name);
-	if (!item || generation <= 0 || generation != p->generation || strcmp(uid, p->uid) != 0) {
-		p->generation = generation;
-		snprintf(p->uid, sizeof p->uid, "%s", uid);
-		put(w, name, json, len);
-	}
 	struct pool_ledger spending;
+	if (change != OBJECT_STATUS)
+		put(w, o->name, json, len);
 	if (pool_spending_read(json, len, &spending))
-		pools_put_spending(w->options.pools, name, uid, &spending);
+		pools_put_spending(w->options.pools, o->name, o->uid, &spending);
+	return true;
 }
 
-static void on_absent(void *arg, struct informer_item *item)
+static void on_gone(void *arg, struct watched_object *o)
 {
-	forget(arg, item);
+	const struct pool_watch *w = arg;
+	pools_remove_object(w->options.pools, o->name);
 }
 
 // ---- the watch ----
 
-static void on_change(void *arg)
-{
-	struct pool_watch *w = arg;
-	if (w->space && informer_is_synced(w->space))
-		report_answer(w);
-}
-
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const struct err *error)
 {
 	struct pool_watch *w = arg;
 	if (error && error->kind == ERR_NOT_FOUND && error->code == 404) {
@@ -163,13 +110,25 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 		report_answer(w);
 }
 
+static int open_watch(struct pool_watch *w, struct err *e)
+{
+	w->objects = object_watch_new(&(struct object_watch_options){.client = w->options.client,
+	                                                             .plural = POOL_WATCH_PLURAL,
+	                                                             .is_cluster_scoped = true,
+	                                                             .on_object = on_object,
+	                                                             .on_gone = on_gone,
+	                                                             .on_answer = report_answer,
+	                                                             .on_error = on_error,
+	                                                             .arg = w},
+	                              e);
+	return w->objects ? 0 : -1;
+}
+
 static void close_watch(struct pool_watch *w)
 {
-	while (informer_first(w->informer))
-		forget(w, informer_first(w->informer));
-	if (w->space)
-		informer_unwant(w->space);
-	w->space = NULL;
+	object_watch_stop(w->objects);
+	object_watch_free(w->objects);
+	w->objects = NULL;
 	w->is_gone = false;
 }
 
@@ -203,8 +162,9 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	bool is_absent = error && error->kind == ERR_NOT_FOUND;
 	int is_served = response ? has_pools(response, &e) : is_absent ? 0 : -1;
 	if (is_served > 0) {
-		w->space = must_alloc(informer_want_all(w->informer, NULL));
-		return; // on_change() or on_error() reports the answer
+		if (open_watch(w, NULL) < 0)
+			abort(); // base/must.h
+		return;          // the watch reports the answer
 	}
 	set_error(w, is_served == 0 ? NULL : response ? &e : error);
 	report_answer(w);
@@ -233,7 +193,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		set_error(w, NULL);
 		report_answer(w);
 		ask_again_in(w, POOL_WATCH_RETRY_MS); // soon: a server that is starting does not serve it yet
-	} else if (!w->space && !w->asking) {
+	} else if (!w->objects && !w->asking) {
 		ask(w);
 	}
 }
@@ -251,20 +211,8 @@ struct pool_watch *pool_watch_new(const struct pool_watch_options *options, stru
 	evtimer_assign(&w->timer, k8s_client_loop(options->client), on_timer, w);
 	w->errors = malloc(sizeof *w->errors);
 	w->unknown = malloc(sizeof *w->unknown);
-	if (!w->errors || !w->unknown)
+	if (!w->errors || !w->unknown) {
 		err_set(e, ERR_INTERNAL, "out of memory");
-	else
-		w->informer = informer_new(&(struct informer_options){.client = options->client,
-		                                                      .group_path = GROUP_PATH,
-		                                                      .plural = POOL_WATCH_PLURAL,
-		                                                      .is_cluster_scoped = true,
-		                                                      .callbacks = {.on_object = on_object,
-		                                                                    .on_absent = on_absent,
-		                                                                    .on_change = on_change,
-		                                                                    .on_error = on_error},
-		                                                      .arg = w},
-		                           e);
-	if (!w->informer) {
 		pool_watch_free(w);
 		return NULL;
 	}
@@ -279,15 +227,7 @@ void pool_watch_free(struct pool_watch *w)
 	if (w->asking)
 		k8s_call_cancel(w->asking);
 	event_del(&w->timer);
-	// Removed one by one, so that the informer does not report them absent. The pools stay.
-	while (w->informer && informer_first(w->informer)) {
-		struct watched_pool *p = watched_of(informer_first(w->informer));
-		informer_remove(&p->item);
-		free(p);
-	}
-	if (w->space)
-		informer_unwant(w->space);
-	informer_free(w->informer);
+	object_watch_free(w->objects); // the pools stay
 	free(w->errors);
 	free(w->unknown);
 	free(w->error);
@@ -299,19 +239,7 @@ bool pool_watch_has_answer(const struct pool_watch *w)
 	return w->has_answer;
 }
 
-bool pool_watch_is_open(const struct pool_watch *w)
+struct object_watch *pool_watch_objects(const struct pool_watch *w)
 {
-	return w->space != NULL;
-}
-
-void pool_watch_verify(struct pool_watch *w, const char *name)
-{
-	if (w->space)
-		informer_verify(w->informer, "", name);
-}
-
-void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats)
-{
-	*ret_stats = (struct informer_stats){0};
-	informer_add_stats(w->informer, ret_stats);
+	return w->objects;
 }

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 struct err;
-struct informer_stats;
 struct k8s_client;
 struct log;
+struct object_watch;
 struct pool_watch;
 struct pools;
 
@@ -32,10 +32,8 @@ struct pool_watch *pool_watch_new(const struct pool_watch_options *options, stru
 void pool_watch_free(struct pool_watch *w);
 // Returns whether on_answer was called.
 bool pool_watch_has_answer(const struct pool_watch *w);
-// Returns whether the cluster serves pools, so that they are watched.
-bool pool_watch_is_open(const struct pool_watch *w);
-// Checks whether a pool still exists, which the API server denied.
-void pool_watch_verify(struct pool_watch *w, const char *name);
-void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats);
+// Returns the watch of the pools, which belongs to `w`; NULL: the cluster does not serve pools. Valid until the loop
+// runs.
+struct object_watch *pool_watch_objects(const struct pool_watch *w);
 
 #endif

@@ -7,12 +7,13 @@
 #include "controller/policy/policy_pools.h"
 #include "controller/price_follower.h"
 #include "controller/source/file_source.h"
+#include "controller/source/object_watch.h"
 #include "controller/source/policy_watch.h"
 #include "runtime/connections.h"
 
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 {
-	struct policy_watch_state objects = {.is_synced = true};
+	struct object_watch_state objects = {.is_synced = true};
 	size_t n = 0;
 	for (size_t i = 0; i < c->policies.n; i++) {
 		const char *const *details;
@@ -20,7 +21,7 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 		n += reconciler_decision(m->reconciler, &details) || m->report.error;
 	}
 	if (c->watch)
-		policy_watch_get_state(c->watch, &objects);
+		objects = object_watch_get_state(policy_watch_objects(c->watch));
 	bool is_ready = objects.is_synced && policy_sync_is_complete(&c->sync) && n == c->policies.n;
 	c->was_ready = c->was_ready || is_ready;
 	*ret_n_ticked = n;
@@ -45,13 +46,13 @@ static const struct price_book *prices_of(struct controller *c)
 void controller_get_view(struct controller *c, struct controller_view *ret_view)
 {
 	struct file_source_state files = {.report = ""};
-	struct policy_watch_state objects = {.error = ""};
+	struct object_watch_state objects = {.error = ""};
 	struct policy_counts counts;
 	policy_store_get_counts(c->policies.store, &counts);
 	if (c->folder)
 		file_source_get_state(c->folder, &files);
 	if (c->watch)
-		policy_watch_get_state(c->watch, &objects);
+		objects = object_watch_get_state(policy_watch_objects(c->watch));
 	const struct price_book *prices = prices_of(c);
 	*ret_view = (struct controller_view){
 	        .policies = managed_policies_sort(&c->policies),

@@ -17,12 +17,12 @@
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/serve/overview_endpoints.h"
+#include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/status_writer.h"
 #include "controller/tick/reconcile.h"
-#include "k8s/cache/informer.h"
 #include "k8s/cache/target_store.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/explain/explain.h"
@@ -128,24 +128,10 @@ static struct metrics_watch targets_watch(const struct target_store *targets)
 	                              .gone = s.gone};
 }
 
-static struct metrics_watch policies_watch(const struct policy_watch *policies)
+static struct metrics_watch objects_watch(const char *resource, const struct object_watch *objects)
 {
-	struct informer_stats s;
-	policy_watch_get_stats(policies, &s);
-	return (struct metrics_watch){.resource = POLICY_WATCH_PLURAL,
-	                              .is_synced = s.unsynced == 0,
-	                              .is_streaming = s.streaming > 0,
-	                              .lists = s.lists,
-	                              .streams = s.streams,
-	                              .events = s.events,
-	                              .gone = s.gone};
-}
-
-static struct metrics_watch pools_watch(const struct pool_watch *pools)
-{
-	struct informer_stats s;
-	pool_watch_get_stats(pools, &s);
-	return (struct metrics_watch){.resource = POOL_WATCH_PLURAL,
+	const struct informer_state s = object_watch_get_state(objects).watch;
+	return (struct metrics_watch){.resource = resource,
 	                              .is_synced = s.unsynced == 0,
 	                              .is_streaming = s.streaming > 0,
 	                              .lists = s.lists,
@@ -191,9 +177,9 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct metrics_watch watches[3];
 	mv.watches = watches;
 	if (v.watch)
-		watches[mv.n_watches++] = policies_watch(v.watch);
-	if (v.pool_watch && pool_watch_is_open(v.pool_watch))
-		watches[mv.n_watches++] = pools_watch(v.pool_watch);
+		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(v.watch));
+	if (v.pool_watch && pool_watch_objects(v.pool_watch))
+		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_watch_objects(v.pool_watch));
 	if (v.targets)
 		watches[mv.n_watches++] = targets_watch(v.targets);
 	struct status_writer_stats status;

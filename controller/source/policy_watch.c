@@ -12,41 +12,18 @@
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
+#include "controller/source/object_watch.h"
 #include "controller/source/policy_object.h"
 #include "controller/source/policy_store.h"
-#include "k8s/cache/informer.h"
-#include "k8s/client/k8s_client.h"
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
 
-// An object that the informer keeps.
-struct watched_policy {
-	struct informer_item item;
-	char key[]; // "NAMESPACE/NAME"
-};
-
 struct policy_watch {
 	struct policy_watch_options options;
-	struct informer *informer;
-	struct informer_namespace *space;       // the namespace, or all
+	struct object_watch *objects;
 	struct schema_errors *errors, *unknown; // of the current object
-	uint32_t list;                          // number of the latest complete list; 0: none
-	bool has_answer, is_full;
-	char *error; // NULL: none
+	bool is_full;
 };
-
-static struct watched_policy *watched_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct watched_policy, item);
-	return (struct watched_policy *)at;
-}
-
-static void report_synced(struct policy_watch *w)
-{
-	w->has_answer = true;
-	if (w->options.on_synced)
-		w->options.on_synced(w->options.arg);
-}
 
 // "spec.maxReplicas: must be ..; spec.signals[0].query: .."
 static void print_errors(const struct schema_errors *errors, struct buf *out)
@@ -137,24 +114,7 @@ static bool is_stored(const struct policy_watch *w, const char *namespace_name, 
 	return entry && entry->versions[POLICY_FROM_OBJECT].is_there;
 }
 
-// Without an item the informer would not report that the object is gone, so the policy would be kept permanently.
-static void keep(struct policy_watch *w, const char *namespace_name, const char *name)
-{
-	size_t size = strlen(namespace_name) + 1 + strlen(name) + 1;
-	struct watched_policy *p = must_alloc(calloc(1, sizeof *p + size));
-	snprintf(p->key, size, "%s/%s", namespace_name, name);
-	if (informer_keep(w->informer, &p->item, namespace_name, p->key) < 0)
-		abort(); // base/must.h
-}
-
-static void forget(struct informer_item *item)
-{
-	informer_remove(item);
-	free(watched_of(item));
-}
-
-static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
-                      const char *json, size_t len)
+static bool on_object(void *arg, struct watched_object *object, enum object_change change, const char *json, size_t len)
 {
 	struct policy_watch *w = arg;
 	struct policy_object o;
@@ -167,66 +127,42 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	policy_ref_set(body, &document);
 	struct policy_identity id = identity_of(&o);
 	int rc = 0;
-	if (o.name[0] == '\0' || o.namespace_name[0] == '\0' || namespace_name[0] == '\0') {
+	if (o.name[0] == '\0' || o.namespace_name[0] == '\0' || object->key[0] == '/')
 		report_nameless(w, len);
-	} else if (o.deleted_ms) {
-		policy_store_remove(w->options.store, POLICY_FROM_OBJECT, o.namespace_name, o.name);
-		if (item)
-			forget(item);
-	} else {
+	else
 		rc = good < 0 ? put_bad(w, &o, &id, &e) : put_good(w, body, &o, &id, &e);
-		if (!item && is_stored(w, namespace_name, name))
-			keep(w, namespace_name, name);
-	}
 	if (rc < 0)
 		report_full(w, &o, &e);
 	else
 		w->is_full = false;
+	bool is_kept = is_stored(w, o.namespace_name, o.name); // otherwise it is not reported when it is gone
 	policy_ref_release(body);
+	return is_kept;
 }
 
-static void on_absent(void *arg, struct informer_item *item)
+static void on_gone(void *arg, struct watched_object *object)
 {
 	struct policy_watch *w = arg;
-	const struct watched_policy *p = watched_of(item);
 	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1];
-	const char *slash = strchr(p->key, '/');
-	snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)(slash - p->key), p->key);
-	policy_store_remove(w->options.store, POLICY_FROM_OBJECT, namespace_name, slash + 1);
-	forget(item);
+	snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)strcspn(object->key, "/"), object->key);
+	policy_store_remove(w->options.store, POLICY_FROM_OBJECT, namespace_name, object->name);
 }
 
-// ---- the watch ----
-
-static void on_change(void *arg)
+static void on_error(void *arg, const struct err *error)
 {
 	struct policy_watch *w = arg;
-	uint32_t list = informer_synced_list(w->space);
-	if (list == w->list)
-		return;
-	w->list = list;
-	report_synced(w);
-}
-
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
-{
-	struct policy_watch *w = arg;
-	free(w->error);
-	w->error = NULL;
-	if (!error) {
+	if (error)
+		LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else
 		LOG(w->options.log, LOG_INFO, "Watching policies again", LOG_S("resource", POLICY_WATCH_PLURAL));
-		return;
-	}
-	struct err e = *error;
-	if (error->kind == ERR_NOT_FOUND)
-		err_set(&e, ERR_NOT_FOUND,
-		        "the cluster has no resource %s.%s; install it: gpuscale crd | kubectl apply -f -",
-		        POLICY_WATCH_PLURAL, POLICY_API_VERSION);
-	w->error = must_alloc(strdup(e.msg));
-	LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
-	    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
-	if (!w->has_answer)
-		report_synced(w);
+}
+
+static void on_answer(void *arg)
+{
+	const struct policy_watch *w = arg;
+	if (w->options.on_synced)
+		w->options.on_synced(w->options.arg);
 }
 
 // ---- life ----
@@ -241,23 +177,19 @@ struct policy_watch *policy_watch_new(const struct policy_watch_options *options
 	w->options = *options;
 	w->errors = malloc(sizeof *w->errors);
 	w->unknown = malloc(sizeof *w->unknown);
-	const char *namespace_name = options->namespace_name;
+	const struct object_watch_options objects = {.client = options->client,
+	                                             .plural = POLICY_WATCH_PLURAL,
+	                                             .namespace_name = options->namespace_name,
+	                                             .on_object = on_object,
+	                                             .on_gone = on_gone,
+	                                             .on_answer = on_answer,
+	                                             .on_error = on_error,
+	                                             .arg = w};
 	if (!w->errors || !w->unknown)
 		err_set(e, ERR_INTERNAL, "out of memory");
 	else
-		w->informer = informer_new(&(struct informer_options){.client = options->client,
-		                                                      .group_path = "/apis/" POLICY_API_VERSION,
-		                                                      .plural = POLICY_WATCH_PLURAL,
-		                                                      .callbacks = {.on_object = on_object,
-		                                                                    .on_absent = on_absent,
-		                                                                    .on_change = on_change,
-		                                                                    .on_error = on_error},
-		                                                      .arg = w},
-		                           e);
-	if (w->informer)
-		w->space = namespace_name ? informer_want_namespace(w->informer, namespace_name, e)
-		                          : informer_want_all(w->informer, e);
-	if (w->space)
+		w->objects = object_watch_new(&objects, e);
+	if (w->objects)
 		return w;
 	policy_watch_free(w);
 	return NULL;
@@ -267,30 +199,13 @@ void policy_watch_free(struct policy_watch *w)
 {
 	if (!w)
 		return;
-	// Removed first, so that the informer does not report them absent.
-	while (w->informer && informer_first(w->informer))
-		forget(informer_first(w->informer));
-	if (w->space)
-		informer_unwant(w->space);
-	informer_free(w->informer);
+	object_watch_free(w->objects);
 	free(w->errors);
 	free(w->unknown);
-	free(w->error);
 	free(w);
 }
 
-void policy_watch_verify(struct policy_watch *w, const char *namespace_name, const char *name)
+struct object_watch *policy_watch_objects(const struct policy_watch *w)
 {
-	informer_verify(w->informer, namespace_name, name);
-}
-
-void policy_watch_get_state(const struct policy_watch *w, struct policy_watch_state *ret_state)
-{
-	*ret_state = (struct policy_watch_state){w->has_answer, w->list > 0, w->error ? w->error : ""};
-}
-
-void policy_watch_get_stats(const struct policy_watch *w, struct informer_stats *ret_stats)
-{
-	*ret_stats = (struct informer_stats){0};
-	informer_add_stats(w->informer, ret_stats);
+	return w->objects;
 }

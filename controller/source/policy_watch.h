@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads policies from the API server into the store: watches GPUAutoscaler objects through an informer.
+// Reads policies from the API server into the store: watches GPUAutoscaler objects.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_WATCH_H
 #define GPUSCALE_CONTROLLER_SOURCE_POLICY_WATCH_H
 
-#include <stdbool.h>
-
 struct err;
-struct informer_stats;
 struct k8s_client;
 struct log;
+struct object_watch;
 struct policy_store;
 struct policy_watch;
 
@@ -29,15 +27,8 @@ struct policy_watch *policy_watch_new(const struct policy_watch_options *options
 // Frees the watch. The policies stay in the store. Call before the k8s_client is freed. NULL is fine.
 void policy_watch_free(struct policy_watch *w);
 
-// Checks whether a policy still exists, which the API server denied. If it does not, it is removed from the store.
-void policy_watch_verify(struct policy_watch *w, const char *namespace_name, const char *name);
-
-struct policy_watch_state {
-	bool has_answer;   // a list is complete, or the first attempt failed
-	bool is_synced;    // a list is complete: the store contains the policies as of the last report
-	const char *error; // why listing or watching fails; "" when it does not
-};
-void policy_watch_get_state(const struct policy_watch *w, struct policy_watch_state *ret_state);
-void policy_watch_get_stats(const struct policy_watch *w, struct informer_stats *ret_stats);
+// Returns the watch of the objects, which belongs to `w`. An object that object_watch_verify finds absent is removed
+// from the store; once object_watch_state.is_synced, the store contains the policies as of the last report.
+struct object_watch *policy_watch_objects(const struct policy_watch *w);
 
 #endif

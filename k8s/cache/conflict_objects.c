@@ -48,11 +48,14 @@ const char *conflict_watch_find(const struct conflict_watch_want *w)
 
 bool conflict_watch_is_known(const struct conflict_watch_want *w)
 {
+	static const struct informer_state unsynced = {.unsynced = 1};
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
 		const struct resource_watch *c = &w->s->of[kind];
-		const struct informer_namespace *space = w->watched->of[kind];
-		if (c->served != SERVED_NO && !c->error &&
-		    !(space && (informer_is_synced(space) || informer_error(space))))
+		const struct informer_item *watched = w->watched->of[kind];
+		if (c->served == SERVED_NO || c->error)
+			continue;
+		const struct informer_state state = watched ? informer_get_state(c->informer, watched) : unsynced;
+		if (state.unsynced > 0 && state.broken == 0)
 			return false;
 	}
 	return true;
@@ -63,8 +66,9 @@ const char *conflict_watch_error(const struct conflict_watch_want *w)
 	const char *asked = NULL;
 	for (int kind = AUTOSCALER_KIND__COUNT - 1; kind >= 0; kind--) {
 		const struct resource_watch *c = &w->s->of[kind];
-		const struct informer_namespace *space = w->watched->of[kind];
-		const char *error = c->served == SERVED_YES && space ? informer_error(space) : NULL;
+		const struct informer_item *watched = w->watched->of[kind];
+		bool is_watched = c->served == SERVED_YES && watched;
+		const char *error = is_watched ? informer_get_state(c->informer, watched).broken_why : NULL;
 		if (error)
 			return error;
 		asked = asked ? asked : c->error;
@@ -162,16 +166,13 @@ static void join_target(const struct resource_watch *watch, struct conflict *c, 
 	DL_APPEND2(c->target->conflicts, c, target_prev, target_next);
 }
 
-// Returns NULL when the informer has no memory; it then reports the object again.
 static struct conflict *keep(const struct resource_watch *watch, const struct autoscaler_object *o)
 {
 	size_t size = strlen(o->namespace_name) + 1 + strlen(o->name) + 1;
 	struct conflict *c = must_alloc(calloc(1, sizeof *c + size));
 	snprintf(c->key, size, "%s/%s", o->namespace_name, o->name);
-	if (informer_keep(watch->informer, &c->item, o->namespace_name, c->key) == 0)
-		return c;
-	free(c);
-	return NULL;
+	(void)informer_put(watch->informer, &c->item, c->key, "", NULL);
+	return c;
 }
 
 void conflict_watch_on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
@@ -185,8 +186,6 @@ void conflict_watch_on_object(void *arg, struct informer_item *item, const char 
 	struct target *left = c ? leave_target(c) : NULL;
 	if (o.has_target) {
 		c = c ? c : keep(watch, &o);
-		if (!c)
-			return;
 		join_target(watch, c, &o);
 		report_target(c->target);
 	} else if (c) {

@@ -75,8 +75,13 @@ static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind ki
 // Memory for a watch is needed from a callback of discovery, too, so there is no caller to return an error to.
 static void open_one(struct namespace_watch *watched, const struct resource_watch *c)
 {
-	if (c->served == SERVED_YES && !watched->of[c->kind])
-		watched->of[c->kind] = must_alloc(informer_want_namespace(c->informer, watched->namespace_name, NULL));
+	char key[AUTOSCALER_NAME_BYTES + 1];
+	if (c->served != SERVED_YES || watched->of[c->kind])
+		return;
+	watched->of[c->kind] = must_alloc(calloc(1, sizeof *watched->of[c->kind]));
+	snprintf(key, sizeof key, "%s/", watched->namespace_name);
+	if (informer_put(c->informer, watched->of[c->kind], key, NULL, NULL) < 0)
+		abort(); // base/must.h
 }
 
 static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, const char *namespace_name)
@@ -95,9 +100,12 @@ static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, con
 
 static void close_one(struct namespace_watch *watched, enum autoscaler_kind kind)
 {
-	if (watched->of[kind])
-		informer_unwant(watched->of[kind]);
-	watched->of[kind] = NULL;
+	struct informer_item *item = watched->of[kind];
+	if (!item)
+		return;
+	watched->of[kind] = NULL; // first, because the informer reports its objects absent
+	informer_remove(item);
+	free(item);
 }
 
 static void namespace_watch_release(struct conflict_watch *s, struct namespace_watch *watched)

@@ -49,7 +49,7 @@ struct conflict_watch_want {
 struct namespace_watch {
 	UT_hash_handle hh;
 	size_t n_wants;
-	struct informer_namespace *of[AUTOSCALER_KIND__COUNT]; // NULL: not watched
+	struct informer_item *of[AUTOSCALER_KIND__COUNT]; // all objects of the namespace; NULL: not watched
 	char namespace_name[AUTOSCALER_NAME_BYTES];
 };
 

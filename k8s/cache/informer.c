@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
+#include "base/must.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/cache/watch.h"
 #include "k8s/client/k8s_client.h"
@@ -33,14 +34,14 @@ struct watch_scope {
 	char why[ERR_MSG_BYTES];
 };
 
-// A namespace that is wanted or has items; "" stands for all namespaces and has no items, except those of a
+// A namespace that is watched or has kept items; "" stands for all namespaces and has no items, except those of a
 // cluster-scoped resource.
 struct informer_namespace {
 	UT_hash_handle hh;
 	struct informer *informer;
 	struct watch_scope *own; // NULL: the watch of all namespaces serves it
 	struct informer_item *items;
-	size_t refs;
+	size_t refs;          // items that need the watch: wanted objects and namespaces
 	uint32_t synced_list; // number of the latest complete list that covered it
 	char namespace_name[];
 };
@@ -52,8 +53,8 @@ struct informer {
 	struct watch_scope *scopes;        // list; includes the watch of all namespaces
 	struct watch_scope *all;
 	int n_own;
-	size_t n_wanted;
-	uint32_t lists; // lists requested; orders events before and after a list
+	size_t n_watched; // namespaces with references
+	uint32_t lists;   // lists requested; orders events before and after a list
 	uint64_t fetches;
 	char group_path[INFORMER_RESOURCE_BYTES], plural[INFORMER_RESOURCE_BYTES];
 	char *label_selector; // NULL: none
@@ -83,7 +84,7 @@ static size_t format_key(char key[INFORMER_KEY_BYTES], const char *namespace_nam
 	return n > 0 && n < INFORMER_KEY_BYTES ? (size_t)n : 0;
 }
 
-struct informer_item *informer_find(const struct informer *i, const char *namespace_name, const char *name)
+struct informer_item *informer_get(const struct informer *i, const char *namespace_name, const char *name)
 {
 	char key[INFORMER_KEY_BYTES];
 	struct informer_item *item = NULL;
@@ -93,34 +94,9 @@ struct informer_item *informer_find(const struct informer *i, const char *namesp
 	return item;
 }
 
-struct informer_item *informer_first(const struct informer *i)
+struct informer_item *informer_list(const struct informer *i)
 {
 	return i->items;
-}
-
-static void add_item(struct informer_namespace *space, struct informer_item *item, const char *key)
-{
-	struct informer *i = space->informer;
-	item->space = space;
-	item->touched = i->lists;
-	DL_APPEND(space->items, item);
-	HASH_ADD_KEYPTR(hh, i->items, key, strlen(key), item);
-}
-
-void informer_register(struct informer_namespace *space, struct informer_item *item, const char *key)
-{
-	assert(space->refs > 0);
-	add_item(space, item, key);
-}
-
-void informer_remove(struct informer_item *item)
-{
-	struct informer_namespace *space = item->space;
-	if (item->fetch)
-		k8s_call_cancel(item->fetch);
-	HASH_DELETE(hh, space->informer->items, item);
-	DL_DELETE(space->items, item);
-	item->space = NULL;
 }
 
 static uint64_t object_version(const char *json, size_t len)
@@ -137,7 +113,7 @@ static bool is_stale(const struct informer_item *item, uint64_t version)
 	return item->has_floor && version && version < item->version;
 }
 
-static void learn(struct informer_item *item, enum informer_state state, uint64_t version)
+static void learn(struct informer_item *item, enum informer_object_state state, uint64_t version)
 {
 	item->state = (unsigned char)state;
 	item->touched = item->space->informer->lists;
@@ -157,26 +133,12 @@ static void set_unknown(struct informer_item *item, int64_t retry_ms)
 	struct informer *i = item->space->informer;
 	item->state = INFORMER_UNKNOWN;
 	item->fetch_after_ms = retry_ms ? clock_mono_ms(k8s_client_clock(i->options.client)) + retry_ms : 0;
-	if (!item->is_kept && i->options.callbacks.on_unknown)
+	if (item->role == INFORMER_WANTED && i->options.callbacks.on_unknown)
 		i->options.callbacks.on_unknown(i->options.arg, item);
 }
 
-void informer_distrust(struct informer_item *item, int64_t retry_ms)
-{
-	set_unknown(item, retry_ms);
-}
-
-void informer_verify(struct informer *i, const char *namespace_name, const char *name)
-{
-	struct informer_item *item = informer_find(i, namespace_name, name);
-	if (!item)
-		return;
-	if (item->state != INFORMER_UNKNOWN)
-		set_unknown(item, 0);
-	(void)informer_ask(item);
-}
-
-void informer_note_version(struct informer_item *item, const char *version)
+// Sets the version that the server returned to a request of the caller.
+static void raise_version(struct informer_item *item, const char *version)
 {
 	uint64_t n = k8s_version_number(version);
 	if (n <= item->version)
@@ -186,15 +148,23 @@ void informer_note_version(struct informer_item *item, const char *version)
 	item->touched = item->space->informer->lists;
 }
 
-void informer_adopt(struct informer_namespace *space, struct informer_item *item, const char *key, const char *version)
+// ---- fetching one ----
+
+static void list_again(struct watch_scope *s)
 {
-	assert(space->refs > 0);
-	item->is_kept = true;
-	add_item(space, item, key);
-	learn(item, INFORMER_PRESENT, k8s_version_number(version));
+	if (s->list == 0 || s->is_list_due)
+		return;
+	s->is_list_due = true;
+	if (!is_listing(s))
+		k8s_watch_relist(s->watch); // otherwise after the list in progress
 }
 
-// ---- fetching one ----
+static void list_namespace(struct informer_namespace *space)
+{
+	struct watch_scope *source = space->own ? space->own : space->informer->all;
+	if (source)
+		list_again(source);
+}
 
 static void take_answer(struct informer_item *item, const struct http_response *response)
 {
@@ -204,8 +174,8 @@ static void take_answer(struct informer_item *item, const struct http_response *
 	int n = response ? object_list_find(response->body, response->body_len, name, &object) : -1;
 	if (n < 0) {
 		set_unknown(item, INFORMER_FETCH_RETRY_MS);
-		if (item->is_kept)
-			(void)informer_list_again(item->space); // its result is unambiguous
+		if (item->role == INFORMER_KEPT)
+			list_namespace(item->space); // its result is unambiguous
 		return;
 	}
 	if (n == 0) {
@@ -233,8 +203,8 @@ static void on_fetched(void *arg, const struct http_response *response, const st
 		return;
 	if (item->state == INFORMER_UNKNOWN && !was_stale)
 		take_answer(item, response);
-	else if (item->state == INFORMER_UNKNOWN && item->is_kept)
-		(void)informer_ask(item);
+	else if (item->state == INFORMER_UNKNOWN && item->role == INFORMER_KEPT)
+		(void)informer_refetch(item, 0);
 	changed(i);
 }
 
@@ -260,7 +230,7 @@ static void fetch(struct informer_item *item)
 	buf_done(&path);
 }
 
-bool informer_ask(struct informer_item *item)
+static bool fetch_unknown(struct informer_item *item)
 {
 	const struct watch_scope *source = source_of(item->space);
 	if (item->fetch)
@@ -282,17 +252,17 @@ static void conclude_item(struct informer_item *item, const struct watch_scope *
 {
 	uint32_t shown = s->space ? item->shown_own : item->shown_all;
 	item->is_fetch_stale = item->fetch != NULL;
-	if (shown == s->synced_list || (s->is_list_unclear && item->is_kept))
+	if (shown == s->synced_list || (s->is_list_unclear && item->role == INFORMER_KEPT))
 		return;
-	bool is_unclear = s->is_list_unclear || (s->has_left_out && !item->is_kept);
+	bool is_unclear = s->is_list_unclear || (s->has_left_out && item->role == INFORMER_WANTED);
 	if (item->touched < s->synced_list && !is_unclear) {
 		if (item->state != INFORMER_ABSENT)
 			set_absent(item);
 		return;
 	}
 	set_unknown(item, 0);
-	if (item->is_kept)
-		(void)informer_ask(item);
+	if (item->role == INFORMER_KEPT)
+		(void)fetch_unknown(item);
 }
 
 static void conclude(struct informer_namespace *space, const struct watch_scope *s)
@@ -407,11 +377,11 @@ static void on_object(void *arg, const char *json, size_t len)
 		i->options.callbacks.on_object(i->options.arg, NULL, "", name, json, len);
 		return;
 	}
-	struct informer_item *item = informer_find(i, namespace_name, name);
+	struct informer_item *item = informer_get(i, namespace_name, name);
 	bool is_new = false;
 	if (!item) {
 		i->options.callbacks.on_object(i->options.arg, NULL, namespace_name, name, json, len);
-		item = informer_find(i, namespace_name, name);
+		item = informer_get(i, namespace_name, name);
 		is_new = item != NULL; // kept
 	}
 	if (!item)
@@ -431,7 +401,7 @@ static void on_object(void *arg, const char *json, size_t len)
 		item->shown_all = 0;                   // the list of all namespaces may be newer
 	if (is_new && !s->space && item->space->own) { // its own watch may have reported its deletion already
 		set_unknown(item, 0);
-		(void)informer_ask(item);
+		(void)fetch_unknown(item);
 	}
 	if (!is_new)
 		i->options.callbacks.on_object(i->options.arg, item, namespace_name, name, json, len);
@@ -442,7 +412,7 @@ static void on_deleted(void *arg, const char *json, size_t len)
 	struct watch_scope *s = arg;
 	char namespace_name[TARGET_NAME_BYTES], name[TARGET_NAME_BYTES];
 	struct informer_item *item = object_decode_name(json, len, namespace_name, name)
-	                                     ? informer_find(s->informer, namespace_name, name)
+	                                     ? informer_get(s->informer, namespace_name, name)
 	                                     : NULL;
 	uint64_t version = item ? object_version(json, len) : 0;
 	if (!item || is_stale(item, version))
@@ -452,7 +422,7 @@ static void on_deleted(void *arg, const char *json, size_t len)
 		return;
 	}
 	learn(item, INFORMER_ABSENT, version);
-	if (item->is_kept) {
+	if (item->role == INFORMER_KEPT) {
 		struct informer_namespace *space = item->space;
 		set_absent(item);
 		free_if_unused(space);
@@ -558,26 +528,16 @@ static struct watch_scope *scope_new(struct informer *i, struct informer_namespa
 
 // ---- namespaces ----
 
-static struct informer_namespace *find_space(const struct informer *i, const char *namespace_name)
+static struct informer_namespace *get_space(struct informer *i, const char *namespace_name, size_t len)
 {
 	struct informer_namespace *space;
-	HASH_FIND_STR(i->spaces, namespace_name, space);
-	return space;
-}
-
-// Returns NULL when memory is exhausted.
-static struct informer_namespace *get_space(struct informer *i, const char *namespace_name)
-{
-	struct informer_namespace *space = find_space(i, namespace_name);
+	HASH_FIND(hh, i->spaces, namespace_name, len, space);
 	if (space)
 		return space;
-	size_t size = strlen(namespace_name) + 1;
-	space = calloc(1, sizeof *space + size);
-	if (!space)
-		return NULL;
-	memcpy(space->namespace_name, namespace_name, size);
+	space = must_alloc(calloc(1, sizeof *space + len + 1));
+	memcpy(space->namespace_name, namespace_name, len);
 	space->informer = i;
-	HASH_ADD_STR(i->spaces, namespace_name, space);
+	HASH_ADD_KEYPTR(hh, i->spaces, space->namespace_name, len, space);
 	return space;
 }
 
@@ -600,35 +560,15 @@ static bool open_source(struct informer_namespace *space, struct err *e)
 	return space->own || i->all;
 }
 
-struct informer_namespace *informer_want_namespace(struct informer *i, const char *namespace_name, struct err *e)
+static int acquire(struct informer_namespace *space, struct err *e)
 {
-	assert(!i->options.is_cluster_scoped || !namespace_name[0]);
-	struct informer_namespace *space = get_space(i, namespace_name);
-	if (!space) {
-		err_set(e, ERR_INTERNAL, "out of memory");
-		return NULL;
-	}
 	if (space->refs == 0 && !open_source(space, e)) {
 		free_if_unused(space);
-		return NULL;
+		return -1;
 	}
-	i->n_wanted += space->refs == 0;
+	space->informer->n_watched += space->refs == 0;
 	space->refs++;
-	return space;
-}
-
-static void list_again(struct watch_scope *s)
-{
-	if (s->list == 0 || s->is_list_due)
-		return;
-	s->is_list_due = true;
-	if (!is_listing(s))
-		k8s_watch_relist(s->watch); // otherwise after the list in progress
-}
-
-struct informer_namespace *informer_want_all(struct informer *i, struct err *e)
-{
-	return informer_want_namespace(i, "", e);
+	return 0;
 }
 
 // Removes the kept items of a namespace that no watch covers any more.
@@ -642,7 +582,7 @@ static void forget_items(struct informer_namespace *space)
 	}
 }
 
-void informer_unwant(struct informer_namespace *space)
+static void release(struct informer_namespace *space)
 {
 	struct informer *i = space->informer;
 	if (--space->refs > 0)
@@ -653,11 +593,11 @@ void informer_unwant(struct informer_namespace *space)
 		list_again(i->all);
 	if (space->own)
 		scope_free(space->own);
-	i->n_wanted--;
+	i->n_watched--;
 	if (!i->all) // otherwise the watch of all namespaces continues to show them
 		forget_items(space);
 	free_if_unused(space);
-	if (i->n_wanted > 0 || !i->all)
+	if (i->n_watched > 0 || !i->all)
 		return;
 	struct informer_namespace *next;
 	scope_free(i->all);
@@ -668,53 +608,56 @@ void informer_unwant(struct informer_namespace *space)
 	}
 }
 
-int informer_keep(struct informer *i, struct informer_item *item, const char *namespace_name, const char *key)
+// ---- public functions ----
+
+int informer_put(struct informer *i, struct informer_item *item, const char *key, const char *version, struct err *e)
 {
-	struct informer_namespace *space = get_space(i, namespace_name);
-	if (!space)
+	if (item->space) {
+		raise_version(item, version);
+		return 0;
+	}
+	size_t len = strcspn(key, "/");
+	assert(key[len] && (len == 0 || !i->options.is_cluster_scoped));
+	struct informer_namespace *space = get_space(i, key, len);
+	item->role = !key[len + 1] ? INFORMER_NAMESPACE : version ? INFORMER_KEPT : INFORMER_WANTED;
+	if (item->role != INFORMER_KEPT && acquire(space, e) < 0)
 		return -1;
-	item->is_kept = true;
-	add_item(space, item, key);
+	item->space = space;
+	if (item->role == INFORMER_NAMESPACE)
+		return 0;
+	item->touched = i->lists;
+	DL_APPEND(space->items, item);
+	HASH_ADD_KEYPTR(hh, i->items, key, strlen(key), item);
+	if (item->role == INFORMER_KEPT)
+		learn(item, INFORMER_PRESENT, k8s_version_number(version));
 	return 0;
 }
 
-bool informer_is_synced(const struct informer_namespace *space)
+void informer_remove(struct informer_item *item)
 {
-	const struct watch_scope *source = source_of(space);
-	return source && source->synced_list > 0;
+	struct informer_namespace *space = item->space;
+	if (!space)
+		return;
+	if (item->role != INFORMER_NAMESPACE) {
+		if (item->fetch)
+			k8s_call_cancel(item->fetch);
+		HASH_DELETE(hh, space->informer->items, item);
+		DL_DELETE(space->items, item);
+	}
+	item->space = NULL;
+	if (item->role != INFORMER_KEPT)
+		release(space);
 }
 
-const char *informer_error(const struct informer_namespace *space)
+bool informer_refetch(struct informer_item *item, int64_t after_ms)
 {
-	const struct watch_scope *source = source_of(space);
-	if (!source)
-		return "too many namespaces are watched";
-	return source->is_broken ? source->why : NULL;
-}
-
-bool informer_is_streaming(const struct informer_namespace *space, int64_t max_silence_ms)
-{
-	const struct watch_scope *source = source_of(space);
-	struct k8s_watch_stats stats;
-	if (!source)
-		return false;
-	k8s_watch_get_stats(source->watch, &stats);
-	int64_t silent_ms = clock_mono_ms(k8s_client_clock(space->informer->options.client)) - stats.last_heard_mono_ms;
-	return stats.is_synced && stats.is_streaming && silent_ms <= max_silence_ms;
-}
-
-uint32_t informer_list_again(struct informer_namespace *space)
-{
-	struct informer *i = space->informer;
-	struct watch_scope *source = space->own ? space->own : i->all;
-	if (source)
-		list_again(source);
-	return i->lists;
-}
-
-uint32_t informer_synced_list(const struct informer_namespace *space)
-{
-	return space->synced_list;
+	if (item->role == INFORMER_NAMESPACE) {
+		list_namespace(item->space);
+		return true;
+	}
+	if (item->state != INFORMER_UNKNOWN || after_ms > 0)
+		set_unknown(item, after_ms);
+	return fetch_unknown(item);
 }
 
 // ---- start and stop ----
@@ -747,24 +690,34 @@ void informer_free(struct informer *i)
 	free(i);
 }
 
-void informer_add_stats(const struct informer *i, struct informer_stats *stats)
+static void add_scope(const struct watch_scope *s, struct informer_state *sum)
 {
-	const struct watch_scope *s;
-	stats->items += HASH_COUNT(i->items);
-	stats->fetches += i->fetches;
-	DL_FOREACH(i->scopes, s)
-	{
-		struct k8s_watch_stats one;
-		k8s_watch_get_stats(s->watch, &one);
-		stats->watches++;
-		stats->unsynced += s->synced_list == 0;
-		stats->broken += s->is_broken;
-		stats->streaming += one.is_streaming;
-		if (s->is_broken)
-			stats->broken_why = s->why;
-		stats->lists += one.lists;
-		stats->streams += one.streams;
-		stats->events += one.events;
-		stats->gone += one.gone;
+	struct k8s_watch_stats one;
+	k8s_watch_get_stats(s->watch, &one);
+	sum->watches++;
+	sum->unsynced += s->synced_list == 0;
+	sum->broken += s->is_broken;
+	sum->streaming += one.is_streaming;
+	if (s->is_broken)
+		sum->broken_why = s->why;
+	sum->last_heard_mono_ms = one.last_heard_mono_ms;
+	sum->lists += one.lists;
+	sum->streams += one.streams;
+	sum->events += one.events;
+	sum->gone += one.gone;
+}
+
+struct informer_state informer_get_state(const struct informer *i, const struct informer_item *item)
+{
+	struct informer_state sum = {.items = HASH_COUNT(i->items), .fetches = i->fetches, .requested_list = i->lists};
+	const struct watch_scope *s = item ? source_of(item->space) : i->scopes;
+	if (item)
+		sum.synced_list = item->space->synced_list;
+	if (item && !s) {
+		sum.unsynced = sum.broken = 1;
+		sum.broken_why = "too many namespaces are watched";
 	}
+	for (; s; s = item ? NULL : s->next)
+		add_scope(s, &sum);
+	return sum;
 }

@@ -64,7 +64,7 @@ struct pod_term {
 struct pod_namespace {
 	UT_hash_handle hh;
 	struct pod_store *store;
-	struct informer_namespace *watched;
+	struct informer_item watched; // all pods of the namespace
 	struct pod_set *sets;
 	struct pod_term *terms; // hash
 	char namespace_name[];
@@ -135,8 +135,7 @@ static struct pod *update_pod(struct pod_namespace *space, struct pod *p, const 
 		p = must_alloc(calloc(1, sizeof *p + size));
 		snprintf(p->key, size, "%s/%s", space->namespace_name, f->name);
 		p->name = p->key + space_len + 1;
-		if (informer_keep(space->store->informer, &p->item, space->namespace_name, p->key) < 0)
-			abort(); // base/must.h
+		(void)informer_put(space->store->informer, &p->item, p->key, "", NULL);
 	}
 	leave_all(p); // before the fields change: the counts subtract the old values
 	p->created_ms = f->created_ms;
@@ -251,24 +250,31 @@ static void space_free(struct pod_namespace *space)
 {
 	assert(!space->sets);
 	HASH_DELETE(hh, space->store->spaces, space);
-	informer_unwant(space->watched);
+	informer_remove(&space->watched);
 	free(space);
+}
+
+static struct informer_state watch_of(const struct pod_namespace *space)
+{
+	return informer_get_state(space->store->informer, &space->watched);
 }
 
 static struct pod_namespace *space_of(struct pod_store *s, const char *namespace_name, struct err *e)
 {
 	struct pod_namespace *space;
+	char key[INFORMER_KEY_BYTES];
 	size_t size = strlen(namespace_name) + 1;
 	HASH_FIND_STR(s->spaces, namespace_name, space);
 	if (space)
 		return space;
-	struct informer_namespace *watched = informer_want_namespace(s->informer, namespace_name, e);
-	if (!watched)
-		return NULL;
 	space = must_alloc(calloc(1, sizeof *space + size));
 	memcpy(space->namespace_name, namespace_name, size);
 	space->store = s;
-	space->watched = watched;
+	snprintf(key, sizeof key, "%s/", namespace_name);
+	if (informer_put(s->informer, &space->watched, key, NULL, e) < 0) {
+		free(space);
+		return NULL;
+	}
 	HASH_ADD_STR(s->spaces, namespace_name, space);
 	return space;
 }
@@ -399,7 +405,8 @@ struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, 
 	set->refs = 1;
 	DL_APPEND(space->sets, set);
 	add_to_index(set, text);
-	set->after = informer_list_again(space->watched); // the informer did not keep its pods
+	(void)informer_refetch(&space->watched, 0); // the store did not keep its pods
+	set->after = watch_of(space).requested_list;
 	return set;
 }
 
@@ -424,9 +431,10 @@ void pod_set_unwant(struct pod_set *set)
 
 enum pod_set_state pod_set_state(const struct pod_set *set)
 {
-	if (informer_error(set->space->watched))
+	const struct informer_state watch = watch_of(set->space);
+	if (watch.broken > 0)
 		return POD_SET_BROKEN;
-	return informer_synced_list(set->space->watched) > set->after ? POD_SET_KNOWN : POD_SET_UNSYNCED;
+	return watch.synced_list > set->after ? POD_SET_KNOWN : POD_SET_UNSYNCED;
 }
 
 void pod_set_get_counts(const struct pod_set *set, struct pod_set_counts *ret_counts)
@@ -479,8 +487,7 @@ void pod_store_free(struct pod_store *s)
 void pod_store_get_stats(const struct pod_store *s, struct pod_store_stats *ret_stats)
 {
 	const struct pod_namespace *space;
-	struct informer_stats n = {0};
-	informer_add_stats(s->informer, &n);
+	const struct informer_state n = informer_get_state(s->informer, NULL);
 	*ret_stats = (struct pod_store_stats){
 	        .watches = n.watches, .pods = n.items, .lists = n.lists, .streams = n.streams, .events = n.events};
 	for (space = s->spaces; space; space = space->hh.next) {

@@ -36,7 +36,7 @@ void pod_store_free(struct pod_store *s);
 // Starts to track the pods of a selector (as label_selector_parse reads it; not empty) in a namespace. Do not call from
 // a callback of the store. workload: the kind of the target; if its selector is limited to leaders, the set has all
 // pods of the replicas (workload_kind_widen). Returns NULL and *e: ERR_INPUT, ERR_LIMIT (POD_TERM_SETS_MAX, or see
-// informer_want_namespace), ERR_INTERNAL.
+// informer_put), ERR_INTERNAL.
 struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector,
                                const struct workload_kind *workload, struct err *e);
 void pod_set_unwant(struct pod_set *set); // NULL is fine

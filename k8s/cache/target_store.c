@@ -34,7 +34,7 @@ static struct target_record *find_ref(const struct target_store *s, const struct
 	char key[INFORMER_KEY_BYTES];
 	const struct target_kind *kind = target_kind_find(s, ref);
 	struct informer_item *item =
-	        kind && kind->informer ? informer_find(kind->informer, ref->namespace_name, ref->name) : NULL;
+	        kind && kind->informer ? informer_get(kind->informer, ref->namespace_name, ref->name) : NULL;
 	if (kind && kind->waiting && !item) {
 		snprintf(key, sizeof key, "%s/%s", ref->namespace_name, ref->name);
 		HASH_FIND_STR(kind->waiting, key, item);
@@ -125,7 +125,7 @@ static void apply(struct target_record *r, const char *json, size_t len)
 		return;
 	}
 	if (target_decode(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
-		informer_distrust(&r->item, TARGET_RETRY_MS); // until then each tick reads /scale and reports why
+		(void)informer_refetch(&r->item, TARGET_RETRY_MS); // until then each tick reads /scale and reports why
 		return;
 	}
 	r->is_known = r->exists = true;
@@ -210,15 +210,23 @@ const struct informer_callbacks target_informer_callbacks = {
 
 // ---- waiting ----
 
+static struct informer_state watch_of(const struct target_record *r)
+{
+	return informer_get_state(r->kind->informer, &r->item);
+}
+
 static enum target_state state_of(const struct target_record *r)
 {
-	if (!r || !r->item.space || r->kind->store->is_stopped || informer_error(r->item.space))
+	if (!r || !r->item.space || r->kind->store->is_stopped)
+		return TARGET_UNWATCHED;
+	const struct informer_state watch = watch_of(r);
+	if (watch.broken > 0)
 		return TARGET_UNWATCHED;
 	if (r->is_known && r->pods && pod_set_state(r->pods) == POD_SET_UNSYNCED)
 		return TARGET_UNSYNCED;
 	if (r->is_known)
 		return r->exists ? TARGET_FOUND : TARGET_ABSENT;
-	bool is_coming = r->item.fetch || r->scale_call || !informer_is_synced(r->item.space);
+	bool is_coming = r->item.fetch || r->scale_call || watch.unsynced > 0;
 	return is_coming ? TARGET_UNSYNCED : TARGET_UNWATCHED;
 }
 
@@ -276,21 +284,26 @@ static void want_pods(struct target_record *r, int change)
 		follow_pods(r);
 }
 
+static void wait_for_kind(struct target_record *r)
+{
+	HASH_ADD_KEYPTR(hh, r->kind->waiting, r->key, strlen(r->key), &r->item);
+}
+
 // A target of a kind that discovery had not found when the target was wanted joins the informer later.
-static int join_informer(struct target_record *r, const char *namespace_name, struct err *e)
+static int join_informer(struct target_record *r, struct err *e)
 {
 	if (r->item.space || r->kind->store->is_stopped)
 		return 0;
 	struct err cause = {0};
 	struct informer *informer = target_kind_informer(r->kind, &cause);
-	struct informer_namespace *space = informer ? informer_want_namespace(informer, namespace_name, &cause) : NULL;
-	if (space) {
+	if (informer) {
 		HASH_DELETE(hh, r->kind->waiting, &r->item);
-		informer_register(space, &r->item, r->key);
-	} else if (cause.kind == ERR_INTERNAL) {
-		return err_set(e, cause.kind, "%s", cause.msg);
+		r->item = (struct informer_item){0};
+		if (informer_put(informer, &r->item, r->key, NULL, &cause) < 0)
+			wait_for_kind(r);
 	}
-	return 0; // a kind that cannot be watched is read at every tick
+	// A kind that cannot be watched is read at every tick.
+	return cause.kind == ERR_INTERNAL ? err_set(e, cause.kind, "%s", cause.msg) : 0;
 }
 
 static void drop_if_unused(struct target_store *s, struct target_kind *kind)
@@ -302,7 +315,6 @@ static void drop_if_unused(struct target_store *s, struct target_kind *kind)
 static void record_free(struct target_record *r)
 {
 	struct target_store *s = r->kind->store;
-	struct informer_namespace *space = r->item.space;
 	struct target_waiter *w;
 	DL_FOREACH(s->waiters, w)
 	{
@@ -312,12 +324,10 @@ static void record_free(struct target_record *r)
 	target_store_wake(s);
 	if (r->scale_call)
 		k8s_call_cancel(r->scale_call);
-	if (space) {
+	if (r->item.space)
 		informer_remove(&r->item);
-		informer_unwant(space);
-	} else {
+	else
 		HASH_DELETE(hh, r->kind->waiting, &r->item);
-	}
 	pod_set_unwant(r->pods);
 	r->kind->n_records--;
 	free(r->selector);
@@ -350,8 +360,8 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, bool 
 	r->ready_replicas = -1;
 	r->kind = kind;
 	kind->n_records++;
-	HASH_ADD_KEYPTR(hh, kind->waiting, r->key, size - 1, &r->item);
-	if (join_informer(r, ref->namespace_name, e) < 0) {
+	wait_for_kind(r);
+	if (join_informer(r, e) < 0) {
 		record_free(r);
 		drop_if_unused(s, kind);
 		return -1;
@@ -379,8 +389,8 @@ static void ask(struct target_record *r, const struct scale_ref *ref)
 	if (r->is_known || r->kind->store->is_stopped)
 		return;
 	if (r->kind->contains_scale || r->item.state != INFORMER_PRESENT)
-		(void)informer_ask(&r->item);
-	else if (!r->scale_call && !informer_error(r->item.space) && mono_ms(r->kind->store) >= r->scale_after_ms)
+		(void)informer_refetch(&r->item, 0);
+	else if (!r->scale_call && watch_of(r).broken == 0 && mono_ms(r->kind->store) >= r->scale_after_ms)
 		target_fetch_scale(r, ref);
 }
 
@@ -389,10 +399,10 @@ void target_store_get(struct target_store *s, const struct scale_ref *ref, struc
 	struct target_record *r = find_ref(s, ref);
 	*ret_view = (struct target_view){.why = "this kind is not watched"};
 	struct err e;
-	if (!r || join_informer(r, ref->namespace_name, &e) < 0 || !r->item.space)
+	if (!r || join_informer(r, &e) < 0 || !r->item.space)
 		return;
 	ask(r, ref);
-	const char *why = informer_error(r->item.space);
+	const char *why = watch_of(r).broken_why;
 	ret_view->state = state_of(r);
 	ret_view->why = why ? why : "it could not be read";
 	ret_view->spec_replicas = r->spec_replicas;
@@ -410,7 +420,7 @@ void target_store_note_missing(struct target_store *s, const struct scale_ref *r
 {
 	struct target_record *r = find_ref(s, ref);
 	if (r && r->item.space)
-		informer_distrust(&r->item, 0);
+		(void)informer_refetch(&r->item, 0);
 }
 
 void target_store_note_scaled(struct target_store *s, const struct scale_ref *ref, const struct scale *scale)
@@ -423,7 +433,7 @@ void target_store_note_scaled(struct target_store *s, const struct scale_ref *re
 	r->spec_replicas = scale->spec_replicas;
 	memcpy(r->resource_version, scale->resource_version, TARGET_VERSION_BYTES);
 	if (r->kind->contains_scale)
-		informer_note_version(&r->item, scale->resource_version);
+		(void)informer_put(r->kind->informer, &r->item, r->key, scale->resource_version, NULL);
 }
 
 static void on_pods_change(void *arg)
@@ -469,8 +479,8 @@ void target_store_stop(struct target_store *s)
 		struct target_kind *kind = s->kinds[i];
 		while (kind && kind->waiting)
 			record_free(record_of(kind->waiting));
-		while (kind && kind->informer && informer_first(kind->informer))
-			record_free(record_of(informer_first(kind->informer)));
+		while (kind && kind->informer && informer_list(kind->informer))
+			record_free(record_of(informer_list(kind->informer)));
 	}
 }
 
@@ -488,21 +498,22 @@ void target_store_free(struct target_store *s)
 
 void target_store_get_stats(const struct target_store *s, struct target_store_stats *ret_stats)
 {
-	struct informer_stats n = {0};
-	size_t n_records = 0;
+	struct target_store_stats *sum = ret_stats;
+	*sum = (struct target_store_stats){.fetches = s->stats.fetches};
 	for (size_t i = 0; i < s->n_kinds; i++) {
-		n_records += s->kinds[i] ? (size_t)s->kinds[i]->n_records : 0;
-		if (s->kinds[i] && s->kinds[i]->informer)
-			informer_add_stats(s->kinds[i]->informer, &n);
+		const struct target_kind *kind = s->kinds[i];
+		sum->targets += kind ? (size_t)kind->n_records : 0;
+		if (!kind || !kind->informer)
+			continue;
+		const struct informer_state one = informer_get_state(kind->informer, NULL);
+		sum->watches += one.watches;
+		sum->unsynced += one.unsynced;
+		sum->broken += one.broken;
+		sum->broken_why = one.broken_why ? one.broken_why : sum->broken_why;
+		sum->lists += one.lists;
+		sum->streams += one.streams;
+		sum->events += one.events;
+		sum->gone += one.gone;
+		sum->fetches += one.fetches;
 	}
-	*ret_stats = (struct target_store_stats){.targets = n_records,
-	                                         .watches = n.watches,
-	                                         .unsynced = n.unsynced,
-	                                         .broken = n.broken,
-	                                         .broken_why = n.broken_why,
-	                                         .lists = n.lists,
-	                                         .streams = n.streams,
-	                                         .events = n.events,
-	                                         .gone = n.gone,
-	                                         .fetches = s->stats.fetches + n.fetches};
 }

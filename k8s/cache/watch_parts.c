@@ -91,7 +91,7 @@ static bool is_object(struct json_span o)
 {
 	char name[WATCH_NAME_BYTES];
 	struct json_span metadata = json_span_get(o, "metadata"), where = json_span_get(metadata, "namespace");
-	return json_span_is_whole(o) && (!where.text || json_span_kind(where) == '"') &&
+	return (!where.text || json_span_kind(where) == '"') &&
 	       json_span_text(json_span_get(metadata, "name"), name, sizeof name) > 0 &&
 	       is_map_of_texts(json_span_get(metadata, "labels"));
 }
@@ -99,8 +99,7 @@ static bool is_object(struct json_span o)
 static int check_object(struct k8s_watch *w, struct json_span o)
 {
 	return is_object(o) ? 0
-	                    : err_set(&w->inner, ERR_PROTOCOL,
-	                              "an object of %zu bytes is not valid JSON with metadata.name", o.len);
+	                    : err_set(&w->inner, ERR_PROTOCOL, "an object of %zu bytes has no valid metadata", o.len);
 }
 
 // ---- versions ----
@@ -119,10 +118,6 @@ static void read_list_metadata(struct k8s_watch *w, const char *json, size_t len
 {
 	struct json_span o = {json, len}, version = json_span_get(o, "resourceVersion"),
 	                 next = json_span_get(o, "continue");
-	if (!json_span_is_whole(o)) {
-		err_set(&w->inner, ERR_PROTOCOL, "metadata of %zu bytes is not valid JSON", len);
-		return;
-	}
 	json_span_text(version, w->page_version, sizeof w->page_version);
 	if (!next.text || json_span_is(next, ""))
 		return;

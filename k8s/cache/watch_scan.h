@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extracts the objects from a list, or from a stream of watch events, that arrives in pieces of any size. At most one
-// object is kept in memory, and only when it is split between two pieces. The scan reads brackets, strings and the
-// members of the outermost object; the caller checks the grammar of the extracted objects.
+// object is kept in memory, and only when it is split between two pieces. The text must be valid as
+// base/json/json_scan.h checks it, but the contents of strings, to which a tenant can add any \uXXXX, are not checked.
 #ifndef GPUSCALE_K8S_CACHE_WATCH_SCAN_H
 #define GPUSCALE_K8S_CACHE_WATCH_SCAN_H
 
@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/json/json_scan.h"
 
 struct err;
 
-#define WATCH_SCAN_DEPTH_MAX  96 // nested brackets; json_read accepts 64 in an object
-#define WATCH_SCAN_NAME_BYTES 16 // relevant names and event types are shorter
+#define WATCH_SCAN_TYPE_BYTES 16 // the known event types are shorter
 
 enum watch_scan_mode { WATCH_SCAN_LIST, WATCH_SCAN_EVENTS };
 enum watch_part {
@@ -23,7 +23,7 @@ enum watch_part {
 	WATCH_PART_TOO_LARGE, // an item or object was left out: len is its size, json is NULL
 	WATCH_PART_END,       // the list, or one event, is complete and contained items, or an object
 };
-// json[0..len) is valid during the call, not NUL-terminated. The function must not use the scan.
+// json[0..len) is valid JSON during the call, not NUL-terminated. The function must not use the scan.
 typedef void watch_part_fn(void *arg, enum watch_part part, const char *type, const char *json, size_t len);
 
 struct watch_scan {
@@ -31,33 +31,25 @@ struct watch_scan {
 	size_t object_bytes_max;
 	watch_part_fn *fn;
 	void *arg;
-	// The position in the text:
-	int depth;
-	char closers[WATCH_SCAN_DEPTH_MAX]; // the closing bracket of each open level
-	bool in_string, is_escaped;
-	int member;                       // enum member_state, while depth is 1
-	char name[WATCH_SCAN_NAME_BYTES]; // of the member; "" when it is longer than any relevant one
-	size_t name_len;
-	bool in_items, has_wanted; // wanted: "items" or "object", depending on the mode
-	int item;                  // enum item_state, in items
-	size_t null_len;           // of a scalar: length of the prefix of "null" that it consists of so far
-	bool is_done;              // the list is complete
+	struct json_scan json;
+	const char *piece; // of the text, during watch_scan_feed
+	int member;        // enum member, of the outermost object
+	bool has_wanted;   // wanted: "items" or "object", depending on the mode
 	// The part that is being captured:
 	bool is_capturing, is_too_large;
-	int capture_depth; // the depth at which it is complete
-	size_t part_bytes; // so far
-	struct buf part;   // bytes of earlier pieces
-	char type[WATCH_SCAN_NAME_BYTES];
-	bool in_type, has_type, is_held; // held: part is an object whose type is not known yet
-	bool has_failed;
+	size_t capture_depth; // the depth at which it is complete
+	size_t run;           // where it starts in the text, or continues in the current piece
+	size_t part_bytes;    // of earlier pieces
+	struct buf part;      // these bytes
+	char type[WATCH_SCAN_TYPE_BYTES];
+	bool has_type, is_held; // held: part is an object whose type is not known yet
 };
 
 // Initializes a scan. fn is called from watch_scan_feed with each part; larger ones than object_bytes_max are left out.
 void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t object_bytes_max, watch_part_fn *fn,
                      void *arg);
 void watch_scan_done(struct watch_scan *s);
-// Processes the next bytes. Returns -1 and *e: ERR_PROTOCOL, ERR_LIMIT (depth), ERR_INTERNAL; after that, every further
-// call fails.
+// Processes the next bytes. Returns -1 and *e as json_scan_feed; after that, every further call fails.
 int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct err *e);
 // Returns whether nothing has arrived yet, or the last value is complete.
 bool watch_scan_is_between(const struct watch_scan *s);

@@ -39,8 +39,8 @@ struct kind_watch {
 	struct inventory *inventory;
 	enum inventory_kind kind;
 	struct informer *informer;
-	struct informer_namespace *wanted;
-	struct err error; // kind ERR_NONE: it works
+	struct informer_item all; // all objects
+	struct err error;         // kind ERR_NONE: it works
 };
 
 struct inventory {
@@ -97,8 +97,7 @@ static struct record *record_new(const struct kind_watch *w, const char *namespa
 	struct record *r = must_alloc(calloc(1, sizeof *r + size));
 	snprintf(r->key, size, "%s/%s", namespace_name, name);
 	r->name_at = space_len + 1;
-	if (informer_keep(w->informer, &r->item, namespace_name, r->key) < 0)
-		abort(); // base/must.h
+	(void)informer_put(w->informer, &r->item, r->key, "", NULL);
 	return r;
 }
 
@@ -185,8 +184,7 @@ static int open_watch(struct inventory *i, enum inventory_kind kind, struct err 
 	                                                .callbacks = {on_object, on_absent, NULL, on_change, on_error},
 	                                                .arg = w},
 	                     e);
-	w->wanted = w->informer ? informer_want_all(w->informer, e) : NULL;
-	return w->wanted ? 0 : -1;
+	return w->informer ? informer_put(w->informer, &w->all, "/", NULL, e) : -1;
 }
 
 // ---- dynamic resource allocation ----
@@ -288,8 +286,7 @@ void inventory_free(struct inventory *i)
 		event_del(&i->probes[at].timer);
 	}
 	for (int kind = 0; kind < KIND__COUNT; kind++) {
-		if (i->of[kind].wanted)
-			informer_unwant(i->of[kind].wanted);
+		informer_remove(&i->of[kind].all);
 		informer_free(i->of[kind].informer);
 	}
 	capacity_free(i->capacity);
@@ -307,7 +304,7 @@ enum inventory_state inventory_get_state(const struct inventory *i, struct err *
 	}
 	for (int kind = 0; kind < KIND__COUNT; kind++) {
 		const struct kind_watch *w = &i->of[kind];
-		is_synced = is_synced && (!w->wanted || informer_is_synced(w->wanted));
+		is_synced = is_synced && (!w->informer || informer_get_state(w->informer, &w->all).unsynced == 0);
 		error = w->error.kind != ERR_NONE ? &w->error : error;
 	}
 	if (error && ret_error)
@@ -322,26 +319,22 @@ struct capacity *inventory_capacity(const struct inventory *i)
 
 const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name)
 {
-	const struct record *r = record_of(informer_find(i->of[KIND_POD].informer, namespace_name, name));
+	const struct record *r = record_of(informer_get(i->of[KIND_POD].informer, namespace_name, name));
 	return r ? &r->of.pod : NULL;
 }
 
 void inventory_get_stats(const struct inventory *i, struct inventory_stats *ret_stats)
 {
-	struct informer_stats sum = {0};
 	*ret_stats = (struct inventory_stats){.nodes = 0};
 	for (int kind = 0; kind < KIND__COUNT; kind++) {
-		size_t before = sum.items;
 		if (!i->of[kind].informer)
 			continue;
-		informer_add_stats(i->of[kind].informer, &sum);
-		if (kind == KIND_NODE)
-			ret_stats->nodes = sum.items - before;
-		else if (kind == KIND_POD)
-			ret_stats->pods = sum.items - before;
+		const struct informer_state one = informer_get_state(i->of[kind].informer, NULL);
+		ret_stats->nodes += kind == KIND_NODE ? one.items : 0;
+		ret_stats->pods += kind == KIND_POD ? one.items : 0;
+		ret_stats->watches += one.watches;
+		ret_stats->lists += one.lists;
+		ret_stats->streams += one.streams;
+		ret_stats->events += one.events;
 	}
-	ret_stats->watches = sum.watches;
-	ret_stats->lists = sum.lists;
-	ret_stats->streams = sum.streams;
-	ret_stats->events = sum.events;
 }

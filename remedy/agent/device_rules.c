@@ -49,7 +49,7 @@ struct device_rules {
 	struct device_watch {
 		struct device_rules *of;
 		struct informer *informer;
-		struct informer_namespace *wanted;
+		struct informer_item all; // all objects
 		bool is_broken;
 	} watches[WATCHED__COUNT];
 };
@@ -162,8 +162,8 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 			record_clear(r);
 			free(r);
 		}
-	} else if (!item && informer_keep(w->informer, &r->item, namespace_name, r->key) < 0) {
-		abort(); // base/must.h
+	} else if (!item) {
+		(void)informer_put(w->informer, &r->item, r->key, "", NULL);
 	}
 }
 
@@ -194,8 +194,7 @@ static int open_watch(struct device_rules *d, enum watched which, struct err *e)
 	                                   .callbacks = {on_object, on_absent, NULL, NULL, on_error},
 	                                   .arg = w},
 	        e);
-	w->wanted = w->informer ? informer_want_all(w->informer, e) : NULL;
-	return w->wanted ? 0 : -1;
+	return w->informer ? informer_put(w->informer, &w->all, "/", NULL, e) : -1;
 }
 
 struct device_rules *device_rules_new(const struct device_rules_options *options, struct err *e)
@@ -216,24 +215,28 @@ void device_rules_free(struct device_rules *d)
 {
 	for (int k = 0; d && k < WATCHED__COUNT; k++) {
 		struct device_watch *w = &d->watches[k];
-		for (struct record *r; w->informer && (r = record_of(informer_first(w->informer)));)
+		for (struct record *r; w->informer && (r = record_of(informer_list(w->informer)));)
 			record_free(r);
-		if (w->wanted)
-			informer_unwant(w->wanted);
+		informer_remove(&w->all);
 		informer_free(w->informer);
 	}
 	free(d);
 }
 
+static bool is_synced(const struct device_watch *w)
+{
+	return informer_get_state(w->informer, &w->all).unsynced == 0;
+}
+
 bool device_rules_are_synced(const struct device_rules *d)
 {
-	return informer_is_synced(d->watches[SLICES].wanted) && informer_is_synced(d->watches[RULES].wanted);
+	return is_synced(&d->watches[SLICES]) && is_synced(&d->watches[RULES]);
 }
 
 bool device_rules_are_answered(const struct device_rules *d)
 {
 	for (int k = 0; k < WATCHED__COUNT; k++)
-		if (!d->watches[k].is_broken && !informer_is_synced(d->watches[k].wanted))
+		if (!d->watches[k].is_broken && !is_synced(&d->watches[k]))
 			return false;
 	return true;
 }
@@ -242,7 +245,7 @@ bool device_rules_are_answered(const struct device_rules *d)
 
 static const struct record *next_of(const struct device_rules *d, enum watched which, const struct record *r)
 {
-	return record_of(r ? r->item.hh.next : informer_first(d->watches[which].informer));
+	return record_of(r ? r->item.hh.next : informer_list(d->watches[which].informer));
 }
 
 // The slice with the GPU, when the GPU is exactly one device.
@@ -368,16 +371,16 @@ void device_rules_take(struct device_rules *d, const char *json, size_t len)
 	struct json_span root = {json, len}, metadata = json_span_get(root, "metadata");
 	if (json_span_text(json_span_get(metadata, "name"), name, sizeof name) <= 0 ||
 	    json_span_text(json_span_get(metadata, "resourceVersion"), version, sizeof version) <= 0 ||
-	    informer_find(w->informer, "", name))
+	    informer_get(w->informer, "", name))
 		return; // the watch reports it
 	struct record *r = record_new(name);
 	read_rule(r, root);
-	informer_adopt(w->wanted, &r->item, r->key, version);
+	(void)informer_put(w->informer, &r->item, r->key, version, NULL);
 }
 
 void device_rules_forget(struct device_rules *d, const char *name)
 {
-	struct informer_item *item = informer_find(d->watches[RULES].informer, "", name);
+	struct informer_item *item = informer_get(d->watches[RULES].informer, "", name);
 	if (item)
 		record_free(record_of(item));
 }

@@ -14,7 +14,7 @@
 struct node_store {
 	struct node_store_options options;
 	struct informer *informer;
-	struct informer_namespace *wanted;
+	struct informer_item all; // all nodes
 };
 
 static struct node_record *record_of(const struct informer_item *item)
@@ -50,8 +50,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		n = must_alloc(calloc(1, sizeof *n + size));
 		arena_init(&n->pod_text, NODE_PODS_BYTES_MAX);
 		snprintf(n->key, size, "/%s", name);
-		if (informer_keep(s->informer, &n->item, namespace_name, n->key) < 0)
-			abort(); // base/must.h
+		(void)informer_put(s->informer, &n->item, n->key, "", NULL);
 	} else if (strcmp(n->view.uid, view.uid) != 0) {
 		s->options.on_gone(s->options.arg, n); // another machine of the same name
 		n->is_known = n->is_bad = false;
@@ -89,8 +88,7 @@ struct node_store *node_store_new(const struct node_store_options *options, stru
 	                                                      .callbacks = {on_object, on_absent, NULL, NULL, on_error},
 	                                                      .arg = s},
 	                           e);
-	s->wanted = s->informer ? informer_want_all(s->informer, e) : NULL;
-	if (s->wanted)
+	if (s->informer && informer_put(s->informer, &s->all, "/", NULL, e) == 0)
 		return s;
 	node_store_free(s);
 	return NULL;
@@ -100,25 +98,24 @@ void node_store_free(struct node_store *s)
 {
 	if (!s)
 		return;
-	for (struct node_record *n; s->informer && (n = record_of(informer_first(s->informer)));)
+	for (struct node_record *n; s->informer && (n = record_of(informer_list(s->informer)));)
 		remove_node(n);
-	if (s->wanted)
-		informer_unwant(s->wanted);
+	informer_remove(&s->all);
 	informer_free(s->informer);
 	free(s);
 }
 
 struct node_record *node_store_find(const struct node_store *s, const char *name)
 {
-	return record_of(informer_find(s->informer, "", name));
+	return record_of(informer_get(s->informer, "", name));
 }
 
 struct node_record *node_store_next(const struct node_store *s, const struct node_record *n)
 {
-	return record_of(n ? n->item.hh.next : informer_first(s->informer));
+	return record_of(n ? n->item.hh.next : informer_list(s->informer));
 }
 
-void node_store_take(struct node_record *n, const char *json, size_t len)
+void node_store_take(struct node_store *s, struct node_record *n, const char *json, size_t len)
 {
 	struct node_view view;
 	struct err e;
@@ -127,10 +124,10 @@ void node_store_take(struct node_record *n, const char *json, size_t len)
 		return; // the watch reports the node
 	node_view_done(&n->view);
 	n->view = view;
-	informer_note_version(&n->item, view.version);
+	(void)informer_put(s->informer, &n->item, n->key, view.version, NULL);
 }
 
 bool node_store_is_synced(const struct node_store *s)
 {
-	return informer_is_synced(s->wanted);
+	return informer_get_state(s->informer, &s->all).unsynced == 0;
 }

@@ -50,7 +50,7 @@ struct node_record *node_store_find(const struct node_store *s, const char *name
 // Iterates over all nodes: NULL starts, and NULL ends.
 struct node_record *node_store_next(const struct node_store *s, const struct node_record *n);
 // Takes over the Node that the API server returned for a write.
-void node_store_take(struct node_record *n, const char *json, size_t len);
+void node_store_take(struct node_store *s, struct node_record *n, const char *json, size_t len);
 // Returns whether the list of nodes is complete and changes are being reported.
 bool node_store_is_synced(const struct node_store *s);
 

@@ -49,7 +49,7 @@ static void on_patched(void *arg, const struct http_response *response, const st
 	if (n && response) {
 		n->record_hash = w->record_hash;
 		n->written_ms = a->fleet.now_ms;
-		node_store_take(n, response->body, response->body_len);
+		node_store_take(a->nodes, n, response->body, response->body_len);
 	} else if (n) {
 		n->is_known = false;
 	}

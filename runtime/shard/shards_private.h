@@ -4,6 +4,7 @@
 #define GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 
 #include "base/err.h"
+#include "k8s/cache/informer.h"
 #include "k8s/lease/lease.h"
 #include "runtime/shard/clock_step_detector.h"
 #include "runtime/shard/lease_cache.h"
@@ -11,8 +12,6 @@
 
 struct event;
 struct http_client;
-struct informer;
-struct informer_namespace;
 
 #define SHARDS_LEASE_NAME_BYTES 51 // with "-member-" and a hash it still is a label's value
 
@@ -45,8 +44,9 @@ struct shards {
 	bool member_has_error, list_has_error;
 	struct lease_cache board;
 	struct informer *informer;
-	struct informer_namespace *watch; // of the same leases; NULL: not needed, or memory was exhausted
-	struct event *changed;            // the watch reported something
+	struct informer_item
+	        watch;         // all leases of the group; not added when no watch is needed, or memory was exhausted
+	struct event *changed; // the watch reported something
 	bool watch_has_error;
 	bool is_listing;
 	uint64_t list_number; // of the latest polled list

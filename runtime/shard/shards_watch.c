@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "k8s/cache/informer.h"
+#include "k8s/client/k8s_client.h"
 #include "runtime/shard/shards_private.h"
 
 #define FRESH_PERIODS 3 // after this many retry periods without data, the watch is not relied on
@@ -68,8 +70,8 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		return;
 	changed(s);
 	struct watched_lease *fresh = item ? NULL : new_watched(s, name);
-	if (fresh && informer_keep(s->informer, &fresh->item, namespace_name, fresh->key) < 0)
-		free(fresh);
+	if (fresh)
+		(void)informer_put(s->informer, &fresh->item, fresh->key, "", NULL);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
@@ -83,7 +85,7 @@ static void on_absent(void *arg, struct informer_item *item)
 static void on_change(void *arg)
 {
 	struct shards *s = arg;
-	if (!s->watch || !informer_is_synced(s->watch))
+	if (!s->watch.space || informer_get_state(s->informer, &s->watch).unsynced > 0)
 		return;
 	s->board.is_listed = true;
 	changed(s);
@@ -121,11 +123,9 @@ static struct informer *new_informer(struct shards *s, struct err *e)
 // The cache keeps its entries: they say how long each lease has been unchanged.
 static void stop(struct shards *s)
 {
-	while (s->informer && informer_first(s->informer))
-		forget(informer_first(s->informer));
-	if (s->watch)
-		informer_unwant(s->watch);
-	s->watch = NULL;
+	while (s->informer && informer_list(s->informer))
+		forget(informer_list(s->informer));
+	informer_remove(&s->watch);
 	informer_free(s->informer);
 	s->informer = NULL;
 }
@@ -138,17 +138,18 @@ void shards_watch_free(struct shards *s)
 void shards_watch_keep(struct shards *s, bool is_needed)
 {
 	struct err e;
+	char key[INFORMER_KEY_BYTES];
 	if (!is_needed) {
 		stop(s);
 		shards_report(s, &s->watch_has_error, NULL);
 		evtimer_del(s->changed);
 		return;
 	}
-	if (s->watch)
+	if (s->watch.space)
 		return;
+	snprintf(key, sizeof key, "%s/", s->namespace_name);
 	s->informer = new_informer(s, &e);
-	s->watch = s->informer ? informer_want_namespace(s->informer, s->namespace_name, &e) : NULL;
-	if (s->watch) {
+	if (s->informer && informer_put(s->informer, &s->watch, key, NULL, &e) == 0) {
 		shards_watch_match(s);
 		return;
 	}
@@ -159,19 +160,17 @@ void shards_watch_keep(struct shards *s, bool is_needed)
 static void match_entry(struct shards *s, const struct lease_cache_entry *entry)
 {
 	const char *name = entry->record.name, *version = entry->record.version;
-	struct informer_item *item = informer_find(s->informer, s->namespace_name, name);
-	struct watched_lease *fresh = item ? NULL : new_watched(s, name);
-	if (item)
-		informer_note_version(item, version);
-	else if (fresh)
-		informer_adopt(s->watch, &fresh->item, fresh->key, version);
+	struct informer_item *item = informer_get(s->informer, s->namespace_name, name);
+	struct watched_lease *w = item ? watched_of(item) : new_watched(s, name);
+	if (w)
+		(void)informer_put(s->informer, &w->item, w->key, version, NULL);
 }
 
 void shards_watch_match(struct shards *s)
 {
-	if (!s->watch)
+	if (!s->watch.space)
 		return;
-	for (struct informer_item *item = informer_first(s->informer), *next; item; item = next) {
+	for (struct informer_item *item = informer_list(s->informer), *next; item; item = next) {
 		next = item->hh.next;
 		if (!lease_cache_find(&s->board, watched_of(item)->name))
 			forget(item);
@@ -182,5 +181,9 @@ void shards_watch_match(struct shards *s)
 
 bool shards_watch_is_fresh(const struct shards *s)
 {
-	return s->watch && informer_is_streaming(s->watch, FRESH_PERIODS * s->options.timing.retry_period_ms);
+	if (!s->watch.space)
+		return false;
+	const struct informer_state state = informer_get_state(s->informer, &s->watch);
+	int64_t silent_ms = clock_mono_ms(k8s_client_clock(s->client)) - state.last_heard_mono_ms;
+	return state.streaming > 0 && silent_ms <= FRESH_PERIODS * s->options.timing.retry_period_ms;
 }

@@ -23,10 +23,10 @@ void http_server_drop_idle(struct http_server *s)
 	assert(s->in_handler == 0);
 	static const enum http_conn_rank waiting[] = {HTTP_RANK_SILENT, HTTP_RANK_IDLE};
 	for (size_t i = 0; i < sizeof waiting / sizeof waiting[0]; i++)
-		for (struct http_conn *conn = TAILQ_FIRST(&s->ranks.of_all[waiting[i]]), *next; conn; conn = next) {
-			next = TAILQ_NEXT(conn, in_all);
+		for (struct http_conn *conn = TAILQ_FIRST(&s->ranks.conns[waiting[i]]), *next; conn; conn = next) {
+			next = TAILQ_NEXT(conn, in_rank);
 			bool is_waiting = conn->state == HTTP_CONN_HEAD || conn->state == HTTP_CONN_IDLE;
 			if (is_waiting && evbuffer_get_length(bufferevent_get_input(conn->bev)) == 0)
-				http_conn_free(conn);
+				http_conn_event(conn, HTTP_EVENT_LOST);
 		}
 }

@@ -36,7 +36,7 @@ static void deadline(struct http_conn *conn)
 	if (backlog(conn) == 0)
 		return;
 	if (taken == stream->taken) {
-		http_conn_free(conn);
+		http_conn_event(conn, HTTP_EVENT_LOST);
 		return;
 	}
 	stream->taken = taken; // slow, but alive
@@ -86,7 +86,7 @@ bool http_exchange_reply_start(struct http_exchange *x, int status, const char *
 	conn->close_after |= x->head.is_http10 || is_head;
 	http_conn_put_head(conn, status, content_type, buf_str(&x->reply_headers),
 	                   x->head.is_http10 ? "" : "Transfer-Encoding: chunked\r\n");
-	http_conn_enter(conn, HTTP_CONN_STREAMING);
+	http_conn_event(conn, HTTP_EVENT_STREAM);
 	*stream = (struct http_stream){.on_close = on_close,
 	                               .close_arg = arg,
 	                               .max_backlog_bytes = HTTP_STREAM_BACKLOG_MAX,
@@ -112,7 +112,7 @@ void http_exchange_write(struct http_exchange *x, const char *data, size_t len)
 		return; // cut off already; or an empty chunk, which would be the end
 	size_t waiting = backlog(conn), max = stream->max_backlog_bytes;
 	if (waiting > max || len > max - waiting) {
-		http_conn_free_later(conn);
+		http_conn_event(conn, HTTP_EVENT_ABORT);
 		return;
 	}
 	struct evbuffer *out = bufferevent_get_output(conn->bev);
@@ -135,11 +135,10 @@ void http_exchange_end(struct http_exchange *x)
 	assert(x->stream && conn);
 	bool has_chunks = !x->head.is_http10 && strcmp(x->head.method, "HEAD") != 0;
 	if (conn->state == HTTP_CONN_STREAMING) {
-		http_conn_enter(conn, HTTP_CONN_WRITING);
+		http_conn_event(conn, HTTP_EVENT_REPLY);
 		if (has_chunks)
 			evbuffer_add(bufferevent_get_output(conn->bev), last_chunk, sizeof last_chunk - 1);
 		conn->reply_bytes = backlog(conn);
-		http_conn_arm(conn, conn->server->reply_ms);
 		if (backlog(conn) == 0)
 			http_conn_await_sent(conn); // no callback follows from the buffer
 	}
@@ -151,5 +150,5 @@ void http_exchange_abort(struct http_exchange *x)
 	struct http_conn *conn = x->conn;
 	end_exchange(x);
 	if (conn)
-		http_conn_free_later(conn);
+		http_conn_event(conn, HTTP_EVENT_ABORT);
 }

@@ -36,7 +36,7 @@
 
 struct record {
 	struct informer_item item;
-	enum informer_state state;
+	enum informer_object_state state;
 	int replicas;
 	char key[32];
 };
@@ -97,8 +97,8 @@ static struct world {
 	bool no_numbers;               // versions that cannot be compared
 	uint32_t stream_lag, call_lag; // they proceed on average once in so many steps
 	struct informer *asked, *keeper;
-	struct informer_namespace *spaces[NAMESPACES_MAX]; // wanted by the keeper
-	struct informer_namespace *all;                    // NULL: the keeper does not want all namespaces
+	struct informer_item spaces[NAMESPACES_MAX]; // of the keeper; not added: it does not watch the namespace
+	struct informer_item all;                    // likewise, of all namespaces
 } world;
 
 static uint32_t pick(uint32_t below)
@@ -384,7 +384,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		return;
 	assert_null(world.objects[i].kept);
 	world.objects[i].kept = r;
-	assert_int_equal(informer_keep(world.keeper, &r->item, namespace_name, r->key), 0);
+	assert_int_equal(informer_put(world.keeper, &r->item, r->key, "", NULL), 0);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
@@ -412,56 +412,46 @@ static void want(int i, bool is_wanted)
 	if (!o->wanted != is_wanted)
 		return;
 	if (!is_wanted) {
-		struct informer_namespace *space = o->wanted->item.space;
 		informer_remove(&o->wanted->item);
-		informer_unwant(space);
 		free(o->wanted);
 		o->wanted = NULL;
 		return;
 	}
-	char ns[16];
 	struct err e;
-	snprintf(ns, sizeof ns, "n%d", o->ns);
 	o->wanted = new_record(i);
 	o->was_absent = !o->exists;
-	struct informer_namespace *space = informer_want_namespace(world.asked, ns, &e);
-	assert_non_null(space);
-	informer_register(space, &o->wanted->item, o->wanted->key);
+	assert_int_equal(informer_put(world.asked, &o->wanted->item, o->wanted->key, NULL, &e), 0);
+}
+
+static void want_all_of(struct informer_item *item, const char *key, bool is_wanted)
+{
+	struct err e;
+	if (!item->space != is_wanted)
+		return;
+	if (is_wanted)
+		assert_int_equal(informer_put(world.keeper, item, key, NULL, &e), 0);
+	else
+		informer_remove(item);
 }
 
 static void want_space(int ns, bool is_wanted)
 {
-	char name[16];
-	struct err e;
-	snprintf(name, sizeof name, "n%d", ns);
-	if (!world.spaces[ns] != is_wanted)
-		return;
-	if (!is_wanted) {
-		informer_unwant(world.spaces[ns]);
-		world.spaces[ns] = NULL;
-		return;
-	}
-	world.spaces[ns] = informer_want_namespace(world.keeper, name, &e);
-	assert_non_null(world.spaces[ns]);
+	char key[16];
+	snprintf(key, sizeof key, "n%d/", ns);
+	want_all_of(&world.spaces[ns], key, is_wanted);
 }
 
 static void want_all(bool is_wanted)
 {
-	struct err e;
-	if (!world.all != is_wanted)
-		return;
-	if (!is_wanted) {
-		informer_unwant(world.all);
-		world.all = NULL;
-		return;
-	}
-	world.all = informer_want_all(world.keeper, &e);
-	assert_non_null(world.all);
+	want_all_of(&world.all, "/", is_wanted);
 }
 
-static bool is_covered(const struct informer_namespace *space)
+static bool is_covered(const struct informer_item *item)
 {
-	return space && informer_is_synced(space) && !informer_error(space);
+	if (!item->space)
+		return false;
+	const struct informer_state state = informer_get_state(world.keeper, item);
+	return state.unsynced == 0 && state.broken == 0;
 }
 
 // As a caller whose own request returned the object.
@@ -469,20 +459,20 @@ static void adopt(int i)
 {
 	struct object *o = &world.objects[i];
 	char version[32];
-	if (!o->exists || o->kept || !world.spaces[o->ns])
+	if (!o->exists || o->kept || !world.spaces[o->ns].space)
 		return;
 	snprintf(version, sizeof version, "%s%llu", world.no_numbers ? "v" : "", (unsigned long long)o->version);
 	o->kept = new_record(i);
 	o->kept->state = INFORMER_PRESENT;
 	o->kept->replicas = o->replicas;
-	informer_adopt(world.spaces[o->ns], &o->kept->item, o->kept->key, version);
+	assert_int_equal(informer_put(world.keeper, &o->kept->item, o->kept->key, version, NULL), 0);
 }
 
 // Checks the invariant.
 static void look(int i)
 {
 	const struct object *o = &world.objects[i];
-	bool is_watched = is_covered(world.spaces[o->ns]) || is_covered(world.all);
+	bool is_watched = is_covered(&world.spaces[o->ns]) || is_covered(&world.all);
 	if (is_watched && !o->kept && !o->was_ever_absent)
 		fail_msg("d%d is not kept, but has always existed", i);
 	if (!o->wanted)
@@ -490,7 +480,7 @@ static void look(int i)
 	if (o->wanted->state == INFORMER_ABSENT && !o->was_absent)
 		fail_msg("d%d is reported absent, but has existed since it was wanted", i);
 	if (o->wanted->state == INFORMER_UNKNOWN)
-		(void)informer_ask(&o->wanted->item);
+		(void)informer_refetch(&o->wanted->item, 0);
 }
 
 // Writes as the caller: the version may be known before its event.
@@ -504,7 +494,7 @@ static void write_scale(int i)
 	o->version = ++world.version;
 	world.log[world.n_log++] = (struct change){o->version, i, o->replicas, false};
 	snprintf(version, sizeof version, "%s%llu", world.no_numbers ? "v" : "", (unsigned long long)o->version);
-	informer_note_version(&o->wanted->item, version);
+	assert_int_equal(informer_put(world.asked, &o->wanted->item, o->wanted->key, version, NULL), 0);
 }
 
 static void step_some_watch(void)
@@ -555,7 +545,7 @@ static void check_everything(void)
 	for (int i = 0; i < world.n_objects; i++) {
 		if (world.objects[i].wanted)
 			check_one(i, world.objects[i].wanted, "wanted");
-		if (world.spaces[world.objects[i].ns] || is_covered(world.all))
+		if (world.spaces[world.objects[i].ns].space || is_covered(&world.all))
 			check_one(i, world.objects[i].kept, "kept");
 	}
 }

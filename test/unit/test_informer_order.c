@@ -25,9 +25,9 @@ struct k8s_watch {
 static struct {
 	struct clock clock;
 	struct informer *informer;
-	struct informer_namespace *a, *b;
+	struct informer_item a, b; // all objects of these namespaces
 	struct k8s_watch *own, *all;
-	struct informer_item item; // "a/web", registered or kept
+	struct informer_item item; // "a/web", wanted or kept
 	bool keeps_objects;
 	char version[32]; // of the object reported last; "": absent
 	int requests;
@@ -102,13 +102,13 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	const char *version = strstr(json, "resourceVersion\":\"") + strlen("resourceVersion\":\"");
 	snprintf(world.version, sizeof world.version, "%.*s", (int)strcspn(version, "\""), version);
 	if (!item)
-		assert_int_equal(informer_keep(world.informer, &world.item, namespace_name, "a/web"), 0);
+		assert_int_equal(informer_put(world.informer, &world.item, "a/web", "", NULL), 0);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
 {
 	world.version[0] = '\0';
-	if (item->is_kept)
+	if (item->role == INFORMER_KEPT)
 		informer_remove(item);
 }
 
@@ -125,35 +125,35 @@ static int set_up(void **state)
 	                                                .callbacks = {.on_object = on_object, .on_absent = on_absent}},
 	                     &e);
 	assert_non_null(world.informer);
-	world.a = informer_want_namespace(world.informer, "a", &e);
-	world.b = informer_want_namespace(world.informer, "b", &e);
-	assert_true(world.a && world.b && world.own && world.all);
+	assert_int_equal(informer_put(world.informer, &world.a, "a/", NULL, &e), 0);
+	assert_int_equal(informer_put(world.informer, &world.b, "b/", NULL, &e), 0);
+	assert_true(world.own && world.all);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct informer_item *item = informer_first(world.informer);
+	struct informer_item *item = informer_list(world.informer);
 	if (item)
 		informer_remove(item);
-	informer_unwant(world.a);
-	informer_unwant(world.b);
+	informer_remove(&world.a);
+	informer_remove(&world.b);
 	informer_free(world.informer);
 	return 0;
 }
 
-// The own watch reported version 9 before the item was registered, and does not report it again.
-static void object_registered_late_is_not_taken_from_an_old_page(void **state)
+// The own watch reported version 9 before the item was added, and does not report it again.
+static void object_added_late_is_not_taken_from_an_old_page(void **state)
 {
 	list(world.all);
 	list(world.own);
 	report(world.own, "9", false);
 	complete(world.own);
-	informer_register(world.a, &world.item, "a/web");
+	assert_int_equal(informer_put(world.informer, &world.item, "a/web", NULL, NULL), 0);
 	report(world.all, "5", false);
 	assert_string_equal(world.version, "");
 	assert_int_equal(world.item.state, INFORMER_UNKNOWN);
-	assert_true(informer_ask(&world.item));
+	assert_true(informer_refetch(&world.item, 0));
 	assert_int_equal(world.requests, 1);
 }
 
@@ -205,7 +205,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	        TEST(object_registered_late_is_not_taken_from_an_old_page),
+	        TEST(object_added_late_is_not_taken_from_an_old_page),
 	        TEST(non_numeric_version_is_fetched_at_takeover),
 	        TEST(non_numeric_version_is_not_replaced_by_the_watch_of_all),
 	        TEST(old_deletion_during_a_list_removes_no_object),

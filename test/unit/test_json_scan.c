@@ -82,6 +82,31 @@ static void strings_are_cut_at_the_ceiling_and_counted(void **state)
 	}
 }
 
+// A watch stream, in which tenants choose the contents of strings.
+static void sequence_of_lenient_documents_is_scanned(void **state)
+{
+	(void)state;
+	static const char text[] = " {\"a\":\"\\u0000\\ud800\xff\"}\n{\"b\":[]} {}";
+	for (size_t piece = 1; piece <= sizeof text; piece++) {
+		struct json_scan s;
+		struct buf out;
+		struct err e;
+		buf_init(&out, 4096);
+		json_scan_init(&s, 1, on_token, &out);
+		s.is_sequence = s.is_lenient = true;
+		for (size_t at = 0, len = sizeof text - 1; at < len; at += piece) {
+			assert_int_equal(json_scan_feed(&s, text + at, piece < len - at ? piece : len - at, &e), 0);
+		}
+		assert_int_equal(json_scan_finish(&s, &e), 0);
+		assert_true(json_scan_is_between(&s));
+		assert_int_equal(json_scan_feed(&s, "{\"c\":1", 6, &e), 0);
+		assert_false(json_scan_is_between(&s));
+		assert_non_null(strstr(buf_str(&out), "(5)}{k<b>[]}{}"));
+		json_scan_done(&s);
+		buf_done(&out);
+	}
+}
+
 static void errors_have_the_same_place_in_pieces_of_any_size(void **state)
 {
 	(void)state;
@@ -137,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(pieces_of_any_size_give_the_same_tokens),
 	        cmocka_unit_test(strings_are_cut_at_the_ceiling_and_counted),
+	        cmocka_unit_test(sequence_of_lenient_documents_is_scanned),
 	        cmocka_unit_test(errors_have_the_same_place_in_pieces_of_any_size),
 	        cmocka_unit_test(scan_can_be_used_again),
 	};

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
+#include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
 #include "policies/load/policy_ref.h"
@@ -125,8 +126,7 @@ static int32_t max_of(struct fixture *f, const char *name)
 
 static const char *watch_error(struct fixture *f)
 {
-	struct policy_watch_state s;
-	policy_watch_get_state(f->watch, &s);
+	const struct object_watch_state s = object_watch_get_state(policy_watch_objects(f->watch));
 	return s.error;
 }
 
@@ -292,9 +292,9 @@ static void policy_that_the_server_denies_is_removed_without_an_event(void **sta
 	const struct policy_ref *same = policy_store_find(f->store, "serving", "b")->body;
 	fake_apiserver_mute(f->h.server, true);
 	delete (f, "a");
-	policy_watch_verify(f->watch, "serving", "b");
-	policy_watch_verify(f->watch, "serving", "never-existed");
-	policy_watch_verify(f->watch, "serving", "a");
+	object_watch_verify(policy_watch_objects(f->watch), "serving", "b");
+	object_watch_verify(policy_watch_objects(f->watch), "serving", "never-existed");
+	object_watch_verify(policy_watch_objects(f->watch), "serving", "a");
 	assert_true(test_loop_until(f->h.loop, &f->removed, 1, WAIT));
 	assert_true(f->last_deleted);
 	assert_null(policy_store_find(f->store, "serving", "a"));

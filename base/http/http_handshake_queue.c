@@ -48,39 +48,39 @@ static enum hello look_at(evutil_socket_t fd)
 static void enqueue(struct http_conn *conn)
 {
 	struct http_peer *peer = conn->peer;
-	if (TAILQ_EMPTY(&peer->hellos))
-		TAILQ_INSERT_TAIL(&conn->server->hellos, peer, in_hellos);
-	TAILQ_INSERT_TAIL(&peer->hellos, conn, in_hellos);
-	conn->hello_is_whole = true;
+	if (TAILQ_EMPTY(&peer->handshakes))
+		TAILQ_INSERT_TAIL(&conn->server->handshakes, peer, in_handshakes);
+	TAILQ_INSERT_TAIL(&peer->handshakes, conn, in_handshakes);
+	conn->is_queued = true;
 }
 
 static void dequeue(struct http_conn *conn)
 {
 	struct http_peer *peer = conn->peer;
-	TAILQ_REMOVE(&peer->hellos, conn, in_hellos);
-	if (TAILQ_EMPTY(&peer->hellos))
-		TAILQ_REMOVE(&conn->server->hellos, peer, in_hellos);
-	conn->hello_is_whole = false;
+	TAILQ_REMOVE(&peer->handshakes, conn, in_handshakes);
+	if (TAILQ_EMPTY(&peer->handshakes))
+		TAILQ_REMOVE(&conn->server->handshakes, peer, in_handshakes);
+	conn->is_queued = false;
 }
 
 static void schedule(struct http_server *s)
 {
 	static const struct timeval next_turn;
-	if (!TAILQ_EMPTY(&s->hellos) && !evtimer_pending(s->handshakes, NULL))
-		evtimer_add(s->handshakes, &next_turn);
+	if (!TAILQ_EMPTY(&s->handshakes) && !evtimer_pending(s->handshake_turn, NULL))
+		evtimer_add(s->handshake_turn, &next_turn);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_server *s = arg;
 	struct http_peer *peer;
-	for (int i = 0; i < HTTP_SERVER_HANDSHAKES_PER_TURN && (peer = TAILQ_FIRST(&s->hellos)); i++) {
-		struct http_conn *conn = TAILQ_FIRST(&peer->hellos);
-		TAILQ_REMOVE(&s->hellos, peer, in_hellos);
-		TAILQ_INSERT_TAIL(&s->hellos, peer, in_hellos);
+	for (int i = 0; i < HTTP_SERVER_HANDSHAKES_PER_TURN && (peer = TAILQ_FIRST(&s->handshakes)); i++) {
+		struct http_conn *conn = TAILQ_FIRST(&peer->handshakes);
+		TAILQ_REMOVE(&s->handshakes, peer, in_handshakes);
+		TAILQ_INSERT_TAIL(&s->handshakes, peer, in_handshakes);
 		dequeue(conn);
 		event_del(&conn->hello);
-		http_conn_start(conn);
+		http_conn_event(conn, HTTP_EVENT_START);
 	}
 	schedule(s);
 }
@@ -88,13 +88,13 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 static void on_hello(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_conn *conn = arg;
-	if (conn->hello_is_whole)
+	if (conn->is_queued)
 		return;
 	switch (look_at(fd)) {
 	case HELLO_PARTIAL:
 		return;
 	case HELLO_CLOSED:
-		http_conn_free(conn);
+		http_conn_event(conn, HTTP_EVENT_LOST);
 		return;
 	case HELLO_WHOLE:
 		enqueue(conn);
@@ -102,29 +102,29 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-int http_hello_init(struct http_server *s, struct err *e)
+int http_handshake_queue_init(struct http_server *s, struct err *e)
 {
-	TAILQ_INIT(&s->hellos);
-	s->handshakes = evtimer_new(s->loop, on_turn, s);
-	return s->handshakes ? 0 : err_set(e, ERR_INTERNAL, "http server: out of memory");
+	TAILQ_INIT(&s->handshakes);
+	s->handshake_turn = evtimer_new(s->loop, on_turn, s);
+	return s->handshake_turn ? 0 : err_set(e, ERR_INTERNAL, "http server: out of memory");
 }
 
-void http_hello_done(struct http_server *s)
+void http_handshake_queue_done(struct http_server *s)
 {
-	if (s->handshakes)
-		event_free(s->handshakes);
+	if (s->handshake_turn)
+		event_free(s->handshake_turn);
 }
 
 // Edge-triggered: a partial record stays in the socket, and must not wake the loop again before more bytes arrive.
-bool http_hello_expect(struct http_conn *conn)
+bool http_handshake_queue_add(struct http_conn *conn)
 {
 	event_assign(&conn->hello, conn->server->loop, conn->fd, EV_READ | EV_PERSIST | EV_ET, on_hello, conn);
 	return event_add(&conn->hello, NULL) == 0;
 }
 
-void http_hello_forget(struct http_conn *conn)
+void http_handshake_queue_remove(struct http_conn *conn)
 {
-	if (conn->hello_is_whole)
+	if (conn->is_queued)
 		dequeue(conn);
 	if (event_initialized(&conn->hello))
 		event_del(&conn->hello);
