@@ -11,7 +11,7 @@ struct clock {
 	int64_t (*wall_ms)(const struct clock *c);
 	int64_t (*mono_ms)(const struct clock *c);
 	int64_t (*boot_ms)(const struct clock *c);
-	int64_t manual_wall_ms, manual_mono_ms; // of clocks that are set by hand (test/support/manual_clock.h)
+	int64_t manual_wall_ms, manual_mono_ms; // time of a clock set by hand (test/support/manual_clock.h)
 };
 
 // The machine's clocks.

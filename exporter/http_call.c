@@ -40,7 +40,7 @@ struct http_call {
 	// The request in flight. Its completion goes through `end`, which is activated by the callbacks or by the
 	// deadline, because libevent does not allow a connection to be freed in its own callbacks.
 	struct evhttp_connection *connection;
-	struct bufferevent *bev; // of the connection
+	struct bufferevent *bev; // buffer of the connection
 	struct event *end;
 	bool completed; // `body` or `error` holds the outcome
 	int status;

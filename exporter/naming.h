@@ -35,7 +35,7 @@ struct otel_metric {
 // A family under one naming.
 struct naming_family {
 	const char *name;
-	double factor; // of the value; 1: the value is unchanged
+	double factor; // factor of the value; 1: the value is unchanged
 	enum metric_type type;
 	const struct otel_metric
 	        *otel; // its attributes distinguish the fields that share `name`; NULL: `name` has one field

@@ -16,9 +16,9 @@ struct err;
 // The sum of a measure over the minutes of a period, in thousandths.
 enum gpu_measure {
 	GPU_ALLOCATED, // GPU-seconds: the share of the GPU that counts for the pod
-	GPU_IDLE,      // of these, those in which nothing ran
-	GPU_FAKE,      // of these, those that were busy by GPU_UTIL and idle by SM_ACTIVE
-	GPU_MEASURED,  // of these, those with a utilization
+	GPU_IDLE,      // the part in which nothing ran
+	GPU_FAKE,      // the part that was busy by GPU_UTIL and idle by SM_ACTIVE
+	GPU_MEASURED,  // the part with a utilization
 	GPU_ENERGY,    // watt-seconds
 	GPU_MEASURE__COUNT
 };
@@ -26,7 +26,7 @@ enum gpu_measure {
 struct gpu_use {
 	const char *model;
 	const char *namespace_name; // "": the GPUs that no pod held
-	const char *part;           // of the namespace: a pod, or the value of a label; "": the whole, or the rest
+	const char *part;           // part of the namespace: a pod, or the value of a label; "": the whole, or the rest
 	int64_t milli[GPU_MEASURE__COUNT];
 };
 

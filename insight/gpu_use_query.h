@@ -29,7 +29,7 @@ struct gpu_use_parts {
 void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps);
 // What is known of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
 enum gpu_idle { GPU_IDLE_COUNT, GPU_IDLE_LAST_BUSY, GPU_IDLE_FIRST_SEEN, GPU_IDLE__COUNT };
-#define GPU_IDLE_BELOW_PERCENT 5 // of GPU_UTIL, else of SM_ACTIVE: a GPU below it is idle
+#define GPU_IDLE_BELOW_PERCENT 5 // a GPU with less GPU_UTIL, or else SM_ACTIVE, is idle
 // Appends the query whose answer now is `what` per model, namespace and pod, of the GPUs that were below
 // GPU_IDLE_BELOW_PERCENT for the last for_s seconds and had the same holder before. Times are seconds since the epoch,
 // traced back for lookback_s seconds; a GPU that was not busy in them has no GPU_IDLE_LAST_BUSY. matchers: added to

@@ -33,8 +33,8 @@ enum trace_place {
 
 struct trace_event {
 	enum trace_place place;
-	enum trace_activity activity; // of a GPU event: TRACE_COLLECTIVE or TRACE_UNKNOWN
-	int32_t gpu;                  // of a GPU event: the device
+	enum trace_activity activity; // GPU event: TRACE_COLLECTIVE or TRACE_UNKNOWN
+	int32_t gpu;                  // GPU event: the device
 	const char *process;          // the process that the trace names, "" or NULL: none
 	uint64_t thread;              // hash of process and thread
 	bool is_frame;                // a Python function

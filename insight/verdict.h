@@ -35,7 +35,7 @@ enum verdict_measure {
 	MEASURE_REMAP,
 	MEASURE_NVLINK,
 	MEASURE_PCIE_REPLAY,
-	MEASURE_SHARE, // of the price of its GPU; only of instances
+	MEASURE_SHARE, // share of the price of its GPU; only for instances
 	MEASURE_LOADING,
 	MEASURE_CPU, // from here on, of pods and nodes: optional
 	MEASURE_CPU_THROTTLED,

@@ -34,7 +34,7 @@
 	"exported_namespace, exported_pod) DCGM_FI_DEV_FB_USED offset $W or "                                          \
 	"DCGM_FI_DEV_FB_USED{exported_pod=\"\"," EXPORTER                                                              \
 	"} unless on (UUID, GPU_I_ID, namespace, pod) DCGM_FI_DEV_FB_USED offset $W) * 0 + 1 or "                      \
-	"(min_over_time(" /* of the fill level: a process that starts again keeps its pod */                           \
+	"(min_over_time(" /* minimum of the fill level: a process that starts again keeps its pod */                   \
 	"(" BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL ")[$W:$S]) < 0.05 and " BY_DEVICE(                       \
 	        "DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL " > 0.05) * 0 + 1"
 

@@ -22,7 +22,7 @@ struct workload_gpu {
 	const char *uuid, *instance; // instance "": a whole GPU
 	const char *model, *host;
 	size_t workload; // index
-	int holders;     // of this device
+	int holders;     // workloads that use this device
 	double values[MEASURE__COUNT];
 };
 

@@ -25,7 +25,7 @@ struct identity_request {
 	const char *method; // "GET" or "POST"
 	char url[2048 + 256];
 	const char *headers[3]; // NULL-terminated
-	struct buf header;      // of which one may be a secret
+	struct buf header;      // text of a header, which may be a secret
 	struct buf body;        // empty with "GET"
 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum promql_token_kind {
-	PROMQL_TOKEN_END,    // of the text
+	PROMQL_TOKEN_END,    // end of the text
 	PROMQL_TOKEN_NAME,   // metric, function, keyword, label: letters, digits, '_', ':'
 	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e-3", "0x1f", "1_000", "5m"; any letters may follow the
 	                     // first digit

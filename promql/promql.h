@@ -14,7 +14,7 @@ struct err;
 struct promql;
 
 #define PROMQL_QUERY_BYTES_MAX (64 * 1024)
-#define PROMQL_STEPS_MAX       11000 // of a range query; Prometheus refuses more: web/api/v1
+#define PROMQL_STEPS_MAX       11000 // steps of a range query; Prometheus refuses more: web/api/v1
 
 // Creates a client; copies the options. Returns NULL and *e: ERR_INPUT, ERR_LIMIT for an invalid URL, header or
 // combination of credentials; ERR_NOT_FOUND, ERR_IO for a credential file that cannot be read; ERR_INTERNAL.

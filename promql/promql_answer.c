@@ -16,7 +16,7 @@
 
 // The series that is being read.
 struct current_series {
-	uint64_t hash; // of its labels, in any order
+	uint64_t hash; // hash of its labels, in any order
 	struct promql_label labels[PROMQL_LABELS_MAX];
 	size_t n_labels, n_kept;
 	uint64_t label_hash, name_hashes[PROMQL_LABELS_MAX];
@@ -35,9 +35,9 @@ struct promql_answer {
 	// Scratch: counted, and given back when it is large.
 	struct promql_series *series;
 	size_t n_series, cap_series;
-	struct promql_sample *samples; // of the current series
+	struct promql_sample *samples; // samples of the current series
 	size_t cap_samples, n_samples; // n: of all series
-	uint64_t *hashes;              // of the series; open addressing, 0 = free
+	uint64_t *hashes;              // hashes of the series; open addressing, 0 = free
 	size_t cap_hashes;
 };
 

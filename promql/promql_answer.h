@@ -23,7 +23,7 @@ struct promql_budget;
 
 struct promql_answer_options {
 	size_t max_series; // at least 1
-	size_t max_bytes;  // of memory, that of the arena included; 0: as much as the arena takes
+	size_t max_bytes;  // bytes of memory, that of the arena included; 0: as much as the arena takes
 	// Names of the labels to keep, NULL-terminated, valid for as long as the result; NULL: all labels. Labels that
 	// are not kept still distinguish series.
 	const char *const *labels;

@@ -29,7 +29,7 @@ struct promql_auth {
 	enum promql_identity identity;
 	char *region;           // owned; NULL: of the environment
 	char *key_id, *session; // owned; of Amazon
-	struct http_aws aws;    // of Amazon, pointers into *this
+	struct http_aws aws;    // credentials of Amazon, pointers into *this
 	char scope[PROMQL_REGION_MAX + 16];
 	int64_t replace_at_ms, valid_until_ms;
 	int64_t asked_at_ms; // when a token was last requested

@@ -80,7 +80,7 @@ struct pair {
 // The series that is being read.
 struct item {
 	uint32_t members;                   // bits: seen so far
-	char label_name[PROMQL_NAME_BYTES]; // of the label whose value comes next, cut
+	char label_name[PROMQL_NAME_BYTES]; // name of the label whose value comes next, cut
 	size_t label_name_len;
 	size_t n_values; // pairs of `values` so far
 };
@@ -88,7 +88,7 @@ struct item {
 struct promql_decoder {
 	struct json_scan scan;
 	struct promql_answer *answer;
-	struct err *e; // of the call that is running
+	struct err *e; // error of the call that is running
 	int64_t clock_offset_ms;
 	enum where where;
 	enum member member; // whose value comes next
@@ -105,7 +105,7 @@ struct promql_decoder {
 	enum promql_type items_type; // by what the items hold
 	enum shape shape;
 	struct pair pair;
-	const char *pair_text; // of a scalar or string
+	const char *pair_text; // text of a scalar or string
 	struct item item;
 };
 

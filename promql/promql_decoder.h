@@ -14,7 +14,7 @@ struct promql_decoder;
 
 struct promql_decoder_options {
 	size_t max_series;            // 0: PROMQL_SERIES_MAX
-	size_t max_bytes;             // of memory; 0: the limit of the arena
+	size_t max_bytes;             // bytes of memory; 0: the limit of the arena
 	const char *const *labels;    // the names to keep, NULL-terminated, must outlive the result; NULL: all
 	struct promql_budget *budget; // shared with other answers; NULL: none
 	int64_t clock_offset_ms;      // subtracted from the times of the reply

@@ -13,7 +13,7 @@ struct failover {
 	int64_t start_ms, end_ms, step_ms;
 	struct err error;            // to report if no server answers; ERR_NONE: no server failed
 	bool is_partial, is_empty;   // a server answered with warnings; a server answered without series
-	enum promql_type empty_type; // of that answer
+	enum promql_type empty_type; // type of that response
 	promql_done_fn *done;
 	void *arg;
 	char *query, *namespace_name;

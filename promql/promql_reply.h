@@ -14,11 +14,11 @@
 
 struct promql_reply {
 	struct promql_reply *next_free;
-	struct arena arena; // of the result
+	struct arena arena; // memory for the result
 	struct promql_decoder *decoder;
 	char head[PROMQL_TEXT_BYTES / 2]; // from the first byte that is not whitespace
 	size_t head_len;
-	size_t bytes, max_bytes; // of the body
+	size_t bytes, max_bytes; // size of the body
 	struct err error;        // why the body is invalid or too large
 };
 

@@ -19,7 +19,7 @@ struct err;
 #define PROMQL_ANSWER_BYTES_MAX     ((size_t)4 * 1024 * 1024)  // for one decoded instant answer
 #define PROMQL_RANGE_BYTES_MAX      ((size_t)12 * 1024 * 1024) // for one decoded range
 #define PROMQL_ANSWERS_BYTES_MAX    ((size_t)24 * 1024 * 1024) // for all answers being decoded at the same time
-#define PROMQL_ERROR_BODY_BYTES_MAX ((size_t)128 * 1024)       // of a reply whose status is not 2xx
+#define PROMQL_ERROR_BODY_BYTES_MAX ((size_t)128 * 1024)       // size of a reply whose status is not 2xx
 
 enum promql_type { PROMQL_VECTOR, PROMQL_SCALAR, PROMQL_MATRIX, PROMQL_STRING, PROMQL_TYPE__COUNT };
 const char *promql_type_name(enum promql_type t); // "vector", ...
@@ -42,7 +42,7 @@ struct promql_result {
 	enum promql_type type;
 	const struct promql_series *series; // none for a string
 	size_t n_series;
-	const char *string;          // of PROMQL_STRING, else NULL
+	const char *string;          // text of PROMQL_STRING, else NULL
 	const char *const *warnings; // a partial response counts as missing data: see obs_state
 	size_t n_warnings;
 	int64_t clock_offset_ms; // subtracted from the times of samples; not from values that are times

@@ -13,7 +13,7 @@ struct buf;
 struct promql_series;
 
 #define SIMILAR_LABELS_MAX     4  // `=` matchers of a query
-#define SIMILAR_NAME_BYTES_MAX 64 // of a label, with the terminator
+#define SIMILAR_NAME_BYTES_MAX 64 // name of a label, with the terminator
 
 struct similar_span {
 	size_t at, len; // in the query

@@ -23,7 +23,7 @@ struct history_window {
 	int64_t minute; // the present one, since the start of the recording
 	double late[HISTORY_WINDOW_MIN];
 	int32_t low[HISTORY_WINDOW_MIN], high[HISTORY_WINDOW_MIN];
-	int32_t replicas; // of the last step
+	int32_t replicas; // replicas in the last step
 	double most_late;
 	int32_t most_change;
 	int64_t latest_minute, change_minute; // last minutes of the worst windows

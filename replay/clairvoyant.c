@@ -17,14 +17,14 @@
 #include "replay/world.h"
 
 #define SLOT_MS      15000
-#define PARTS        3        // of a slot, at most: the queue is followed in these
+#define PARTS        3        // parts of a slot, at most: the queue is followed in these
 #define LEVELS_MAX   64       // replica counts
 #define BACKLOGS     64       // grid points of the backlog
-#define KEY_SHIFT    (23 - 7) // of the fraction of a float: the grid points are further apart than 1 in 2^7
+#define KEY_SHIFT    (23 - 7) // bits of the fraction of a float: the grid points are further apart than 1 in 2^7
 #define KEY_OF_ONE   UINT32_C(0x3f800000)
 #define KEYS         (40 << 7)
-#define TABLES_BYTES (16 * 1024 * 1024) // of one window
-#define LATE_ALIKE   0.001              // of the requests: schedules that differ by less are late alike
+#define TABLES_BYTES (16 * 1024 * 1024) // memory for one window
+#define LATE_ALIKE   0.001              // share of the requests: schedules that differ by less are late alike
 #define AHEAD_SLOTS  240                // that a window looks ahead, at least: an hour
 #define AHEAD_STARTS 8                  // and this many start-up times, up to
 #define AHEAD_PARTS  4                  // this many times its length

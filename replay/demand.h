@@ -23,7 +23,7 @@ struct demand {
 	double *weight; // requests of each step in the share of late ones; NULL: the work; heap
 	size_t n;
 	int64_t step_ms;
-	int64_t start_ms; // of the first step
+	int64_t start_ms; // start of the first step
 	double mean;      // replicas that the demand keeps busy on average, over the steps with data
 	double total;     // replica-seconds
 	int64_t known_ms; // time with data

@@ -15,7 +15,7 @@ struct score;
 
 #define ENGINE_REPLICAS_MAX 1024
 #define ENGINE_WAITING_MAX  2000000   // requests that wait; more are refused, and late
-#define ENGINE_REQUESTS_MAX 200000000 // of a run
+#define ENGINE_REQUESTS_MAX 200000000 // requests in a run
 
 struct engine_setup {
 	const struct engine_model *model; // not owned; NULL: no engines

@@ -24,7 +24,7 @@ struct engine_sample {
 struct engine_history {
 	const struct engine_model *model; // not owned
 	double step_s;
-	uint64_t seed, n;                             // of the noise; samples so far
+	uint64_t seed, n;                             // seed of the noise; samples so far
 	struct engine_sample samples[ENGINE_HISTORY]; // a ring
 };
 

@@ -65,11 +65,11 @@ struct engine_model {
 	struct engine_length prompt, output;
 	struct engine_request *samples; // requests are drawn from them; arena
 	size_t n_samples;
-	const char *samples_file;  // of the lengths; NULL: the samples, or drawn from the two distributions
+	const char *samples_file;  // file of the lengths; NULL: the samples, or drawn from the two distributions
 	struct engine_hour *hours; // factors of the lengths by hour of the day (UTC), joined by straight lines
 	size_t n_hours;
 	int arrivals;              // enum engine_arrivals
-	int64_t window_ms, age_ms; // of rates; of all metrics when the policy reads them
+	int64_t window_ms, age_ms; // window of rates; age of all metrics when the policy reads them
 	double noise;              // standard deviation of a reading, as a share
 	struct engine_signal *signals;
 	size_t n_signals;
@@ -77,10 +77,10 @@ struct engine_model {
 	// What follows from all of the above:
 	struct engine_means {
 		double prompts, outputs; // tokens of a request
-		double residue;          // of the KV cache, into which the next request does not fit, in mean requests
+		double residue; // rest of the KV cache, into which the next request does not fit, in mean requests
 		double steps_by_prompt, steps_by_output; // means of the products
 	} means;
-	double max_requests_s, max_tokens_s; // of a replica that is never short of requests
+	double max_requests_s, max_tokens_s; // rates of a replica that is never short of requests
 };
 
 const struct schema *engine_model_schema(void);

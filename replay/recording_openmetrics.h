@@ -9,8 +9,8 @@
 struct err;
 struct recording;
 
-#define OPENMETRICS_SAMPLES_MAX    4000000 // of all series together
-#define OPENMETRICS_LABELS_MAX     32      // of one series
+#define OPENMETRICS_SAMPLES_MAX    4000000 // samples in all series together
+#define OPENMETRICS_LABELS_MAX     32      // labels of one series
 #define OPENMETRICS_LOOKBACK_STEPS 2       // a cell of a grid holds a sample that is at most this many steps old
 
 // Returns whether the first line starts with '#' or the last line is "# EOF".

@@ -21,7 +21,7 @@ struct err;
 
 // A policy or a peer that plays the recording.
 struct tune_trial {
-	size_t index; // of the candidate
+	size_t index; // number of the candidate
 	double values[TUNE_NUMBERS_MAX];
 	struct arena arena;
 	struct policy policy;
@@ -29,7 +29,7 @@ struct tune_trial {
 	struct peer peer;
 	struct closed_loop_play play;
 	struct tune_score parts[TUNE_PARTS];
-	struct tune_score stressed; // of the first half, in the harder world of tune_stress_play()
+	struct tune_score stressed; // score of the first half, in the harder world of tune_stress_play()
 	enum { TUNE_UNTESTED, TUNE_PASSES, TUNE_FAILS } tests;
 };
 
@@ -41,7 +41,7 @@ struct tune_search {
 	struct tune_trial **runs; // that take part, in the order of their candidates
 	size_t n_runs, part;      // the next part
 	double done, all;         // work, in parts
-	size_t n_tasks;           // of the present rung
+	size_t n_tasks;           // tasks of the present rung
 	atomic_bool has_failed;   // no memory
 };
 

@@ -33,7 +33,7 @@ struct tune_number {
 
 struct tune_space {
 	const struct policy *policy; // not owned
-	struct arena arena;          // of the document
+	struct arena arena;          // memory of the document
 	struct doc_node *root;
 	struct tune_number numbers[TUNE_NUMBERS_MAX];
 	size_t n;

@@ -20,8 +20,8 @@
 
 struct tune_tests {
 	const char *path;      // not owned
-	struct arena arena;    // of the tree and the tests
-	struct arena run;      // of the current test
+	struct arena arena;    // memory for the tree and the tests
+	struct arena run;      // memory for the current test
 	struct file_set *sets; // one for each document with tests; the tests point into them
 	size_t n_sets;
 	struct scenario **tests;

@@ -96,7 +96,7 @@ struct http_call {
 	// While running:
 	struct http_slot *slot;
 	size_t header_bytes;
-	size_t body_sent; // of a call with may_start
+	size_t body_sent; // body bytes sent, for a call with may_start
 	enum http_refusal refusal;
 	struct err *gate_error;  // the error of may_start, for HTTP_REFUSED_GATE; malloc'ed
 	int64_t announced_bytes; // Content-Length that was refused, or 0

@@ -53,9 +53,9 @@ enum http_chunk_state {
 struct http_chunks { // zero it to begin
 	enum http_chunk_state state;
 	uint64_t left;      // bytes of this chunk still to come
-	size_t digits;      // of its size
-	size_t line_bytes;  // of this trailer line
-	size_t extra_bytes; // of extensions and trailers altogether
+	size_t digits;      // digits of its size
+	size_t line_bytes;  // bytes of this trailer line
+	size_t extra_bytes; // bytes of all extensions and trailers
 };
 
 // Decodes the next piece onto out (its max is the ceiling of the body). *ret_used is how much of data was eaten: less

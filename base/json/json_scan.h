@@ -51,7 +51,7 @@ struct json_scan {
 	uint64_t objects; // bit n is set when open level n is an object
 	int state;        // enum state of json_scan.c
 	bool has_failed;
-	size_t offset, line, line_start; // of the current piece in the text; lines count from 1
+	size_t offset, line, line_start; // position of the current piece in the text; lines count from 1
 	// The token in progress.
 	size_t token_at;  // its position in the text
 	char token_first; // its first byte

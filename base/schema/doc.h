@@ -15,7 +15,7 @@ struct err;
 #define DOC_DEPTH_MAX     32
 #define DOC_NODES_MAX     100000
 #define DOC_DOCUMENTS_MAX 1024
-#define DOC_ANCHORS_MAX   256  // of one document
+#define DOC_ANCHORS_MAX   256  // anchors in one document
 #define DOC_MERGED_MAX    1000 // keys of a map into which << merges others
 
 enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };

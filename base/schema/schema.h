@@ -50,8 +50,8 @@ struct schema_field {
 	const char *name;
 	enum schema_type type;
 	const char *doc;     // one or two sentences: what it does, unit, when to change it
-	size_t offset;       // of the value in the parent struct
-	size_t set_offset;   // of a bool that is set when the field is present; SCHEMA_NO_OFFSET: none
+	size_t offset;       // offset of the value in the parent struct
+	size_t set_offset;   // offset of a bool that is set when the field is present; SCHEMA_NO_OFFSET: none
 	size_t count_offset; // lists only
 	// As a user would write it, without quotes; NULL = none (zero value). Applied when the field is absent (lists
 	// and "any" in flow style: "[a, b]"). Goes through the same decoder as user text; a bad one is a bug and
@@ -66,8 +66,8 @@ struct schema_field {
 	double min, max;
 	size_t max_items;              // lists; 0 = SCHEMA_LIST_ITEMS_MAX
 	const char *const *enum_names; // NULL-terminated
-	const char *list_key;          // of a list of objects: the field that identifies an element, for the API server
-	const char *pattern; // of a string: what its own check takes, as a regular expression for the API server
+	const char *list_key;          // list of objects: the field that identifies an element, for the API server
+	const char *pattern;           // string: what its own check takes, as a regular expression for the API server
 	const struct schema *child;
 	struct schema_tune tune;
 };
@@ -122,7 +122,7 @@ struct schema_error {
 	int line, col;                      // 1-based; 0 = unknown
 	char path[SCHEMA_PATH_BYTES];       // "spec.signals[1].window.duration"; "" = the document
 	char message[SCHEMA_MESSAGE_BYTES]; // what is wrong, then the fix
-	char excerpt[SCHEMA_EXCERPT_BYTES]; // of a text with a grammar of its own; "" = none
+	char excerpt[SCHEMA_EXCERPT_BYTES]; // line of a text with a grammar of its own; "" = none
 	int caret, caret_len;               // what to mark below the excerpt: columns from 0
 };
 struct schema_errors {

@@ -10,7 +10,7 @@
 
 #include "base/schema/schema.h"
 
-#define SCHEMA_SHOWN_BYTES 56  // of a key or value from the file in a message
+#define SCHEMA_SHOWN_BYTES 56  // longest key or value from the file in a message
 #define SCHEMA_RANGE_BYTES 120 // enough for every schema_format_range
 
 // The state of one schema_decode call.

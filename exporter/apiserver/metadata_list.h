@@ -16,7 +16,7 @@ struct err;
 #define METADATA_LIST_ACCEPT                                                                                           \
 	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" // the latter for errors
 #define METADATA_LIST_BYTES_MAX (16 * 1024 * 1024)
-#define METADATA_LIST_PODS_MAX  4096 // of one node, completed pods included
+#define METADATA_LIST_PODS_MAX  4096 // pods on one node, completed pods included
 #define POD_UID_BYTES_MAX       63   // a UUID has 36
 
 struct metadata_list_item {

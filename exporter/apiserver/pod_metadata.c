@@ -23,7 +23,7 @@
 #define TICK_MS         1000
 #define URL_BYTES       2048
 #define PATH_BYTES      512
-#define MESSAGE_BYTES   300 // of an error of the API server
+#define MESSAGE_BYTES   300 // longest error message of the API server
 #define TABLE_BYTES_MAX (16 * 1024 * 1024)
 #define SINGLE_MS       (10 * 60 * 1000) // pods are requested one by one for this time
 
@@ -50,13 +50,13 @@ struct call {
 	struct table found; // `list` has room for `room` pods, in the order of the reply
 	size_t room;
 	bool is_single; // pods are requested one by one
-	size_t next;    // of the table
+	size_t next;    // next entry of the table
 	int64_t start_ms;
 };
 
 struct pod_metadata {
 	struct pod_metadata_options options;
-	int server_len; // of `url`: without the path
+	int server_len; // length of `url` without the path
 	char url[URL_BYTES], token_file[PATH_BYTES], ca_file[PATH_BYTES];
 	struct event *tick;
 	struct call *call;       // NULL between requests

@@ -21,7 +21,7 @@ struct pod_metadata;
 
 #define POD_METADATA_MIN_MS     10000 // between two requests
 #define POD_METADATA_REFRESH_MS 60000 // between two while every pod is known, and the longest delay of a retry
-#define POD_METADATA_TIMEOUT_MS 4000  // of one request, including the connect
+#define POD_METADATA_TIMEOUT_MS 4000  // timeout of one request, including the connect
 #define POD_METADATA_STALE_MS   (5 * 60 * 1000) // metadata older than this is not used
 
 struct pod_metadata_options {

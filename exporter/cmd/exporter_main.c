@@ -37,7 +37,7 @@
 #define FILE_ERRORS_MAX        (64 * 1024)
 #define COUNTERS_REMARKS_BYTES (512 * 1024)
 #define REPLIES_MS             5000 // longest wait of --once for the replicas of the mock
-#define COMMAND_INTERVAL_MS    500  // of a command that reads the driver itself
+#define COMMAND_INTERVAL_MS    500  // sampling interval of a command that reads the driver itself
 #define URL_BYTES              320
 #define SERVER_BYTES           512
 #define STOP_MS                800 // a sampler that hangs in a driver call is abandoned after this time

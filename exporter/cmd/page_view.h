@@ -48,7 +48,7 @@ struct page_view_gpu {
 
 // GPU memory of a process.
 struct page_view_process {
-	char uuid[DEVICE_UUID_BYTES], mig_id[DEVICE_NODE_BYTES]; // of its GPU or instance
+	char uuid[DEVICE_UUID_BYTES], mig_id[DEVICE_NODE_BYTES]; // IDs of its GPU or instance
 	char pid[DEVICE_NODE_BYTES];
 	char name[64]; // "" if unknown
 	double memory_bytes;
@@ -65,7 +65,7 @@ struct page_view {
 	size_t processes_left_out; // above the ceiling, or without a valid amount of memory
 	bool has_up, up;           // gpuscale_exporter_up
 	bool has_age;
-	double age_s;          // of the sample
+	double age_s;          // age of the sample
 	int64_t lost, missing; // GPUs that do not respond; GPUs that are gone
 	bool dropped;          // the sample is too old and was omitted by the exporter
 };

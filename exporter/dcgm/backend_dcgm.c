@@ -32,10 +32,10 @@ struct dcgm {
 	size_t n;
 	struct device devices[DCGM_GPUS_MAX];
 	unsigned ids[DCGM_GPUS_MAX];
-	int64_t xid_time_us[DCGM_GPUS_MAX]; // of the last XID read; -1: not read yet
+	int64_t xid_time_us[DCGM_GPUS_MAX]; // time of the last XID read; -1: not read yet
 	size_t n_fields;
 	unsigned short fields[FIELD__COUNT];
-	struct dcgm_value *values; // of one device, while open
+	struct dcgm_value *values; // values of one device, while open
 };
 _Static_assert(DCGM_GPUS_MAX <= DEVICES_MAX, "every GPU has a place");
 

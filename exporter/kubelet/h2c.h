@@ -16,7 +16,7 @@
 struct err;
 
 #define H2C_MESSAGE_BYTES_MAX (16 * 1024 * 1024)
-#define H2C_REPLY_BYTES_MAX   (2 * H2C_MESSAGE_BYTES_MAX) // of all frames, also those that carry nothing
+#define H2C_REPLY_BYTES_MAX   (2 * H2C_MESSAGE_BYTES_MAX) // bytes of all frames, also those that carry nothing
 #define H2C_FRAME_BYTES_MAX   16384 // payload; the limit on a peer without SETTINGS_MAX_FRAME_SIZE (RFC 9113, 4.2)
 #define H2C_HEADER_BYTES_MAX  (64 * 1024)
 #define H2C_CONTROL_MAX       1024 // PING and SETTINGS frames of one call

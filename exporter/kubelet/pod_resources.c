@@ -431,7 +431,7 @@ static int by_device(const void *a, const void *b)
 void pod_map_follow(struct pod_map *m, const struct pod_map *old)
 {
 	struct entry **sorted = malloc((m->n ? m->n : 1) * sizeof(struct entry *));
-	size_t n = 0; // of devices that only one pod can hold
+	size_t n = 0; // number of devices that only one pod can use
 	m->number = old ? old->number + 1 : 1;
 	for (size_t i = 0; i < m->n; i++) {
 		struct entry *x = &m->entries[i];

@@ -24,7 +24,7 @@ struct encoder {
 	struct json_writer w;
 	const struct otlp_encode_options *options;
 	const struct sampler_round *round;
-	char time[NANOS_BYTES]; // of the round, as JSON writes a fixed64
+	char time[NANOS_BYTES]; // time of the round, as JSON writes a fixed64
 };
 
 // Writes one item of an array of attributes. A text of "" or NULL is left out.

@@ -24,13 +24,13 @@ struct otlp_push {
 	struct event *tick;
 	struct http_call *call;
 	bool has_body;
-	struct otlp_delivery delivery; // of `body`
+	struct otlp_delivery delivery; // delivery of `body`
 	int64_t wait_ms;               // until the next attempt
 	bool failing;                  // the last attempt failed, and was logged
 	struct otlp_push_status status;
 
 	int64_t next_ms;    // wall time; used only by the sampler thread, like encoded_len
-	size_t encoded_len; // of the last round
+	size_t encoded_len; // encoded size of the last round
 
 	pthread_mutex_t lock; // protects what follows
 	struct buf fresh;     // encoded and not taken yet; empty: none

@@ -20,7 +20,7 @@ struct page {
 		uint64_t round;
 		struct gzip_page gzip;
 	} forms[PAGE_FORMAT__COUNT];
-	struct buf text; // of the round, where it is not the front of the page as it is
+	struct buf text; // text of the round, where it is not the front of the page as it is
 	struct buf tail; // the self metrics in OpenMetrics
 	struct buf out;  // the whole page
 };

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define PEER_RATE_PEERS_MAX   256
-#define PEER_RATE_TRUSTED_MAX 64 // of PEER_RATE_PEERS_MAX; the other entries are for untrusted peers
+#define PEER_RATE_TRUSTED_MAX 64 // trusted entries in PEER_RATE_PEERS_MAX; the others are for untrusted peers
 #define PEER_RATE_NAME_BYTES  64
 
 struct peer_rate_entry {

@@ -48,7 +48,7 @@ struct render_page_options {
 
 struct render_page {
 	struct render_page_options options;
-	const char *driver_version; // of the round that is being rendered
+	const char *driver_version; // driver of the round that is being rendered
 	struct buf labels;          // scratch, kept between rounds
 };
 

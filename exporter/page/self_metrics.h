@@ -19,7 +19,7 @@ struct self_metrics {
 	uint64_t xid_overflows;
 	uint64_t connections_closed[HTTP_CLOSE__COUNT];
 	struct web_stats web;
-	uint64_t counter_rows_skipped; // of the counters file
+	uint64_t counter_rows_skipped; // rows of the counters file
 };
 
 // Appends the duration and the success of the last attempt to collect, per collector: the backend and, unless `pods`

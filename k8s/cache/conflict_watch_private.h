@@ -17,7 +17,7 @@ struct target;
 // A conflicting autoscaler; text: how messages name it.
 struct conflict {
 	struct informer_item item;
-	struct conflict *target_prev, *target_next; // of its target
+	struct conflict *target_prev, *target_next; // conflicts of its target
 	struct target *target;
 	int rank; // the lowest is named
 	char *group, *text;
@@ -33,8 +33,8 @@ struct target {
 };
 
 struct conflict_watch_want {
-	struct conflict_watch_want *prev, *next;         // of its target
-	struct conflict_watch_want *all_prev, *all_next; // of all
+	struct conflict_watch_want *prev, *next;         // list of its target
+	struct conflict_watch_want *all_prev, *all_next; // list of all
 	struct conflict_watch *s;
 	struct target *target;
 	struct namespace_watch *watched;
@@ -42,7 +42,7 @@ struct conflict_watch_want {
 	char *reported; // the conflict that on_change was last called for; NULL: none
 	char *error_reported;
 	bool was_known;
-	char group[]; // of the target
+	char group[]; // API group of the target
 };
 
 // A namespace in which targets are wanted.

@@ -86,7 +86,7 @@ void target_store_note_missing(struct target_store *s, const struct scale_ref *r
 
 struct target_store_stats {
 	size_t targets;          // wanted and watched
-	size_t watches;          // of these:
+	size_t watches;          // all watches, including:
 	size_t unsynced, broken; // without a complete list; with an error
 	const char *broken_why;  // the error of one of them, valid until the loop runs; NULL: none
 	uint64_t lists, streams, events, gone, fetches;

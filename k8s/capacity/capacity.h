@@ -36,11 +36,11 @@ struct capacity_node;
 #define CAPACITY_DEVICE_KINDS_MAX  1024 // different sets of attributes
 #define CAPACITY_DEMANDS_MAX       4    // device classes that one replica needs
 #define CAPACITY_FAILING_ALL       INT32_MAX
-#define CAPACITY_MESSAGE_BYTES     600 // of the scheduler's message; a longer one is cut
+#define CAPACITY_MESSAGE_BYTES     600 // length of the scheduler's message; a longer one is cut
 
 struct capacity_resource {
 	int64_t allocatable, used;
-	int64_t planned; // of capacity_fit
+	int64_t planned; // amount planned by capacity_fit
 	uint8_t id;
 };
 
@@ -49,14 +49,14 @@ struct capacity_node {
 	bool is_known; // false: only its pods are known
 	bool is_ready, is_unschedulable;
 	uint8_t faults; // enum resource_fault of its allocatable
-	uint64_t hash;  // of what the Node object states
+	uint64_t hash;  // hash of what the Node object states
 	uint8_t n_resources, n_taints;
 	uint16_t n_labels;
 	int32_t pods, planned_pods;
-	int32_t failing_pods; // of fit_target_failing: 0 between two calls
+	int32_t failing_pods; // count of fit_target_failing: 0 between two calls
 	int32_t failing_gpus; // by the annotation and the taint of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
 	int32_t slices;       // that name the node
-	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // devices in capacity_fit
 	uint32_t slot; // its place in what is known about rules
 	struct capacity_resource *resources;
 	const struct label **labels;
@@ -79,7 +79,7 @@ struct capacity_waiting {
 	struct waiting_space *space; // its namespace
 	size_t bytes;                // that it takes
 	const char *namespace_name, *name;
-	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, or the first gate; "": none
+	char message[CAPACITY_MESSAGE_BYTES]; // message of the scheduler, or the first gate; "": none
 	char text[];
 };
 
@@ -174,7 +174,7 @@ enum fit_reason {
 	FIT_CORDONED,
 	FIT_TAINT,
 	FIT_PODS,     // the number of pods
-	FIT_RESOURCE, // of a resource, too little is free
+	FIT_RESOURCE, // too little of a resource is free
 	FIT_REASON__COUNT
 };
 
@@ -182,7 +182,7 @@ struct fit_result {
 	int64_t replicas; // how many more fit, at most FIT_REPLICAS_MAX
 	size_t nodes;     // in the cluster
 	size_t nodes_of[FIT_REASON__COUNT];
-	size_t lacking[RESOURCE_NAMES_MAX]; // of FIT_NO_RESOURCE and FIT_RESOURCE: nodes, by resource
+	size_t lacking[RESOURCE_NAMES_MAX]; // nodes with FIT_NO_RESOURCE or FIT_RESOURCE, by resource
 	const struct label *taint;          // one that is not tolerated; NULL: none
 	size_t waiting;                     // pods without a node for which room was reserved first
 };

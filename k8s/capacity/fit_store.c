@@ -21,19 +21,19 @@
 
 struct fit_target {
 	struct fit_store *store;
-	struct fit_target *prev, *next;                 // of all targets
-	struct fit_target *prev_asking, *next_asking;   // of those with a question that waits
-	struct fit_target *prev_ordered, *next_ordered; // of those with replicas that do not exist as pods yet
-	struct fit_target *prev_late, *next_late;       // of those whose fit is computed in later turns
+	struct fit_target *prev, *next;                 // list of all targets
+	struct fit_target *prev_asking, *next_asking;   // list of targets with a question that waits
+	struct fit_target *prev_ordered, *next_ordered; // list of targets with replicas that do not exist as pods yet
+	struct fit_target *prev_late, *next_late;       // list of targets whose fit is computed in later turns
 	bool is_ordering, is_late, was_late;
 	char *api_version, *kind, *namespace_name, *name;
 	const struct workload_kind *workload;
-	char *selector_text; // of the scale; NULL: unknown
+	char *selector_text; // selector of the scale; NULL: unknown
 	struct label_selector *selector;
 	struct target_shape shape;          // the last one fetched
 	int64_t of_target, fetched_mono_ms; // the generation that it was fetched for, and when
 	struct shape_fetch *fetching;
-	void (*done)(void *arg); // of a question that waits; NULL: none
+	void (*done)(void *arg); // callback of a question that waits; NULL: none
 	void *arg;
 	int32_t spec, status; // status -1: it was never asked how much fits
 	struct fit_order order;

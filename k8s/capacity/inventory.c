@@ -51,7 +51,7 @@ struct inventory {
 		struct inventory *inventory;
 		enum probe_state state;
 		struct k8s_call *asking; // NULL: no request is in flight
-		struct err error;        // of the last request
+		struct err error;        // error of the last request
 		struct event timer;
 	} probes[PROBES];
 };

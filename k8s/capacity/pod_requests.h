@@ -9,7 +9,7 @@
 #include "base/json/json_span.h"
 #include "k8s/capacity/resource_names.h"
 
-#define POD_CONTAINERS_MAX 1000 // of each list; a pod with more is not read
+#define POD_CONTAINERS_MAX 1000 // containers in each list; a pod with more is not read
 
 // The members of a PodSpec that capacity depends on, found in one pass over its text.
 struct pod_spec {

@@ -18,7 +18,7 @@
 #define RESOURCE_NAMES_NEEDED_MAX 96
 #define RESOURCE_MAP_MAX          256 // entries of one map of amounts that are read
 #define RESOURCE_NAME_BYTES       318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
-#define RESOURCES_MAX             48  // of one pod or node
+#define RESOURCES_MAX             48  // resources of one pod or node
 // Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
 // the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
 #define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
@@ -35,7 +35,7 @@ struct resource_names {
 	struct {
 		uint32_t holders;
 		bool is_offered; // by a node or a DeviceClass: stays
-		bool is_new;     // of a read whose amounts are not held yet
+		bool is_new;     // name from a read whose amounts are not recorded yet
 	} of[RESOURCE_NAMES_MAX];
 	size_t n;
 };

@@ -34,7 +34,7 @@ struct series {
 	char *key;
 	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
 	char *message;
-	uint64_t suffix; // of the Event's name
+	uint64_t suffix; // suffix of the Event's name
 	int64_t first_ms, last_ms;
 	int count;
 	bool exists;  // on the server

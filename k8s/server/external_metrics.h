@@ -46,7 +46,7 @@ void external_metrics_write_openapi(struct buf *out, const char *version);
 struct external_metric_value {
 	const struct label *labels;
 	size_t n_labels;
-	int64_t time_ms;  // of the sample, wall clock; written in whole seconds
+	int64_t time_ms;  // time of the sample, wall clock; written in whole seconds
 	int64_t window_s; // window of the value; 0: one sample
 	double value;
 };

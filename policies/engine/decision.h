@@ -42,7 +42,7 @@ struct decision_signal {
 	double value;            // after series reduction and window; NaN when missing
 	double target;  // what `value` was compared with: the target value, or the watermark it crossed (else the high
 	                // one)
-	int64_t age_ms; // of the newest sample; -1 when there is none
+	int64_t age_ms; // age of the newest sample; -1 when there is none
 };
 _Static_assert(sizeof(struct decision_signal) == 32, "no padding");
 

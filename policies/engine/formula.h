@@ -43,9 +43,9 @@
 #define FORMULA_LETS_MAX    8
 
 struct formula_op {
-	double number;  // of a constant
+	double number;  // value of a constant
 	uint8_t code;   // private to formula*.c
-	uint8_t signal; // of a name; of FORMULA_LOAD: the place on the stack
+	uint8_t signal; // index of a name; FORMULA_LOAD: the place on the stack
 	uint8_t unused[6];
 };
 

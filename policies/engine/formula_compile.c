@@ -220,7 +220,7 @@ enum arguments { ONE, THREE, SEVERAL, NUMBERS, CONDITIONS }; // the last two: a 
 struct function {
 	const char *name, *usage;
 	enum arguments arguments;
-	enum formula_code code; // of CONDITIONS: how the count is compared; FORMULA_CODE__COUNT: not
+	enum formula_code code; // CONDITIONS: how the count is compared; FORMULA_CODE__COUNT: it is not
 	bool with_all;          // .. with the number of elements, else with `number`
 	uint8_t number;
 };

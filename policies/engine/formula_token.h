@@ -9,7 +9,7 @@ enum formula_token_kind { TOKEN_END, TOKEN_NUMERAL, TOKEN_WORD, TOKEN_QUOTED, TO
 
 struct formula_token {
 	enum formula_token_kind kind;
-	size_t offset, len; // of its bytes; TOKEN_QUOTED: with its backquotes
+	size_t offset, len; // range of its bytes; TOKEN_QUOTED: with its backquotes
 	const char *fault;  // constant: why the bytes are not a valid token; NULL
 };
 

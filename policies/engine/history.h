@@ -16,7 +16,7 @@ struct history_mark {
 };
 
 struct history {
-	uint64_t marks_offset; // of the mark array in the state block
+	uint64_t marks_offset; // offset of the mark array in the state block
 	uint32_t cap, start, len;
 	uint32_t unused;
 };

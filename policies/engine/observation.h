@@ -21,7 +21,7 @@ enum obs_state {
 struct obs_series {
 	const char *pod; // label pod or exported_pod; "" if none
 	double value;
-	int64_t time_ms; // of the sample itself, not of the query
+	int64_t time_ms; // time of the sample itself, not of the query
 };
 
 struct obs_signal {

@@ -16,7 +16,7 @@ struct policy_target;
 
 // The pods of the target, grouped by their sample of one signal. Failed and deleted pods are not counted.
 struct pod_groups {
-	double total;      // of the samples below; finite
+	double total;      // sum of the samples below; finite
 	int32_t n_samples; // running pods, ready or not, with a usable sample
 	int32_t n_missing; // running pods without one
 	int32_t n_pending; // pending pods, whose samples do not count

@@ -114,7 +114,7 @@ struct policy_gain_guard {
 	const char *signal;  // name; its value is the throughput of all replicas
 	double gain;         // 0 < gain < 1
 	int64_t steady_ms;   // throughput counts once the replicas have not changed for this long
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 };
 
 // Throttled replicas count as less than one.
@@ -122,7 +122,7 @@ struct policy_throttled_guard {
 	bool set;
 	const char *signal;  // name; its value is the share of throttled replicas, 0..1
 	double share;        // 0..1; up to this share throttling is ignored
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 };
 
 // States of the target in which scaling is held or limited. Bounds take precedence over guards.
@@ -152,7 +152,7 @@ struct policy_schedule {
 struct policy_activation {
 	const char *signal; // name
 	double above;
-	size_t index; // of `signal`; set by policy_decode()
+	size_t index; // index of `signal`; set by policy_decode()
 };
 
 // Few or no replicas without activity.
@@ -188,7 +188,7 @@ struct policy_forecast {
 	int use;            // enum forecast_use
 	double band;        // how many standard deviations of its error are added to the forecast
 	double alpha, beta, gamma;
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 	const char *horizon_text;
 	bool season_set, window_set;
 };
@@ -200,7 +200,7 @@ struct policy_panic {
 	const char *window_text; // "10%" of the signal's window, or a duration
 	int64_t window_ms;       // set by policy_decode()
 	double threshold;        // replicas wanted / ready replicas
-	size_t signal_index;     // of `signal`; set by policy_decode()
+	size_t signal_index;     // index of `signal`; set by policy_decode()
 };
 
 // The goal that a size is chosen for: at most `late_ratio` of the work waits longer than `wait_ms`.
@@ -212,7 +212,7 @@ struct policy_objective {
 	const char *late_text;        // "1%"
 	double late_ratio;            // 0.0001 .. 0.5; set by policy_decode()
 	int64_t wait_ms;
-	size_t demand_index, backlog_index;       // of `demand` and `backlog`; set by policy_decode() ..
+	size_t demand_index, backlog_index;       // indexes of `demand` and `backlog`; set by policy_decode() ..
 	size_t utilization_index, measured_index; // .. as are these; 0 without a name
 	bool backlog_has_default; // its query ends as 0 where nothing is measured; set by policy_decode()
 	double divisor;           // at the end of the demand query, as in `.. / 900`; 0: none; set by policy_decode()

@@ -7,7 +7,7 @@
 #include "policies/engine/number.h"
 
 #define SKILL_TO_START 0.05 // the lead over the naive forecasts that turns the model on: no flapping around 0
-#define INDIFFERENT    0.01 // of the mean load: smaller errors, and smaller leads of the season, change no decision
+#define INDIFFERENT    0.01 // share of the mean load: smaller errors, and smaller leads of the season, change no decision
 
 void skill_reset(struct skill *s)
 {

@@ -31,7 +31,7 @@ struct skill {
 	int64_t compared_ms;       // time covered by comparisons; does not fade
 	double weight;             // fading sums over time: of the time itself, of the load, of the absolute errors
 	double load, model, season, last;
-	uint32_t start, len; // of the ring `pending`
+	uint32_t start, len; // start and length of the ring `pending`
 	uint32_t on, unused; // on: the model was better when last judged
 	struct skill_pending pending[SKILL_PENDING_MAX];
 };

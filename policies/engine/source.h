@@ -15,7 +15,7 @@ struct reading {
 	// value, in which samples are read as 0; else missing
 	enum reason reason;
 	double value;     // NaN when missing; for REASON_NON_FINITE the value itself
-	int64_t time_ms;  // of the oldest contributing sample
+	int64_t time_ms;  // time of the oldest contributing sample
 	int64_t age_ms;   // now - time_ms, at least 0; -1 = no sample
 	int64_t ahead_ms; // how far the sample is in the future; for REASON_CLOCK_SKEW the difference of the clocks
 	int32_t n_series;

@@ -7,7 +7,7 @@
 #include "policies/engine/stages.h"
 #include "policies/engine/tick.h"
 
-#define THROTTLED_LOSS 0.3 // of the throughput of a GPU that is throttled for heat
+#define THROTTLED_LOSS 0.3 // share of the throughput that a GPU loses while it is throttled for heat
 
 void throttled_observe(struct tick *t)
 {

@@ -30,8 +30,8 @@ struct tick {
 	int32_t unstabilized;  // the proposal before the stage stabilize
 	int32_t wanted;        // the proposal, as each stage leaves it to the next
 	double capacity_ratio; // what an average replica serves of what it serves unthrottled; > 0, <= 1
-	int32_t replacements; // of the present scale, not counted in counts.spec until the guards stage; 0 without that
-	                      // guard
+	int32_t replacements; // replacements in the present scale, not counted in counts.spec until the guards stage; 0
+	                      // without that guard
 	int32_t starting;     // replicas ordered less than the start-up time ago; 0 without `startup`
 	bool hold;            // the scale is kept because of missing data
 	bool out_of_bounds;   // the scale is outside its bounds: signals are not combined
@@ -40,7 +40,7 @@ struct tick {
 	size_t signal;
 	struct reading reading;
 	struct pod_groups pods; // target type Pods only
-	int32_t direction;      // of the signal's proposal: see struct proposal
+	int32_t direction;      // direction of the signal's proposal: see struct proposal
 
 	// Per signal: the value of this tick before any window (NaN = missing), the proposal before sustain (the final
 	// one is in decision->signals), and trace entries.

@@ -19,7 +19,7 @@ struct window_sample {
 };
 
 struct window {
-	uint64_t samples_offset;   // of the sample array in the state block
+	uint64_t samples_offset;   // offset of the sample array in the state block
 	uint32_t cap;              // 0: the signal has no window
 	uint32_t head, len;        // ring: oldest sample, how many
 	uint32_t n_old;            // how many of them are on the old stack

@@ -15,7 +15,7 @@
 #include "promql/promql_config.h"
 #include "promql/syntax.h"
 
-#define MATCHERS_MAX 32   // of a selector, that are compared with each other
+#define MATCHERS_MAX 32   // matchers of a selector that are compared with each other
 #define WORDS_MAX    1024 // bytes of a value that is compared
 #define OLD_MAX      64   // bytes of [[x]]
 #define NESTING_MAX  64

@@ -24,7 +24,7 @@ struct file_set {
 	size_t n_bad_files;   // files with errors; their last valid policies, if any, are still in `policies`
 	size_t n_errors;
 	bool is_stale;        // set it in `previous` to read every file again, not only changed ones
-	uint64_t fingerprint; // of the paths, sizes and modification times of its files
+	uint64_t fingerprint; // fingerprint of the paths, sizes and modification times of its files
 };
 
 // Reads all paths into ret_set. A path is a file, or a folder: its *.yaml, *.yml and *.json files, recursively, without

@@ -16,7 +16,7 @@ struct pool_ledger {
 	int64_t since_ms, until_ms;         // the time that was counted, in ms since the epoch
 	double rate_micro;                  // per hour, at until_ms
 	double spent_micro;                 // in the month of until_ms, as far as it was recorded
-	double assumed_micro;               // of that, for gaps
+	double assumed_micro;               // the part of spent_micro assumed for gaps
 	double day_micro[POOL_LEDGER_DAYS]; // by day, that of until_ms first
 };
 

@@ -20,9 +20,9 @@ struct pool_request;
 #define POOL_SPENT_UNKNOWN (-1)
 
 struct pool_month {
-	int64_t start_ms, end_ms; // of the calendar month, UTC
+	int64_t start_ms, end_ms; // bounds of the calendar month, UTC
 	int64_t now_ms;
-	int64_t budget_micro; // of the month, in millionths of the currency, 0..POOL_COST_MAX_MICRO
+	int64_t budget_micro; // budget of the month, in millionths of the currency, 0..POOL_COST_MAX_MICRO
 	int64_t spent_micro;  // since start_ms, 0..POOL_COST_MAX_MICRO; or POOL_SPENT_UNKNOWN
 	int64_t since_ms;     // when the record of spent_micro starts; before that, the spending is taken to be on the
 	                      // line. Up to start_ms: the record is complete

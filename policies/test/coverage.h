@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct buf;
-struct coverage; // of one policy
+struct coverage; // coverage of one policy
 struct decision;
 struct policy;
 

@@ -14,7 +14,7 @@
 #include "policies/test/grant_line.h"
 #include "policies/test/step.h"
 
-#define GRANT_ARENA_MAX (16 * 1024 * 1024) // of one line
+#define GRANT_ARENA_MAX (16 * 1024 * 1024) // memory for one line
 #define MESSAGE_MAX     1024
 
 struct grant {

@@ -15,7 +15,7 @@ struct junit_case {
 	int line; // 0 = none
 	double seconds;
 	enum junit_outcome outcome;
-	const char *detail; // of a failure; its first line becomes the message
+	const char *detail; // text of a failure; its first line becomes the message
 };
 
 // A report under construction. Suites do not nest.

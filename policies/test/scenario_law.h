@@ -18,7 +18,7 @@ struct observation;
 
 // The state of the laws between two ticks.
 struct law_memory {
-	int direction; // of the last scale: +1, -1; 0 = none yet
+	int direction; // direction of the last scale: +1, -1; 0 = none yet
 	int64_t scaled_ms;
 };
 

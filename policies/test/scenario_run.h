@@ -23,9 +23,9 @@ struct scenario_field {
 // An expectation or a law that failed at one tick.
 struct scenario_finding {
 	int64_t at_ms;                 // since the start
-	int line;                      // of the expectation; of the test for a law
+	int line;                      // line of the expectation; line of the test for a law
 	const char *law, *why;         // name of the law and how it failed; NULL for an expectation
-	struct scenario_field *fields; // of the expectation, including those that matched
+	struct scenario_field *fields; // fields of the expectation, including those that matched
 	size_t n_fields;
 	const char *trace; // aligned lines
 };

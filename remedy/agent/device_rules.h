@@ -17,12 +17,12 @@ struct k8s_client;
 // A rule of the agent. Valid until the loop runs.
 struct device_rule {
 	const char *name, *uid;
-	const char *node, *gpu; // of its annotations
+	const char *node, *gpu; // texts of its annotations
 };
 
 struct device_rules_options {
 	struct k8s_client *client;                            // not owned
-	void (*on_error)(void *arg, const struct err *error); // of a watch; NULL: both work
+	void (*on_error)(void *arg, const struct err *error); // error of a watch; NULL: both work
 	void *arg;
 };
 

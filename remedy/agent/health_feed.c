@@ -23,7 +23,7 @@
 #define SERIES_MAX      12000
 #define SAMPLES_MAX     ((size_t)QUERIES_MAX * SERIES_MAX)
 #define ARENA_BYTES_MAX (SAMPLES_MAX * 160) // names of node, GPU, exporter and pod
-#define NODE_BYTES      253                 // of a name
+#define NODE_BYTES      253                 // length of a node's name
 #define POD_BYTES       317
 #define EXPORTER_BYTES  512
 #define WHOLE_MAX       9007199254740991.0
@@ -31,7 +31,7 @@
 #define GPUS_MAX        (REMEDY_GPUS_MAX - 1)
 
 // Largest numbers of series of one exporter, by kind: one that has more loses only its own node's data.
-#define XIDS_MAX       (2 * GPUS_MAX) // of each code
+#define XIDS_MAX       (2 * GPUS_MAX) // series of each code
 #define CONDITIONS_MAX (2 * GPUS_MAX)
 #define SHARES_MAX     1024
 
@@ -66,7 +66,7 @@ struct claim {
 struct query {
 	struct health_feed *feed;
 	enum sample_kind kind;
-	int32_t row; // of a condition
+	int32_t row; // row of a condition
 	char *text;
 };
 
@@ -76,7 +76,7 @@ struct health_feed {
 	size_t n_queries, n_open;
 	struct promql_source *server; // that is being asked
 	bool was_empty;               // a server of this round answered, but named no GPU
-	struct err error;             // of the round
+	struct err error;             // error of the round
 	const char *labels[LABELS_MAX];
 	struct arena arena;
 	struct sample *samples;

@@ -28,7 +28,7 @@ struct health_feed_result {
 
 struct health_feed_options {
 	struct promql_source *source; // its first server; not owned
-	const char *node_label;       // of the series: the name of the node; not copied
+	const char *node_label;       // label of the series: the name of the node; not copied
 	const char *matchers; // added to every selector (promql/confine.h); NULL: every series is read; not copied
 	void (*done)(void *arg, const struct err *error); // a round is complete; error: why it has no data
 	void *arg;

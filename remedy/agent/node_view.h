@@ -34,7 +34,7 @@ struct node_view {
 	// The answer of the hook; gpu "" = none.
 	struct {
 		char gpu[REMEDY_UUID_BYTES];
-		int64_t time_ms; // of the request
+		int64_t time_ms; // time of the request
 		bool is_done;
 	} reset_result;
 	char *other_taints; // JSON objects separated by commas, as the API server sent them; owned; "" = none

@@ -379,7 +379,7 @@ static void end_tick(struct remedy_agent *a)
 void remedy_agent_step(struct remedy_agent *a)
 {
 	while (a->n_open > 0 && --a->n_open == 0) {
-		a->n_open = 1; // of this function
+		a->n_open = 1; // this function's own request
 		if (!a->is_leader || a->is_stopping)
 			a->phase = AGENT_EVICTS;
 		switch (a->phase) {

@@ -18,7 +18,7 @@ struct remedy_event {
 	const char *gpu;       // UUID; "" = the node
 	const char *condition; // reason of a row of health_condition_table(); NULL = an XID
 	int32_t xid;
-	int64_t value; // of an XID: its counter, -1 = none, each report counts. Of a condition: its value
+	int64_t value; // XID: its counter, -1 = none, each report counts. Condition: its value
 	int64_t at_ms; // when it happened
 };
 

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #define REMEDY_NODES_MAX      5000
-#define REMEDY_GPUS_MAX       17 // of a node; the first is the node itself, for faults that name no GPU
-#define REMEDY_FAULTS_MAX     48 // of a node: rows of GPU and fault
-#define REMEDY_PODS_MAX       64 // of a node, with GPUs
+#define REMEDY_GPUS_MAX       17 // GPUs of a node; the first is the node itself, for faults that name no GPU
+#define REMEDY_FAULTS_MAX     48 // faults of a node: rows of GPU and fault
+#define REMEDY_PODS_MAX       64 // pods of a node, with GPUs
 #define REMEDY_ATTEMPTS_MAX   16 // per node and day
 #define REMEDY_NAME_BYTES_MAX 253
 #define REMEDY_UUID_BYTES     64
@@ -26,7 +26,7 @@
 
 struct remedy_limits {
 	int32_t max_nodes;   // out of service at the same time, for any reason
-	int32_t max_percent; // of all nodes; rounded down, but at least one node unless 0
+	int32_t max_percent; // percent of all nodes; rounded down, but at least one node unless 0
 	int32_t attempts;    // per node and day, 1 to REMEDY_ATTEMPTS_MAX
 	int64_t clean_ms;    // without a fault before a GPU returns; doubles with each attempt within a day
 	bool can_reset;      // a hook exists that resets a GPU
@@ -66,7 +66,7 @@ struct remedy_pod {
 	const char *name; // namespace/name; belongs to the caller; NULL = restored, not listed yet
 	uint64_t key;     // hash of the name
 	uint32_t gpus;    // bit per GPU of the node
-	bool is_pinned;   // of a DaemonSet or static: never evicted
+	bool is_pinned;   // DaemonSet pod or static: never evicted
 	bool is_refused;  // the last eviction was refused, by a PodDisruptionBudget
 	int32_t tries;
 	int64_t next_ms;  // no eviction before

@@ -30,7 +30,7 @@ struct query_answer {
 	                             // the arrays and texts follow in the same allocation
 	struct query_memory *memory; // the budget that counts this answer; NULL: too small to be counted
 	size_t bytes;
-	int64_t skew_ms; // of the server that answered, as promql_source_unexplained_skew_ms
+	int64_t skew_ms; // skew of the server that answered, as promql_source_unexplained_skew_ms
 };
 
 struct query_memory *query_memory_new(void); // NULL when memory is exhausted

@@ -34,7 +34,7 @@ struct query_question {
 	const char *query;
 	int64_t stale_after_ms;     // data up to this age is wanted, even where the server's lookback is shorter
 	size_t max_series;          // the most series that the signal can use; 0: PROMQL_SERIES_MAX
-	const char *namespace_name; // of the policy that asks; namespaces take turns; NULL or "": none
+	const char *namespace_name; // namespace of the policy that asks; namespaces take turns; NULL or "": none
 	int64_t wait_ms; // the longest time the query may be queued: the policy's interval; 0: PROMQL_WAIT_MS
 };
 // Asks `question` as of now_ms, the first server of the source. Calls fn at
@@ -73,9 +73,9 @@ struct query_agreement {
 	uint64_t disagreed;  // answers that differed by more than the source's max_disagreement
 	int64_t disagree_ms; // the time of the last one; 0: none
 	bool is_disagreeing;
-	uint64_t query_hash;             // of the query that differed
+	uint64_t query_hash;             // hash of the query that differed
 	int n_in_row;                    // times that it did
-	char detail[QUERY_DETAIL_BYTES]; // of the one that started it: the query and the values
+	char detail[QUERY_DETAIL_BYTES]; // query and values of the first difference in a row
 };
 // Returns the agreement of the source with this index.
 const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);
