@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growable byte buffer with a ceiling. Appending past the ceiling changes nothing, sets `failed` and returns -1;
+// A growable byte buffer with a limit. Appending past the limit changes nothing, sets `failed` and returns -1;
 // callers may append many times and look at `failed` once; from then on nothing more is taken. The end of memory does
 // the same. data is always NUL-terminated once anything was appended. What is appended must not lie in the buffer
 // itself.
@@ -14,7 +14,7 @@ struct buf {
 	char *data; // owned; NULL while nothing was appended
 	size_t len; // bytes without the terminator
 	size_t cap;
-	size_t max; // ceiling for len
+	size_t max; // limit for len
 	bool failed;
 };
 

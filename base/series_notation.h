@@ -18,7 +18,7 @@ struct series_point {
 	const char *detail; // text of an error, in the arena; NULL when the word has none
 };
 
-// Blank-separated words: "a", "a+bxn" and "a-bxn" (n + 1 values), "axn" (a, n + 1 times), "_" and "_xn" (n times
+// Space-separated words: "a", "a+bxn" and "a-bxn" (n + 1 values), "axn" (a, n + 1 times), "_" and "_xn" (n times
 // missing), "stale" (a stale marker), "error", "errorxn", "error:timeout" and "error:timeoutxn" (n times a failed
 // query, and why; ours). Points in the arena. ERR_INPUT names the word and the fix; ERR_LIMIT past
 // SERIES_NOTATION_POINTS_MAX. promtool: unit testing rules, "series".

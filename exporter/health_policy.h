@@ -12,7 +12,7 @@
 struct buf;
 struct err;
 
-#define HEALTH_PROBLEM        HEALTH_DRAIN // the mildest action that counts as a problem, unless --fail-on names another
+#define HEALTH_PROBLEM        HEALTH_DRAIN // the mildest action that is treated as a problem, unless --fail-on names another
 #define HEALTH_ROWS_MAX       256
 #define HEALTH_REASON_BYTES   32
 #define HEALTH_FILE_BYTES_MAX (64 * 1024)

@@ -37,7 +37,7 @@ void hpc_jobs_refresh(struct hpc_jobs *j, const struct device *devices, size_t n
 // one.
 size_t hpc_jobs_count(const struct hpc_jobs *j, size_t i);
 const char *hpc_jobs_id(const struct hpc_jobs *j, size_t i, size_t k);
-// Decodes text[0..len) into `ret_ids`, at most HPC_JOBS_PER_GPU_MAX ids, each once. Blank lines and blanks around an id
+// Decodes text[0..len) into `ret_ids`, at most HPC_JOBS_PER_GPU_MAX ids, each once. Blank lines and spaces around an id
 // are skipped. Returns their number, or -1 and fills `e` (ERR_INPUT, ERR_LIMIT).
 int hpc_jobs_parse(const char *text, size_t len, char ret_ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES], struct err *e);
 

@@ -204,7 +204,7 @@ static int read_tree(struct detect_lines *l, const cJSON *root, struct err *e)
 
 // ---- CSV ----
 
-// The next cell of [*at, end) without blanks around it; false after the last one.
+// The next cell of [*at, end) without spaces around it; false after the last one.
 static bool next_cell(const char **at, const char *end, const char **ret_cell, size_t *ret_len)
 {
 	if (!*at)

@@ -18,7 +18,7 @@ unsigned gpu_names_of(const struct promql_series *s);
 
 // Appends `query`, which is valid, to `out`. Each selector of a legacy name is completed by "or" and its equivalents in
 // the namings of `set`, with the labels and the unit of the legacy name; a range becomes that of a subquery. Returns 0,
-// or -1 and *e: ERR_LIMIT when the result exceeds the ceiling of `out`, ERR_INPUT for matchers that are not valid.
+// or -1 and *e: ERR_LIMIT when the result exceeds the limit of `out`, ERR_INPUT for matchers that are not valid.
 int gpu_names_complete(struct buf *out, const char *query, unsigned set, struct err *e);
 
 #endif

@@ -23,7 +23,7 @@ struct promql_token {
 	bool is_open; // a STRING without its closing quote
 };
 
-// Returns the next token of the NUL-terminated text at *p, skipping blanks and comments, and moves *p behind it.
+// Returns the next token of the NUL-terminated text at *p, skipping spaces and comments, and moves *p behind it.
 struct promql_token promql_next(const char **p);
 bool promql_token_is_sign(const struct promql_token *t, char sign);
 // Returns whether the token is a NAME in words (NULL-terminated), ignoring case as PromQL does for keywords.

@@ -27,15 +27,15 @@ void promql_free(struct promql *p);
 // non-NULL; the result is in an arena of the client and valid only during the call. Error kinds: those of
 // http_client.h, those of err_kind_of_http_status for a status other than 2xx, and those of promql_decoder_feed. The
 // message names the source and, for a body that is not from the API, quotes its first line. An answer that is too large
-// is aborted as soon as it exceeds a ceiling; the rest is not downloaded.
+// is aborted as soon as it exceeds a limit; the rest is not downloaded.
 typedef void promql_done_fn(void *arg, const struct promql_result *result, const struct err *error);
 
 struct promql_question {
 	const char *query;
 	int64_t time_ms; // 0: the server's now
-	// The maximum age of a sample that counts as current. 0: the default of the server; a value below
-	// PROMQL_LOOKBACK_MS counts as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_dialect.c) use their
-	// configuration.
+	// The maximum age of a sample that is treated as current. 0: the default of the server; a value below
+	// PROMQL_LOOKBACK_MS is treated as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_dialect.c) use
+	// their configuration.
 	int64_t lookback_ms;
 	int64_t timeout_ms; // 0: the client's, which is also the maximum
 	size_t max_series;  // above it, the query fails with ERR_TOO_LARGE, code max_series; 0: PROMQL_SERIES_MAX
@@ -52,7 +52,7 @@ int promql_query_range(struct promql *p, const char *query, int64_t start_ms, in
 
 // Returns by how much the server's clock is ahead of our clock (< 0: behind), in ms, from the Date of its last reply.
 // The result is the smallest difference that explains the Date, so that neither its whole seconds nor a slow reply
-// count as a difference. 0: equal or unknown.
+// are treated as a difference. 0: equal or unknown.
 int64_t promql_skew_ms(const struct promql *p);
 // Reports that our wall clock was set by step_ms (> 0: forward). Before the next query, the client requests the
 // server's Date. Where the server's clock was not set as well, queries use the server's clock from then on, and the

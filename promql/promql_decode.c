@@ -196,7 +196,7 @@ static int wrong_data(struct promql_decoder *d)
 	return 0;
 }
 
-// The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed ceiling ends the
+// The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed limit ends the
 // decoding at once.
 static int refused(struct promql_decoder *d)
 {
@@ -508,8 +508,8 @@ static int in_data(struct promql_decoder *d, const struct json_token *t)
 	return 0;
 }
 
-// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") beside the warnings; 3.0 has
-// `infos` for them. They say nothing about missing data.
+// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") in addition to the warnings; 3.0
+// has `infos` for them. They say nothing about missing data.
 static bool is_remark(const struct json_token *t)
 {
 	static const char start[] = "PromQL info:";

@@ -15,7 +15,7 @@ struct err;
 #define PROMQL_SAMPLES_MAX     500000 // per answer
 #define PROMQL_WARNINGS_MAX    64     // further ones are dropped; one is enough to know that data is missing
 
-// Memory ceilings. docs/evidence/performance.md adds them up to the limit in the manifests: change both together.
+// Memory limits. docs/evidence/performance.md adds them up to the limit in the manifests: change both together.
 #define PROMQL_ANSWER_BYTES_MAX     ((size_t)4 * 1024 * 1024)  // for one decoded instant answer
 #define PROMQL_RANGE_BYTES_MAX      ((size_t)12 * 1024 * 1024) // for one decoded range
 #define PROMQL_ANSWERS_BYTES_MAX    ((size_t)24 * 1024 * 1024) // for all answers being decoded at the same time
@@ -43,7 +43,7 @@ struct promql_result {
 	const struct promql_series *series; // none for a string
 	size_t n_series;
 	const char *string;          // text of PROMQL_STRING, else NULL
-	const char *const *warnings; // a partial response counts as missing data: see obs_state
+	const char *const *warnings; // a partial response is treated as missing data: see obs_state
 	size_t n_warnings;
 	int64_t clock_offset_ms; // subtracted from the times of samples; not from values that are times
 };

@@ -19,7 +19,7 @@
 #define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
-#define OTHER_REQUESTS   3   // beside the slots: the probe, the detection of the API and a token
+#define OTHER_REQUESTS   3   // in addition to the slots: the probe, the detection of the API and a token
 
 TAILQ_HEAD(source_calls, source_call);
 

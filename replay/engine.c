@@ -169,7 +169,7 @@ static int32_t tokens_of(struct engine_request q)
 	return q.prompt + q.output;
 }
 
-// Gives the first request of the queue a place, if there is one beside `n` sequences.
+// Gives the first request of the queue a place, if there is one next to `n` sequences.
 static bool admit(const struct engine *e, struct replica *r, int32_t n)
 {
 	const struct engine_model *m = e->setup->model;

@@ -51,7 +51,7 @@ const char *tune_tests_path(const struct tune_tests *t)
 	return t->path;
 }
 
-// A test that exceeds a ceiling fails.
+// A test that exceeds a limit fails.
 static bool passes(struct arena *a, const struct scenario *test, const struct policy *policy)
 {
 	struct scenario copy = *test;

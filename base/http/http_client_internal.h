@@ -148,7 +148,7 @@ void http_stream_headers_ended(struct http_call *call);
 int http_stream_take(struct http_call *call, const char *data, size_t len);
 // Outside of curl: hands on what came.
 void http_stream_deliver(struct http_client *c);
-// Room for the connections of the streams there are, beside those of max_in_flight requests.
+// Room for the connections of the existing streams, in addition to those of max_in_flight requests.
 void http_stream_count_changed(struct http_client *c, int change);
 
 // http_client_request.c

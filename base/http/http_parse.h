@@ -14,7 +14,7 @@ struct buf;
 #define HTTP_PARSE_TRAILER_BYTES_MAX (8 * 1024)
 
 struct http_field {
-	const char *name, *value; // value without blanks around it
+	const char *name, *value; // value without spaces around it
 };
 
 struct http_head {
@@ -58,7 +58,7 @@ struct http_chunks { // zero it to begin
 	size_t extra_bytes; // bytes of all extensions and trailers
 };
 
-// Decodes the next piece onto out (its max is the ceiling of the body). *ret_used is how much of data was eaten: less
+// Decodes the next piece onto out (its max is the limit of the body). *ret_used is how much of data was eaten: less
 // than len only at the body's end. Returns 0 while more must come or state is HTTP_CHUNK_DONE, else the status to
 // answer with (400, 413, 500).
 int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t *ret_used, struct buf *out);

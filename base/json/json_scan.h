@@ -32,7 +32,7 @@ enum json_token_kind {
 };
 
 // `text` is the decoded text of a key or string, or the digits of a number; valid during the call, not NUL-terminated.
-// A key or string longer than the scanner's ceiling is cut there: `bytes` is its whole length.
+// A key or string longer than the scanner's limit is cut there: `bytes` is its whole length.
 struct json_token {
 	enum json_token_kind kind;
 	const char *text;

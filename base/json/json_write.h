@@ -14,7 +14,7 @@ struct buf;
 
 struct json_writer {
 	struct buf *out;
-	int indent; // blanks per level
+	int indent; // spaces per level
 	int depth;
 	bool has_item[JSON_WRITE_DEPTH_MAX + 1];
 	bool after_key;

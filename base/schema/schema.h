@@ -129,7 +129,7 @@ struct schema_errors {
 	const char *file;
 	struct schema_error items[SCHEMA_ERRORS_MAX];
 	size_t n;         // stored
-	size_t dropped;   // beyond the ceiling
+	size_t dropped;   // beyond the limit
 	const char *noun; // for one of them, in "36 more errors"; schema_errors_init() sets "error"
 };
 void schema_errors_init(struct schema_errors *e, const char *file);
@@ -150,7 +150,7 @@ void schema_errors_print(struct schema_errors *e, struct buf *out);
 
 // Decodes node (a map) into *value (struct_size bytes, zeroed by the caller): defaults, types, ranges, unknown and
 // duplicate keys (with did-you-mean), missing required fields, unsupported fields; then validate. A field written as
-// null counts as absent. An absent object still gets its children's defaults; one with child offsets into the same
+// null is treated as absent. An absent object still gets its children's defaults; one with child offsets into the same
 // struct has offset 0. Strings and lists live in `a`, SCHEMA_ANY points into the tree of `node`. `path` is the prefix
 // of every reported path, "" for a whole document. Returns 0, or -1 when an error was reported.
 int schema_decode(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,

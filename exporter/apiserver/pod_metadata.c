@@ -62,7 +62,7 @@ struct pod_metadata {
 	struct call *call;       // NULL between requests
 	uint64_t asked;          // number of the last request
 	int64_t asked_ms;        // mono_ms of its start
-	int64_t single_until_ms; // the list of the node exceeds a ceiling: pods are requested one by one until then
+	int64_t single_until_ms; // the list of the node exceeds a limit: pods are requested one by one until then
 	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: it has answered everything
 	char last_error[ERR_MSG_BYTES];
 
@@ -94,7 +94,7 @@ static int table_init(struct table *t, size_t room)
 	return t->list ? 0 : -1;
 }
 
-// Appends a copy of `h`. -1 above the ceiling.
+// Appends a copy of `h`. -1 above the limit.
 static int table_add(struct table *t, const struct holder *h)
 {
 	struct holder *to = &t->list[t->n];

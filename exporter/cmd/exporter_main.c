@@ -203,7 +203,7 @@ static void log_remarks(struct exporter *x, struct buf *remarks)
 	for (char *line = remarks->data, *end; line && *line; line = end + 1) {
 		end = strchr(line, '\n');
 		if (!end)
-			return; // truncated by the ceiling
+			return; // truncated by the limit
 		*end = '\0';
 		LOG(x->log, LOG_WARNING, "Row of the counters file skipped", LOG_S("row", line));
 	}

@@ -334,7 +334,7 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		v->has_up = true;
 		v->up = s->value == 1;
 	} else if (strcmp(s->name, "gpuscale_exporter_sample_age_seconds") == 0) {
-		// An invalid or absurd age counts as the highest age.
+		// An invalid or absurd age is treated as the highest age.
 		v->has_age = true;
 		v->age_s = s->value >= 0 && s->value < PAGE_VIEW_AGE_MAX_S ? s->value : PAGE_VIEW_AGE_MAX_S;
 	} else if (strcmp(s->name, "gpuscale_exporter_samples_dropped") == 0) {

@@ -62,7 +62,7 @@ struct page_view {
 	size_t unknown[PAGE_KNOWN__COUNT]; // GPUs whose faults of a kind the page would not show
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
-	size_t processes_left_out; // above the ceiling, or without a valid amount of memory
+	size_t processes_left_out; // above the limit, or without a valid amount of memory
 	bool has_up, up;           // gpuscale_exporter_up
 	bool has_age;
 	double age_s;          // age of the sample

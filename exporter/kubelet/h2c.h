@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One unary gRPC call over HTTP/2 without TLS ("h2c", prior knowledge), as a state machine: bytes in, bytes out, no
 // sockets and no clock. It covers what the kubelet's pod-resources socket needs: one stream, a request without a
-// body, and a reply whose ceiling fits the flow-control windows, so that WINDOW_UPDATE is never sent. A gRPC library
+// body, and a reply whose limit fits the flow-control windows, so that WINDOW_UPDATE is never sent. A gRPC library
 // would cost every node megabytes for one constant request. References: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
 // PROTOCOL-HTTP2.md of gRPC.
 #ifndef GPUSCALE_EXPORTER_KUBELET_H2C_H
@@ -47,7 +47,7 @@ void h2c_init(struct h2c *c, const char *path, size_t max_message_bytes);
 void h2c_done(struct h2c *c);
 // Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may hold bytes to send), 1 when the
 // reply is in `message`, and -1 on failure. `e` is then ERR_PROTOCOL (not HTTP/2 or not gRPC), ERR_LIMIT (message
-// or reply above its ceiling), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
+// or reply above its limit), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
 // ERR_SERVER, with the status in e->code.
 int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e);
 

@@ -47,7 +47,7 @@ struct pod_share {
 };
 
 // Decodes message[0..len). `options` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed
-// message), ERR_LIMIT (a ceiling is exceeded) or ERR_INTERNAL.
+// message), ERR_LIMIT (a limit is exceeded) or ERR_INTERNAL.
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e);
 void pod_map_free(struct pod_map *m);
 // Finds the pods of `m` that have finished, given the map before it (NULL: none). Before Kubernetes 1.34 the kubelet

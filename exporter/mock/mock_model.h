@@ -15,7 +15,7 @@ struct workload_params {
 	struct mock_series demand;
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
 	double capacity_per_replica;
-	double backlog_max; // work queued above this is dropped; 0: no ceiling
+	double backlog_max; // work queued above this is dropped; 0: no limit
 	double idle_ratio;  // utilization of a held GPU without work
 };
 

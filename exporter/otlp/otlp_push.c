@@ -59,7 +59,7 @@ void otlp_push_round(struct otlp_push *p, const struct sampler_round *round)
 	buf_init(&encoded, OTLP_BYTES_MAX);
 	buf_reserve(&encoded, p->encoded_len + p->encoded_len / 16);
 	otlp_encode(&p->options.encode, round, &encoded);
-	if (encoded.failed) // above the ceiling: nothing is better than a part
+	if (encoded.failed) // above the limit: nothing is better than a part
 		buf_reset(&encoded);
 	p->encoded_len = encoded.len;
 	pthread_mutex_lock(&p->lock);

@@ -23,7 +23,7 @@ struct pod_share;
 struct xid_store;
 
 // Most series of one family: devices, or pods on devices. Further ones are omitted and counted
-// (kubelet_pods_release). With every family and labels of usual length, this many fit the ceiling of bytes.
+// (kubelet_pods_release). With every family and labels of usual length, this many fit the limit of bytes.
 #define RENDER_PAGE_BLOCKS_MAX 384
 #define RENDER_PAGE_BYTES_MAX  (16 * 1024 * 1024)
 
@@ -57,7 +57,7 @@ void render_page_init(struct render_page *r, const struct render_page_options *o
 void render_page_done(struct render_page *r);
 
 // Appends the families of `round` to `out`, then the XID counters of its devices. `render_page` is a struct
-// render_page; the signature is that of sampler_render_fn. out->failed is set when the text exceeds the ceiling of
+// render_page; the signature is that of sampler_render_fn. out->failed is set when the text exceeds the limit of
 // `out`.
 void render_page_round(void *render_page, const struct sampler_round *round, struct buf *out);
 

@@ -157,7 +157,7 @@ static void read_taints(struct capacity *c, struct capacity_node *n, struct json
 		if (has_value.text)
 			json_span_text(has_value, value, sizeof value);
 		const struct label *label = label_pool_take(&c->pool, key, value);
-		assert(label); // the buffers are smaller than the ceiling
+		assert(label); // the buffers are smaller than the limit
 		n->taints[n->n_taints++] =
 		        (struct node_taint){label, effect == TAINT_EFFECT__COUNT ? TAINT_NO_SCHEDULE : effect};
 	}

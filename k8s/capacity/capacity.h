@@ -69,7 +69,7 @@ const struct capacity_resource *capacity_node_resource(const struct capacity_nod
 // A pod that has no node yet.
 struct capacity_waiting {
 	struct capacity_waiting *prev, *next;
-	bool has_shape;        // false: its rules are invalid or exceed a ceiling
+	bool has_shape;        // false: its rules are invalid or exceed a limit
 	bool is_unschedulable; // the scheduler reported so
 	bool is_gated;         // spec.schedulingGates keep the scheduler away from it
 	int64_t since_ms;      // when it began to wait for a node, since the epoch: capacity_set_pod(); 0: unknown
@@ -207,7 +207,7 @@ void capacity_drop_plan(struct capacity *c);
 // Reserves room for n more replicas, which were ordered and do not exist as pods yet, in a complete plan. Returns for
 // how many this was done, or found to be impossible; fewer than n: *work is used up.
 int64_t capacity_plan_order(struct capacity *c, const struct replica_shape *shape, int64_t n, int64_t *work);
-// Returns whether *ret_fit has the result of capacity_fit() beside the orders; false: *work is used up.
+// Returns whether *ret_fit has the result of capacity_fit() in addition to the orders; false: *work is used up.
 bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape, int64_t *work,
                           struct fit_result *ret_fit);
 // Writes why no more replicas fit, as one clause: "3 of 5 nodes have too little nvidia.com/gpu free, ..".

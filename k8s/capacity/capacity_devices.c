@@ -89,7 +89,7 @@ static struct device_kind *kind_new(struct capacity *c, const struct buf *text, 
 	return k;
 }
 
-// Returns NULL above the ceilings.
+// Returns NULL above the limits.
 static struct device_kind *kind_take(struct capacity *c, const char *driver, struct json_span device)
 {
 	struct buf text;

@@ -23,7 +23,7 @@ struct capacity_group {
 };
 struct capacity_groups {
 	struct capacity_group *items; // sorted by pool, model, resource
-	size_t n, left_out;           // left_out: nodes of groups above the ceiling
+	size_t n, left_out;           // left_out: nodes of groups above the limit
 };
 
 // pool_label: a label of nodes that names their pool and ranks before the known ones; NULL: none. Returns -1 when

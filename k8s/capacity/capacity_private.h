@@ -37,7 +37,7 @@ struct device_pool {
 
 struct slice_device {
 	const struct label *name; // its value
-	struct device_kind *kind; // NULL: above the ceiling
+	struct device_kind *kind; // NULL: above the limit
 	bool is_tainted, is_shared;
 };
 

@@ -434,7 +434,7 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 			memcpy(t->detail, w->message, sizeof t->detail);
 		t->since_ms[t->n_since++] = w->since_ms > 0 ? w->since_ms : INT64_MAX; // never overdue
 	}
-	// A ReplicaSet may remove a gated pod in place of an overdue one, so none is overdue beside it.
+	// A ReplicaSet may remove a gated pod in place of an overdue one, so none is overdue in addition to it.
 	for (size_t i = 0; i < t->n_since && t->gated > 0; i++)
 		t->since_ms[i] = INT64_MAX;
 	if (t->n_since > 1)

@@ -20,7 +20,7 @@
 #define RESOURCE_NAME_BYTES       318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
 #define RESOURCES_MAX             48  // resources of one pod or node
 // Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
-// the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
+// the limit is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
 #define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
 #define RESOURCE_DEVICES_MAX 10000000
 
@@ -45,7 +45,7 @@ void resource_names_done(struct resource_names *r);
 // Returns the number of a name that a node or a DeviceClass offers; adds it when it is new. -1: there are
 // RESOURCE_NAMES_MAX others, the name is longer than RESOURCE_NAME_BYTES, or memory is exhausted.
 int resource_names_add(struct resource_names *r, const char *name);
-// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the ceiling of
+// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the limit of
 // these. The number is valid until the next call of resource_names_hold(), and while it is held.
 int resource_names_request(struct resource_names *r, const char *name);
 int resource_names_need(struct resource_names *r, const char *name);

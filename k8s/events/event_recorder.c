@@ -140,7 +140,7 @@ static void refill(struct object *o, int64_t now_ms)
 	o->tokens = more > EVENT_OBJECT_BURST - o->tokens ? EVENT_OBJECT_BURST : o->tokens + (int)more;
 }
 
-// Returns the object's allowance and makes it the most recently used. At the ceiling, the least recently used one is
+// Returns the object's allowance and makes it the most recently used. At the limit, the least recently used one is
 // evicted, so that the objects of one namespace cannot suppress the Events of another.
 static struct object *find_object(struct event_recorder *r, const char *uid, int64_t now_ms)
 {

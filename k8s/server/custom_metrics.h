@@ -32,7 +32,7 @@ struct custom_metrics_path {
 
 extern const struct metrics_api custom_metrics_api;
 
-// Parses a decoded path. One slash at the end is permitted; a name above its ceiling gives CUSTOM_METRICS_NONE.
+// Parses a decoded path. One slash at the end is permitted; a name above its limit gives CUSTOM_METRICS_NONE.
 void custom_metrics_path_parse(const char *path, struct custom_metrics_path *ret_path);
 
 struct custom_metrics_object {

@@ -34,7 +34,7 @@ struct external_metrics_path {
 	char metric[EXTERNAL_METRICS_NAME_BYTES_MAX + 1];
 };
 
-// Parses a decoded path, as http_exchange_path returns it. One slash at the end is permitted; a name above its ceiling
+// Parses a decoded path, as http_exchange_path returns it. One slash at the end is permitted; a name above its limit
 // gives EXTERNAL_METRICS_NONE.
 void external_metrics_path_parse(const char *path, struct external_metrics_path *ret_path);
 

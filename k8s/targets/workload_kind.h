@@ -33,7 +33,7 @@ const struct workload_kind *workload_kind_at(size_t i);
 bool workload_kind_is_pod(const struct workload_kind *k);
 
 // Writes the selector of all pods of the replicas to out, of at least strlen(selector) + 1 bytes: the selector of
-// /scale without the requirement that only the leaders meet. Returns whether it had one, beside others.
+// /scale without the requirement that only the leaders meet. Returns whether it had one, in addition to others.
 bool workload_kind_widen(const struct workload_kind *k, const char *selector, char *out);
 
 // What the labels and annotations of a pod state about its replica. A pod of a tenant may state anything: it changes

@@ -50,7 +50,7 @@ struct decision {
 	int64_t time_ms;
 	int32_t current, ready, pending; // as observed; ready -1 = unknown
 	int32_t min_replicas,
-	        max_replicas; // bounds in force at this tick: a schedule or the idle level may change them
+	        max_replicas; // active bounds at this tick: a schedule or the idle level may change them
 	int32_t desired;
 	enum action action;
 	enum reason reason; // the last stage that limited or changed the proposal; DesiredWithinRange when none did

@@ -13,7 +13,7 @@ struct formula_token {
 	const char *fault;  // constant: why the bytes are not a valid token; NULL
 };
 
-// Returns the first token at or after text[at]; TOKEN_END, at len, when only blanks follow.
+// Returns the first token at or after text[at]; TOKEN_END, at len, when only spaces follow.
 struct formula_token formula_token_at(const char *text, size_t len, size_t at);
 
 #endif

@@ -64,8 +64,8 @@ struct observation {
 	int32_t spec_replicas;   // scale.spec.replicas: the current scale
 	int32_t status_replicas; // scale.status.replicas
 	bool is_emptied;         // a pool, not a hand, scaled the target to 0
-	// Of the replicas, or of their pods where nothing else is known: no more than spec_replicas count as ready, and
-	// the trace says so. -1 = unknown: spec_replicas is used instead, and the trace says so.
+	// Of the replicas, or of their pods where nothing else is known: no more than spec_replicas are treated as
+	// ready, and the trace says so. -1 = unknown: spec_replicas is used instead, and the trace says so.
 	int32_t ready_replicas;
 	int32_t pending_replicas;         // replicas that exist and are not running; 0 if unknown
 	const struct obs_signal *signals; // one per policy signal, same order

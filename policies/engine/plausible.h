@@ -22,7 +22,7 @@ struct doubt {
 };
 
 void doubt_init(struct doubt *d);
-// Observes whether the value of now_ms is beyond its limit. A gap longer than gap_ms since the last call counts as
+// Observes whether the value of now_ms is beyond its limit. A gap longer than gap_ms since the last call is treated as
 // gap_ms. Returns true while the value must not be learnt from: it is beyond the limit, and has been for less than
 // after_ms.
 bool doubt_observe(struct doubt *d, bool is_beyond, int64_t now_ms, int64_t gap_ms, int64_t after_ms);

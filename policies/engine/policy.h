@@ -86,7 +86,7 @@ struct policy_signal {
 	struct policy_watermarks watermarks;
 	struct policy_window window;
 	struct policy_sustain sustain;
-	int64_t stale_after_ms;   // older samples count as missing; 0 = never (the schema does not allow it)
+	int64_t stale_after_ms;   // older samples are treated as missing; 0 = never (the schema does not allow it)
 	int on_missing;           // enum on_missing
 	int series;               // enum series_mode
 	const char *formula_text; // over the values of signals with a query: see policy.value_formulas
@@ -117,7 +117,7 @@ struct policy_gain_guard {
 	size_t signal_index; // index of `signal`; set by policy_decode()
 };
 
-// Throttled replicas count as less than one.
+// Throttled replicas are treated as less than one.
 struct policy_throttled_guard {
 	bool set;
 	const char *signal;  // name; its value is the share of throttled replicas, 0..1
@@ -219,7 +219,7 @@ struct policy_objective {
 };
 
 struct policy_startup {
-	bool set;   // starting replicas count as capacity; start-up times are learnt in any case
+	bool set;   // starting replicas are treated as capacity; start-up times are learnt in any case
 	bool given; // start_ms is set by the policy; otherwise the learnt time is used
 	int64_t start_ms;
 };

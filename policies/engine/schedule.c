@@ -7,7 +7,7 @@
 #include "policies/engine/policy.h"
 #include "policies/engine/timezone.h"
 
-#define WALK_STEPS  4000       // limit of the search for a schedule that is never in force
+#define WALK_STEPS  4000       // limit of the search for a schedule that is never active
 #define WALK_FROM_S 1767225600 // 2026-01-01T00:00:00Z
 #define WALK_FOR_S  (366 * INT64_C(86400))
 
@@ -95,7 +95,7 @@ static const char *own_fault(const struct policy_schedule *s)
 	return "ends whenever it starts: move the end";
 }
 
-// Follows a year of starts and ends: returns whether the schedule is open at some time and never in force.
+// Follows a year of starts and ends: returns whether the schedule is open at some time and never active.
 static bool is_covered(const struct policy *p, size_t i)
 {
 	bool open = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// guards.maxThrottledShare: throttled replicas count as less than one, so that replicas are ordered before the load
-// exceeds what the throttled ones can serve. The share is read before the other signals, whose targets depend on it.
+// guards.maxThrottledShare: a throttled replica is treated as less than one, so that replicas are ordered before the
+// load exceeds what the throttled ones can serve. The share is read before the signals whose targets depend on it.
 #include <math.h>
 
 #include "policies/engine/policy.h"

@@ -25,8 +25,8 @@ struct tick {
 	struct decision *decision;
 	int64_t now_ms;
 	struct replica_counts counts;
-	int32_t min, max;      // bounds in force at this tick
-	int32_t schedule;      // index of the schedule in force; -1 = none
+	int32_t min, max;      // active bounds at this tick
+	int32_t schedule;      // index of the active schedule; -1 = none
 	int32_t unstabilized;  // the proposal before the stage stabilize
 	int32_t wanted;        // the proposal, as each stage leaves it to the next
 	double capacity_ratio; // what an average replica serves of what it serves unthrottled; > 0, <= 1

@@ -38,7 +38,7 @@ void window_init(struct window *w, uint64_t samples_offset, uint32_t cap);
 // Drops samples that are not newer than now_ms - duration.
 void window_evict(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t now_ms);
 // Adds a sample with a finite value. A sample that was added before, or is not newer than the newest, is ignored. A
-// time later than now_ms counts as now_ms. Call window_evict(now_ms) first.
+// time later than now_ms is treated as now_ms. Call window_evict(now_ms) first.
 void window_push(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t time_ms,
                  double value, int64_t now_ms);
 // Returns whether the aggregate may be used: with min_samples, from that many samples on; Last, from one; otherwise

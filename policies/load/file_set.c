@@ -316,7 +316,7 @@ static bool is_in_force(const struct file_set *previous, const struct policy *p)
 	return old && strcmp((*old)->file, p->file) == 0;
 }
 
-// Returns whether `x` is preferred to `y`: the policy that is already in force, else the first in the order of the
+// Returns whether `x` is preferred to `y`: the policy that is already active, else the first in the order of the
 // files.
 static bool is_preferred(const struct file_set *previous, const struct policy *x, const struct policy *y)
 {

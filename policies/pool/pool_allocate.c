@@ -92,7 +92,7 @@ static struct pool_room entitle(const struct pool_request *q, struct pool_grant 
 	return room;
 }
 
-// The existing replicas of `i` that its ratio requires beside a fixed partner, which does not follow.
+// The existing replicas of `i` that its ratio requires next to a fixed partner, which does not follow.
 static void protect(const struct pool_request *q, struct pool_grant *g, size_t i, size_t partner, int32_t least)
 {
 	const struct pool_member *m = &q->members[i];

@@ -20,7 +20,7 @@ struct pool_ledger {
 	double day_micro[POOL_LEDGER_DAYS]; // by day, that of until_ms first
 };
 
-// Counts the time from until_ms to now_ms at the run rate that was in force, and notes the rate that is in force from
+// Counts the time from until_ms to now_ms at the run rate that was in use, and notes the rate that is in use from
 // now on. A time of more than POOL_LEDGER_GAP_MS is a gap: it counts at the larger of the two rates, and as assumed.
 // Starts the record when there is none, or an invalid one. A clock that was set back counts nothing until it has caught
 // up.

@@ -32,7 +32,7 @@ void junit_begin_suite(struct junit *j, const char *name);
 void junit_add(struct junit *j, const struct junit_case *c);
 void junit_end_suite(struct junit *j);
 // Appends the document. Texts are escaped; characters that XML 1.0 does not allow become U+FFFD. Returns -1 when a
-// ceiling was exceeded.
+// limit was exceeded.
 int junit_print(const struct junit *j, struct buf *out);
 
 #endif

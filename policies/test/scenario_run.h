@@ -32,12 +32,12 @@ struct scenario_finding {
 
 struct scenario_result {
 	struct scenario_finding findings[SCENARIO_FINDINGS_MAX];
-	size_t n, dropped; // kept, and beyond the ceiling
+	size_t n, dropped; // kept, and beyond the limit
 	size_t n_ticks;
 };
 
 // Runs `s`, which was bound. The findings live in `a`. Every decision is added to `coverage`, which may be NULL.
-// Returns 0, also when expectations failed, or -1 and *e (ERR_LIMIT) when a ceiling is exceeded.
+// Returns 0, also when expectations failed, or -1 and *e (ERR_LIMIT) when a limit is exceeded.
 int scenario_run(const struct scenario *s, struct coverage *coverage, struct arena *a,
                  struct scenario_result *ret_result, struct err *e);
 

@@ -296,7 +296,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 }
 
 // The planner's clock runs only forward: after the wall clock was set, the agent starts from the annotations, whose
-// times in the future count as now.
+// times in the future are treated as now.
 static void look_at_clock(struct remedy_agent *a)
 {
 	int64_t step_ms = clock_step_detector_check(&a->clock_step_detector, &a->options.connections->clock);

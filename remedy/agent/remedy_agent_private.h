@@ -78,7 +78,7 @@ struct remedy_agent {
 void remedy_agent_step(struct remedy_agent *a);
 
 // ---- remedy_agent_write.c ----
-// Sends the PATCHes of the nodes whose record changed; each counts as a request of the phase.
+// Sends the PATCHes of the nodes whose record changed; each is treated as a request of the phase.
 void agent_write_nodes(struct remedy_agent *a);
 // Sends the evictions whose node was written.
 void agent_evict_pods(struct remedy_agent *a);
@@ -96,7 +96,7 @@ bool agent_rules_are_ready(const struct remedy_agent *a);
 size_t agent_rules_of(const struct remedy_agent *a, const char *node, const char **uuids, size_t n, size_t max);
 // Notes, for each node with faults, whether its GPUs can be tainted one by one.
 void agent_rules_note_served(struct remedy_agent *a);
-// Creates and deletes rules until they are as the annotations record; each counts as a request of the phase.
+// Creates and deletes rules until they are as the annotations record; each is treated as a request of the phase.
 void agent_write_rules(struct remedy_agent *a);
 bool agent_is_refused(const struct remedy_agent *a, uint64_t key);
 

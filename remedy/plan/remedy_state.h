@@ -30,7 +30,7 @@ struct remedy_limits {
 	int32_t attempts;    // per node and day, 1 to REMEDY_ATTEMPTS_MAX
 	int64_t clean_ms;    // without a fault before a GPU returns; doubles with each attempt within a day
 	bool can_reset;      // a hook exists that resets a GPU
-	bool is_answered;    // the hook reports the outcome; false: a reset counts as complete at once
+	bool is_answered;    // the hook reports the outcome; false: a reset is treated as complete at once
 	bool drains;         // every pod with a GPU leaves a node that is out of service
 };
 

@@ -12,9 +12,9 @@
 
 // After the first answer with current data, the time that the other servers have to answer as well.
 #define QUERY_FAILOVER_GRACE_MS 500
-// Servers count as disagreeing until no answers differed for this time.
+// Servers are treated as disagreeing until no answers differed for this time.
 #define QUERY_DISAGREEMENT_MS 60000
-// Answers to the same query that differ in a row before the servers count as disagreeing.
+// Answers to the same query that differ in a row before the servers are treated as disagreeing.
 #define QUERY_DISAGREEMENTS 3
 
 // As query_hub_ask, for a source with any number of servers. Requests that are still in flight when fn

@@ -335,7 +335,7 @@ static void on_batch(void *arg, const struct promql_result *result, const struct
 	struct batch *b = arg;
 	struct promql_source *source = b->entries[0]->of->source;
 	int8_t *of = NULL;
-	// A warning may concern any of the queries and counts as missing data, so each is sent alone.
+	// A warning may concern any of the queries and is treated as missing data, so each is sent alone.
 	if (result && result->type == PROMQL_VECTOR && result->n_warnings == 0)
 		of = malloc(result->n_series ? result->n_series : 1);
 	if (result && of) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define QUERY_FAST_MS        250   // a query that takes longer alone is slow, and is always sent alone
-#define QUERY_SLOW_TICKS     10    // consecutive fast answers after which a slow query counts as fast again
+#define QUERY_SLOW_TICKS     10    // consecutive fast answers after which a slow query is treated as fast again
 #define QUERY_ALONE_TICKS    40    // answers alone before a failed query is combined with others again
 #define QUERY_STRIKES_MAX    5     // limit on the doublings of QUERY_ALONE_TICKS
 #define QUERY_FAILURES_MAX   3     // consecutive failures before the query is sent less often
@@ -21,7 +21,7 @@
 
 struct query_record { // zeroed: nothing known
 	bool is_measured, is_fusable;
-	uint8_t slow;          // ticks for which the query still counts as slow
+	uint8_t slow;          // ticks for which the query is still treated as slow
 	uint8_t strikes;       // how often the query was isolated
 	uint8_t failures;      // consecutive
 	uint16_t alone;        // answers alone still required before the query is combined again

@@ -40,7 +40,7 @@ static size_t live_members(const struct shards *s, const char *names[MEMBERS_MAX
 	return n;
 }
 
-// The number of shards in the lease of shard 0 is the one in force.
+// The number of shards in the lease of shard 0 is the one in use.
 static bool disagrees(const struct shards *s)
 {
 	const struct lease_cache_entry *first = lease_cache_find_shard(&s->board, 0);
