@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bump allocator: many small allocations, one release. arena_reset joins the blocks of a grown arena into one that
-// holds all of them, so a steady tick allocates nothing and memory stays a small multiple of the largest tick.
+// contains all of them, so a steady tick allocates nothing and memory stays a small multiple of the largest tick.
 // Under AddressSanitizer what was not handed out, or was reset, is poisoned.
 #ifndef GPUSCALE_BASE_ARENA_H
 #define GPUSCALE_BASE_ARENA_H

@@ -35,7 +35,7 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((forma
 const char *buf_str(const struct buf *b);
 // Reads a whole regular file and appends it to `b`. Returns 0, or -1 and *e, which names the path: the errors of
 // file_open (base/file_open.h), ERR_IO, ERR_LIMIT when len would exceed b->max, ERR_INTERNAL. After an error, `b` may
-// hold a part of the file.
+// contain a part of the file.
 struct err;
 int buf_read_file(struct buf *b, const char *path, struct err *e);
 // Like buf_read_file, for a file that the caller has opened. Closes `fd`; `name` is only for messages.

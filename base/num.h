@@ -14,7 +14,7 @@ struct err;
 #define NUM_TEXT_BYTES      40  // enough for every num_format_* result with its terminator
 #define NUM_INPUT_BYTES_MAX 128 // limit on the text of one number
 
-// Longest duration: what Prometheus can hold, 2^63-1 ns (292 years).
+// Longest duration: the limit of Prometheus, 2^63-1 ns (292 years).
 #define NUM_DURATION_MS_MAX (INT64_MAX / 1000000)
 
 // Decimal integer with an optional '-' and any leading zeros, in [min, max]. The error says the range.

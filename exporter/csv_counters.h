@@ -31,7 +31,7 @@ struct csv_counters {
 	size_t n;
 	bool driver_version; // the file has the row `DCGM_FI_DRIVER_VERSION, label`
 	size_t skipped;      // rows of the file that are not served
-	struct arena arena;  // holds the help texts
+	struct arena arena;  // memory of the help texts
 };
 
 // Selects every family of the table, in its order, with the driver's version as a label.

@@ -42,7 +42,7 @@ struct http_call {
 	struct evhttp_connection *connection;
 	struct bufferevent *bev; // buffer of the connection
 	struct event *end;
-	bool completed; // `body` or `error` holds the outcome
+	bool completed; // `body` or `error` has the outcome
 	int status;
 	struct buf body;
 	struct err error; // ERR_NONE: there is a reply

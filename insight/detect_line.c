@@ -17,7 +17,7 @@
 #define SHOWN_BYTES 80
 #define EPOCH_MAX   1e15
 
-// What a column of CSV, or a member of a JSON line, holds; the first DETECT_INPUT__COUNT are inputs.
+// Content of a column of CSV, or of a member of a JSON line; the first DETECT_INPUT__COUNT are inputs.
 enum field {
 	FIELD_MEMORY_LIMIT = DETECT_INPUT__COUNT,
 	FIELD_WORKING_SET_LIMIT,

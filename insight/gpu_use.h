@@ -25,7 +25,7 @@ enum gpu_measure {
 
 struct gpu_use {
 	const char *model;
-	const char *namespace_name; // "": the GPUs that no pod held
+	const char *namespace_name; // "": the GPUs that no pod used
 	const char *part;           // part of the namespace: a pod, or the value of a label; "": the whole, or the rest
 	int64_t milli[GPU_MEASURE__COUNT];
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a trace in Chrome's Trace Event Format as a stream of bytes: `{"traceEvents": [...]}` or a bare array, complete
 // events ("X") and pairs ("B", "E"), in any order between threads. Times are decimal microseconds; they are read to the
-// nanosecond, which a double could not hold. Memory does not depend on the length of the trace.
+// nanosecond, which a double could not represent. Memory does not depend on the length of the trace.
 // Format: "Trace Event Format", Google; categories: libkineto, output_json.cpp.
 #ifndef GPUSCALE_INSIGHT_TRACE_READER_H
 #define GPUSCALE_INSIGHT_TRACE_READER_H

@@ -127,14 +127,14 @@ enum term_op {
 	OP_ABOVE,
 	OP_BELOW,
 	OP_AT_LEAST,
-	OP_NOT_AT_LEAST, // holds for a missing measure; all others do not
+	OP_NOT_AT_LEAST, // true for a missing measure; all others are false
 };
 struct verdict_term {
 	enum verdict_measure measure;
 	enum term_op op;
 	double limit;
 };
-// All terms must hold. The first row that matches gives the verdict; the last row has no terms.
+// All terms must be true. The first row that matches gives the verdict; the last row has no terms.
 struct verdict_row {
 	enum verdict verdict;
 	struct verdict_term terms[VERDICT_TERMS_MAX];

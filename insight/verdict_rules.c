@@ -76,7 +76,7 @@ static void put_measure(struct buf *expr, enum verdict_measure m, int64_t window
 	}
 }
 
-// The workloads for which the terms of a row hold.
+// The workloads for which the terms of a row are true.
 static void put_row(struct buf *expr, const struct verdict_row *row)
 {
 	if (row->n_terms == 0)

@@ -115,7 +115,7 @@ int promql_answer_check(const struct promql_answer *a, struct err *e)
 	return a->share.lost_bytes ? evicted(a, e) : 0;
 }
 
-// To be called when more is held than before.
+// Call this when more memory is used than before.
 static int check_memory(struct promql_answer *a, struct err *e)
 {
 	size_t held = a->arena->held_bytes + a->cap_series * sizeof *a->series + a->cap_samples * sizeof *a->samples +

@@ -28,7 +28,7 @@ _Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_TYPE__COUNT, "
 #define TYPE_UNKNOWN PROMQL_TYPE__COUNT
 
 enum status { STATUS_UNKNOWN, STATUS_SUCCESS, STATUS_ERROR, STATUS_OTHER };
-// What `result` holds.
+// The content of `result`.
 enum shape { SHAPE_NONE, SHAPE_LIST, SHAPE_PAIR, SHAPE_OTHER };
 
 // The container that the next token stands in.
@@ -102,7 +102,7 @@ struct promql_decoder {
 	bool is_partial;
 	size_t n_warnings; // read
 	enum promql_type type;
-	enum promql_type items_type; // by what the items hold
+	enum promql_type items_type; // by the content of the items
 	enum shape shape;
 	struct pair pair;
 	const char *pair_text; // text of a scalar or string

@@ -27,7 +27,7 @@ struct promql_reply *promql_reply_new(void);
 void promql_reply_free(struct promql_reply *r); // NULL is fine
 // Starts another body of at most max_bytes.
 void promql_reply_start(struct promql_reply *r, size_t max_bytes, const struct promql_decoder_options *o);
-// Processes the next bytes. Returns 0, or -1 when no more are accepted; r->error then holds the reason.
+// Processes the next bytes. Returns 0, or -1 when no more are accepted; r->error then has the reason.
 int promql_reply_take(struct promql_reply *r, const char *data, size_t len);
 bool promql_reply_is_json(const struct promql_reply *r);
 // Completes the body. The result is valid until start, rest or free.

@@ -48,7 +48,7 @@ static inline double recording_value(const struct recording *r, size_t row, int 
 {
 	return r->values[row * r->n_columns + (size_t)column];
 }
-// Returns for how long row `row` holds: until the next row, or for one usual step before a gap and at the end.
+// Returns for how long row `row` applies: until the next row, or for one usual step before a gap and at the end.
 int64_t recording_hold_ms(const struct recording *r, size_t row);
 // Writes where row `row` is, for errors: "FILE:LINE" in a CSV file, otherwise "FILE: TIME".
 void recording_place(const struct recording *r, const char *file, size_t row, char out[RECORDING_PLACE_BYTES]);

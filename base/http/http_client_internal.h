@@ -85,7 +85,7 @@ struct http_call {
 	char host[128];               // safe to show
 	char method[16];
 	char *url;
-	struct curl_slist *headers;    // zeroed when freed: holds the credentials
+	struct curl_slist *headers;    // zeroed when freed: contains the credentials
 	struct curl_slist *connect_to; // when tls.server_name replaces the URL's host
 	char *body;
 	size_t body_len;

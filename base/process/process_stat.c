@@ -38,7 +38,7 @@ void process_stat_read(struct process_stat *ret_stat)
 		ret_stat->resident_bytes = pages * sysconf(_SC_PAGESIZE);
 	buf_reset(&b);
 	if (buf_read_file(&b, "/proc/self/stat", NULL) == 0) {
-		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may hold spaces
+		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may contain spaces
 		struct timespec wall, boot;
 		clock_gettime(CLOCK_REALTIME, &wall);
 		clock_gettime(CLOCK_BOOTTIME, &boot);

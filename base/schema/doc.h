@@ -26,7 +26,7 @@ struct doc_node {
 	int line, col;    // 1-based; 0 when unknown (tree made from an API reply)
 	const char *text; // scalar text, NUL-terminated; "" otherwise
 	size_t text_len;  // may count embedded NULs, which no field accepts
-	const char *key;  // name under which the parent map holds it, else ""; never NULL
+	const char *key;  // name in the parent map, else ""; never NULL
 	int key_line, key_col;
 	struct doc_node *child; // first child of a sequence or map
 	struct doc_node *next;  // next sibling

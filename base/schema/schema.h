@@ -16,7 +16,7 @@ struct doc_node;
 enum schema_type {
 	SCHEMA_STRING,   // const char *, in the arena
 	SCHEMA_INT32,    // int32_t
-	SCHEMA_INT64,    // int64_t, up to 2^53 both ways: what JSON can hold exactly
+	SCHEMA_INT64,    // int64_t, up to 2^53 both ways: exact in JSON
 	SCHEMA_BOOL,     // bool; only true / false
 	SCHEMA_QUANTITY, // double; a Kubernetes quantity. An unquoted float is refused with the quoted form as the fix
 	SCHEMA_DURATION_MS, // int64_t ms; Prometheus duration
@@ -83,8 +83,8 @@ struct schema_fault {
 	const char *message; // constant text: what is wrong, then the fix
 };
 
-// A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` says it, too, and holds:
-// test/e2e/run-crd keeps the two from saying different things.
+// A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` checks it, too, and
+// decides: test/e2e/run-crd keeps the two from saying different things.
 struct schema_rule {
 	const char *cel;     // about `self`, the object after defaults
 	const char *message; // as of struct schema_fault
@@ -162,7 +162,7 @@ int schema_decode_tolerant(const struct schema *schema, const struct doc_node *n
                            struct schema_errors *errors, struct schema_errors *unknown, const char *path);
 
 // The field at a dotted path ("spec.signals.window.duration", list brackets optional), and through ret_parent the
-// schema that holds it; NULL when there is none, then *ret_parent is the schema of the level that failed and
+// schema that contains it; NULL when there is none, then *ret_parent is the schema of the level that failed and
 // *ret_closest the nearest name there, or NULL. ret_parent and ret_closest may be NULL.
 const struct schema_field *schema_find(const struct schema *root, const char *path, const struct schema **ret_parent,
                                        const char **ret_closest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time zones from the IANA database as it is installed: TZif files (RFC 8536) of version 2 or later, and the rule at
-// their end (POSIX TZ) that holds after the last listed transition.
+// their end (POSIX TZ) that applies after the last listed transition.
 #ifndef GPUSCALE_BASE_TZ_TZFILE_H
 #define GPUSCALE_BASE_TZ_TZFILE_H
 

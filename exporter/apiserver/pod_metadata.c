@@ -27,7 +27,7 @@
 #define TABLE_BYTES_MAX (16 * 1024 * 1024)
 #define SINGLE_MS       (10 * 60 * 1000) // pods are requested one by one for this time
 
-// A pod that holds devices.
+// A pod that uses devices.
 struct holder {
 	const char *namespace_, *pod;
 	uint64_t held;  // struct pod_holder
@@ -43,7 +43,7 @@ struct table {
 	size_t n;
 };
 
-// The request in flight. Allocated on its own, so that no memory is held between requests.
+// The request in flight. Allocated on its own, so that no memory is used between requests.
 struct call {
 	struct http_call *http;
 	struct metadata_list list;
@@ -168,7 +168,8 @@ static void finish(struct pod_metadata *p, const struct err *e)
 	snprintf(p->last_error, sizeof p->last_error, "%s", e ? e->msg : "");
 }
 
-// A pod of the reply. Kept if it holds devices since before the request: a later one may be a new pod of the same name.
+// A pod of the reply. Kept if it has used devices since before the request: a later one may be a new pod of the same
+// name.
 static int on_pod(void *arg, const struct metadata_list_item *pod, struct err *e)
 {
 	struct pod_metadata *p = arg;
@@ -191,7 +192,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *e)
 	return metadata_list_feed(&p->call->list, data, len, e);
 }
 
-// Joins the reply with the pods that hold devices now.
+// Joins the reply with the pods that use devices now.
 static int join(struct pod_metadata *p, struct err *e)
 {
 	struct table next, *found = &p->call->found;
@@ -249,7 +250,7 @@ static bool is_object_name(const char *s)
 	return len > 0 && len <= POD_NAME_BYTES_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
 }
 
-// Requests the next of the pods that hold devices alone, by a list of one: the right to list suffices. Returns 1 when
+// Requests the next of the pods that use devices alone, by a list of one: the right to list suffices. Returns 1 when
 // none is left.
 static int send_single(struct pod_metadata *p, struct err *e)
 {
@@ -268,7 +269,7 @@ static int send_single(struct pod_metadata *p, struct err *e)
 	return 1;
 }
 
-// The pods that hold no devices, with annotations of any size, must not cost the others their labels.
+// The pods that use no devices, with annotations of any size, must not cost the others their labels.
 static void become_single(struct pod_metadata *p, const struct err *e)
 {
 	struct call *c = p->call;

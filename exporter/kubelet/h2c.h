@@ -41,11 +41,11 @@ struct h2c {
 };
 
 // Prepares a call of `path` ("/package.Service/Method", at most H2C_PATH_BYTES_MAX bytes) with an empty request;
-// `out` then holds the bytes to send first. `max_message_bytes` is at most H2C_MESSAGE_BYTES_MAX. Release `c` with
+// `out` then contains the bytes to send first. `max_message_bytes` is at most H2C_MESSAGE_BYTES_MAX. Release `c` with
 // h2c_done().
 void h2c_init(struct h2c *c, const char *path, size_t max_message_bytes);
 void h2c_done(struct h2c *c);
-// Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may hold bytes to send), 1 when the
+// Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may contain bytes to send), 1 when the
 // reply is in `message`, and -1 on failure. `e` is then ERR_PROTOCOL (not HTTP/2 or not gRPC), ERR_LIMIT (message
 // or reply above its limit), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
 // ERR_SERVER, with the status in e->code.

@@ -42,7 +42,7 @@ struct kubelet_pods_status {
 	int64_t last_ms; // duration of the last request
 	uint64_t polls;  // completed requests
 	uint64_t errors; // failed requests
-	size_t entries;  // devices held by containers
+	size_t entries;  // devices used by containers
 	size_t dropped;  // series of pods that the last round omitted
 };
 

@@ -35,7 +35,7 @@ struct otlp_push {
 	pthread_mutex_t lock; // protects what follows
 	struct buf fresh;     // encoded and not taken yet; empty: none
 	struct buf body;      // the round that is being sent, or waits for an attempt; empty: a newer one replaces it
-	bool is_sending;      // `body` is in use, and no round is encoded: the memory would hold two
+	bool is_sending;      // `body` is in use, and no round is encoded: it would need memory for two
 };
 
 // Leaves the encoded round in `fresh`; one that was not taken yet is replaced. Buffers are released after use: a push

@@ -34,10 +34,10 @@ struct render_page_options {
 	// Which families are served, in which order, and whether the driver's version is a label. NULL serves every
 	// family of the table, with that label.
 	const struct csv_counters *counters; // not owned
-	// The pod whose sidecar this process is: it holds every GPU. NULL: no such pod. Not owned.
+	// The pod whose sidecar this process is: it uses every GPU. NULL: no such pod. Not owned.
 	const struct pod_share *sidecar_of;
-	struct hpc_jobs *jobs;     // which jobs hold the GPUs; not owned; NULL: jobs are not labelled
-	struct kubelet_pods *pods; // which pods hold the GPUs; not owned; NULL: only what the samples contain
+	struct hpc_jobs *jobs;     // which jobs use the GPUs; not owned; NULL: jobs are not labelled
+	struct kubelet_pods *pods; // which pods use the GPUs; not owned; NULL: only what the samples contain
 	// UIDs and labels of these pods; not owned; NULL: no such labels.
 	struct pod_metadata *metadata;
 	bool pod_uid;                       // whether the UID is a label

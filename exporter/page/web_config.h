@@ -34,7 +34,7 @@ struct web_config {
 	int64_t rate_interval_ms; // one request per address in this time; 0: no limit
 	int32_t rate_burst;
 	bool no_document;   // the file is empty or contains only comments
-	struct arena arena; // holds the paths
+	struct arena arena; // memory of the paths
 };
 
 // Decodes text[0..len), which messages call `name`. Returns -1 and fills `e` with ERR_INPUT (with one line for each

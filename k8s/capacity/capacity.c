@@ -79,7 +79,7 @@ static struct capacity_resource *get_resource(struct capacity_node *n, uint8_t i
 	return r;
 }
 
-// Forgets what the Node object stated; what pods hold stays.
+// Forgets what the Node object stated; the use by pods stays.
 static void clear_node(struct capacity *c, struct capacity_node *n)
 {
 	capacity_forget_verdicts(c, n->slot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster has and what its pods hold of it: an account of nodes, pods and the devices of dynamic resource
+// The resources of a cluster and their use by pods: an account of nodes, pods and the devices of dynamic resource
 // allocation (DRA), kept from the JSON of their objects, without a clock, a network or a loop. k8s/cache/inventory.h
 // watches the objects. capacity_fit() reports how many more replicas fit. Callbacks of watches call these functions, so
 // they abort when memory is exhausted (base/must.h).
@@ -63,7 +63,7 @@ struct capacity_node {
 	struct node_taint *taints;
 	char name[];
 };
-// NULL: the node does not list the resource, and no pod on it holds any.
+// NULL: the node does not list the resource, and no pod on it uses any.
 const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id);
 
 // A pod that has no node yet.

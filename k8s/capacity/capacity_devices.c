@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of dynamic resource allocation: what slices list, classes select and claims hold.
+// The devices of dynamic resource allocation: what slices list, classes select and claims use.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,7 +297,7 @@ static void hold_device(struct capacity *c, struct capacity_claim *claim, struct
 {
 	char driver[NAME_BYTES], pool[NAME_BYTES], device[NAME_BYTES], key[KEY_BYTES];
 	struct allocated_device *a;
-	// Administrative access holds no device.
+	// Administrative access occupies no device.
 	if (json_span_kind(json_span_get(result, "adminAccess")) == 't' ||
 	    !read_text(json_span_get(result, "driver"), driver) || !read_text(json_span_get(result, "pool"), pool) ||
 	    !read_text(json_span_get(result, "device"), device))

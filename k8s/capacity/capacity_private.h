@@ -51,7 +51,7 @@ struct device_slice {
 	char name[];
 };
 
-// A device that claims hold, whether a slice lists it or not.
+// A device that claims use, whether a slice lists it or not.
 struct allocated_device {
 	UT_hash_handle hh;
 	size_t refs;

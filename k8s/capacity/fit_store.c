@@ -171,7 +171,7 @@ void fit_store_stop(struct fit_store *s)
 	wake(s);
 	DL_FOREACH(s->targets, t)
 	{
-		forget_shape(t); // it holds names of the inventory
+		forget_shape(t); // it refers to names of the inventory
 	}
 	inventory_free(s->inventory);
 	s->inventory = NULL;

@@ -53,13 +53,13 @@ void fit_target_select(struct fit_target *t, const char *selector);
 
 struct fit_view {
 	bool is_known;
-	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate holds
+	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate blocks
 	// one.
 	int32_t fit;
-	// Replicas of the target of which the scheduler cannot place a pod, or a scheduling gate holds one.
+	// Replicas of the target of which the scheduler cannot place a pod, or a scheduling gate blocks one.
 	int32_t unschedulable;
 	// Since when each of those that a scale-down removes first, oldest first; INT64_MAX: unknown, or a scheduling
-	// gate holds any of them.
+	// gate blocks any of them.
 	const int64_t *since_ms;
 	size_t n_since;
 	// Why no more fit: the scheduling gate, or the words of the scheduler if possible; or why that is unknown.

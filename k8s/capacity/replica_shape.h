@@ -40,7 +40,7 @@ const char *uncounted_rule_name(int bit);
 
 struct replica_shape {
 	struct arena arena;
-	struct resource_names *names; // holds those of the requests; NULL: none
+	struct resource_names *names; // names of the requests; NULL: none
 	struct resource_vector requests;
 	struct node_rule rule;
 	// SHA-256 of what `rule` was read from: a tenant cannot give a rule the print of another.

@@ -9,7 +9,7 @@
 //   numbers (12, 0.5, 1_000, 1e3), true, false; ( ); a name with characters other than letters, digits and _ in
 //   backquotes: `sm-active` min(a, b..) max(a, b..) abs(a) clamp(a, low, high) ceil(a) floor(a) round(a) int(a)
 //   float(a) sum([a, b..]) mean([a, b..]) min([a, b..]) max([a, b..]) count([a, b..], {# > 1}) any(..) all(..) none(..)
-//   one(..): of how many elements, called #, the condition holds;
+//   one(..): of how many elements, called #, the condition is true;
 //                 without a condition, the elements are conditions themselves: count([a > 1, b == nil])
 //   let x = a; b  x stands for a in b
 // Operators, tightest first; those of one line associate to the left:

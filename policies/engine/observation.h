@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum obs_state {
-	OBS_OK,        // series holds at least one sample
+	OBS_OK,        // series has at least one sample
 	OBS_EMPTY,     // the query returned no series
 	OBS_FAILED,    // the query failed or was not answered; `detail` says why
 	OBS_TOO_MANY,  // the query returned more than n_series series, and none is kept; `detail` states the numbers

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sliding window of one signal: its samples newer than now - duration, and their aggregate. Part of the flat state,
-// which also holds the array of samples. Avg, Max and Min cost O(1) amortised: the window is a queue of two stacks, and
-// each sample of the old stack stores the aggregate from itself to the end of its stack. Nothing is ever subtracted, so
-// that a large value has no influence once it has left. Sums are compensated (double-double).
+// which also contains the array of samples. Avg, Max and Min cost O(1) amortised: the window is a queue of two stacks,
+// and each sample of the old stack stores the aggregate from itself to the end of its stack. Nothing is ever
+// subtracted, so that a large value has no influence once it has left. Sums are compensated (double-double).
 #ifndef GPUSCALE_POLICIES_ENGINE_WINDOW_H
 #define GPUSCALE_POLICIES_ENGINE_WINDOW_H
 

@@ -58,7 +58,7 @@ static inline int32_t pool_held(const struct pool_member *m)
 	return n < m->most ? n : m->most;
 }
 
-// Replicas of `min` that take precedence over what the other members ask for and hold.
+// Replicas of `min` that take precedence over what the other members request and use.
 static inline int32_t pool_guaranteed(const struct pool_member *m)
 {
 	int32_t n = m->guaranteed < m->min ? m->guaranteed : m->min;

@@ -76,7 +76,7 @@ struct scenario_signal {
 };
 
 struct scenario {
-	const char *name, *policy_key; // "namespace/name", or NULL when the files hold one policy only
+	const char *name, *policy_key; // "namespace/name", or NULL when the files contain one policy only
 	const char *start;
 	int64_t start_ms;
 	struct {

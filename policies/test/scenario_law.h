@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The invariants of policy tests: what must hold at every tick, whatever the load.
+// The invariants of policy tests: what must be true at every tick, whatever the load.
 #ifndef GPUSCALE_POLICIES_TEST_SCENARIO_LAW_H
 #define GPUSCALE_POLICIES_TEST_SCENARIO_LAW_H
 

@@ -19,7 +19,7 @@
 #include "remedy/plan/remedy_fold.h"
 
 #define QUERIES_MAX 16
-// Of one answer: 1,500 nodes with 8 GPUs, and about what PROMQL_ANSWER_BYTES_MAX holds.
+// Of one answer: 1,500 nodes with 8 GPUs, and about what fits PROMQL_ANSWER_BYTES_MAX.
 #define SERIES_MAX      12000
 #define SAMPLES_MAX     ((size_t)QUERIES_MAX * SERIES_MAX)
 #define ARENA_BYTES_MAX (SAMPLES_MAX * 160) // names of node, GPU, exporter and pod

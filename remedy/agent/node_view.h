@@ -59,7 +59,7 @@ struct node_view_change {
 	const char *reset_gpu; // UUID of the GPU that the hook is to reset, and when this was requested; NULL: none
 	int64_t reset_ms;
 };
-// Appends a merge patch of the node to `out`. The patch holds the resourceVersion, so the API server refuses it when
+// Appends a merge patch of the node to `out`. The patch contains the resourceVersion, so the API server refuses it when
 // the node has changed since.
 void node_view_patch(const struct node_view *v, const struct node_view_change *change, struct buf *out);
 

@@ -11,7 +11,7 @@
 struct promql_result;
 
 #define QUERY_DETAIL_BYTES 256
-// Memory for the answers that policies hold until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
+// Memory for the answers that policies keep until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
 // counted; answers above QUERY_ANSWER_LARGE_BYTES may use half of it. docs/evidence/performance.md has the total.
 #define QUERY_ANSWERS_BYTES_MAX  ((size_t)16 * 1024 * 1024)
 #define QUERY_ANSWER_SMALL_BYTES ((size_t)8 * 1024)
