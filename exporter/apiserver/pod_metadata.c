@@ -168,8 +168,7 @@ static void finish(struct pod_metadata *p, const struct err *e)
 	snprintf(p->last_error, sizeof p->last_error, "%s", e ? e->msg : "");
 }
 
-// A pod of the reply. Kept if it has used devices since before the request: a later one may be a new pod of the same
-// name.
+// A pod of the reply. Kept if it used devices before the request: a later one may be a new pod of the same name.
 static int on_pod(void *arg, const struct metadata_list_item *pod, struct err *e)
 {
 	struct pod_metadata *p = arg;

@@ -39,9 +39,9 @@ int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_un
 		int64_t reached_s = timezone_reached(s->zone, now_s);
 		until_s = sooner(until_s, s->zone, cron_after(&s->start, reached_s));
 		until_s = sooner(until_s, s->zone, cron_after(&s->end, reached_s));
-		// Compared in wall-clock time, so that their order is right when both fall into one gap. At equal
-		// times, the end takes precedence. Pinned by test_schedule "window_that_lies_in_the_gap_does_not_open"
-		// and the test after it.
+		// Compared in wall-clock time, so the order is right when both fall into one gap. At equal times,
+		// the end takes precedence. Pinned by test_schedule "window_that_lies_in_the_gap_does_not_open" and
+		// the test after it.
 		int64_t start_s = cron_at_or_before(&s->start, reached_s);
 		if (start_s == CRON_BEFORE_ALL || start_s <= cron_at_or_before(&s->end, reached_s))
 			continue;
