@@ -25,7 +25,7 @@ enum err_kind {
 	ERR_CONFLICT,    // 409
 	ERR_THROTTLED,   // 429
 	ERR_SERVER,      // 5xx
-	ERR_PROTOCOL,    // the peer answered something that is not its protocol
+	ERR_PROTOCOL,    // the peer's response does not follow the protocol
 	ERR_REJECTED,    // any other 4xx: the peer understood and refused
 	ERR_UNSUPPORTED, // a named feature that does not exist yet or here
 	ERR_CANCELED,    // canceled by this process (shutdown)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of each model of GPU each namespace, pod or label used over a period, gathered from answers of Prometheus.
+// How much of each model of GPU each namespace, pod or label used over a period, gathered from responses of Prometheus.
 #ifndef GPUSCALE_INSIGHT_GPU_USE_H
 #define GPUSCALE_INSIGHT_GPU_USE_H
 

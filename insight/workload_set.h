@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workloads that use GPUs, each with its measures, gathered from answers of Prometheus. A workload is a pod; a GPU
-// that no pod uses is a workload of its own, called HOST/gpuN.
+// The workloads that use GPUs, each with its measures, gathered from responses of Prometheus. A workload is a pod; a
+// GPU that no pod uses is a workload of its own, called HOST/gpuN.
 #ifndef GPUSCALE_INSIGHT_WORKLOAD_SET_H
 #define GPUSCALE_INSIGHT_WORKLOAD_SET_H
 

@@ -252,7 +252,7 @@ void identity_request_done(struct identity_request *r)
 	wipe(&r->body);
 }
 
-// ---- answers ----
+// ---- responses ----
 
 static int malformed(const char *what, struct err *e)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client of the Prometheus HTTP API v1: sends instant and range queries by POST and decodes the answers into arrays.
+// Client of the Prometheus HTTP API v1: sends instant and range queries by POST and decodes the responses into arrays.
 #ifndef GPUSCALE_PROMQL_PROMQL_H
 #define GPUSCALE_PROMQL_PROMQL_H
 
@@ -26,8 +26,8 @@ void promql_free(struct promql *p);
 // Receives the outcome of a query. Called once per accepted query, from the loop. Exactly one of result and error is
 // non-NULL; the result is in an arena of the client and valid only during the call. Error kinds: those of
 // http_client.h, those of err_kind_of_http_status for a status other than 2xx, and those of promql_decoder_feed. The
-// message names the source and, for a body that is not from the API, quotes its first line. An answer that is too large
-// is aborted as soon as it exceeds a limit; the rest is not downloaded.
+// message names the source and, for a body that is not from the API, quotes its first line. A response that is too
+// large is aborted as soon as it exceeds a limit; the rest is not downloaded.
 typedef void promql_done_fn(void *arg, const struct promql_result *result, const struct err *error);
 
 struct promql_question {
@@ -56,7 +56,7 @@ int promql_query_range(struct promql *p, const char *query, int64_t start_ms, in
 int64_t promql_skew_ms(const struct promql *p);
 // Reports that our wall clock was set by step_ms (> 0: forward). Before the next query, the client requests the
 // server's Date. Where the server's clock was not set as well, queries use the server's clock from then on, and the
-// times in answers are converted to our clock.
+// times in responses are converted to our clock.
 void promql_clock_was_set(struct promql *p, int64_t step_ms);
 // Returns the part of promql_skew_ms that remains when times are converted between the two clocks; 0 when the
 // conversion explains it.

@@ -41,7 +41,7 @@ struct promql {
 	struct err token_error;        // error of the last fetch that failed
 	bool closing, in_callback;
 	int64_t skew_min_ms, skew_max_ms; // between these: the server's clock minus ours at its last reply
-	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of answers
+	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of responses
 	int64_t clock_step_ms;            // by how much our clock was set since the offset was determined
 	bool must_ask_date;               // the Date must be requested before the next query
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the query API, decoded into plain arrays. promql_decode.c implements the functions.
+// Responses of the query API, decoded into plain arrays. promql_decode.c implements the functions.
 #ifndef GPUSCALE_PROMQL_PROMQL_RESULT_H
 #define GPUSCALE_PROMQL_PROMQL_RESULT_H
 
@@ -50,9 +50,9 @@ struct promql_result {
 
 // Returns the value of a label, or "".
 const char *promql_label(const struct promql_series *s, const char *name);
-// For answers from which nothing may be missing. Leaves *ret_error alone when `result` is whole, and else stores
+// For responses from which nothing may be missing. Leaves *ret_error alone when `result` is whole, and else stores
 // `error`
-// (`result` is not read then), or ERR_PROTOCOL for an answer with warnings.
+// (`result` is not read then), or ERR_PROTOCOL for a response with warnings.
 void promql_result_check(const struct promql_result *result, const struct err *error, struct err *ret_error);
 
 #endif

@@ -365,7 +365,7 @@ static int wait_for_turn(struct source_call *call, const char *query, struct err
 
 // While the source is down: a query waits for the outcome of the probe, which is sent when it is due. Where the probe
 // does not count, one query is sent in its place: a different one each time, because the last one may be a query that
-// no server can answer. Returns whether this query is sent.
+// no server can respond. Returns whether this query is sent.
 static bool is_lone_probe(struct promql_source *s, const struct source_call *call)
 {
 	if (!s->probing && clock_mono_ms(s->clock) >= s->probe_after_mono_ms) {

@@ -54,12 +54,12 @@ struct promql_source_options {
 struct promql_source_stats {
 	uint64_t queries;                          // requests sent, probes and refills included
 	uint64_t failed[ERR__COUNT];               // failed queries, by kind of error
-	uint64_t partial;                          // answered with warnings
+	uint64_t partial;                          // responses with warnings
 	uint64_t refused;                          // not sent: the source was down
 	uint64_t unsent;                           // not sent: no slot became free in time
 	int64_t last_answer_wall_ms;               // 0: never
 	double last_seconds;                       // duration of the last query that ended
-	struct exposition_histogram seconds;       // from sending to answer or error
+	struct exposition_histogram seconds;       // from request to response or error
 	struct exposition_histogram queue_seconds; // from submission to sending
 };
 

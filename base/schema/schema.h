@@ -96,11 +96,11 @@ struct schema {
 	size_t struct_size;
 	const struct schema_field *fields;
 	size_t n_fields;
-	// Cross-field rules, asked once all fields of an object that was written were decoded without error; may be
-	// NULL. Pure: fills at most `max` faults, returns how many. Not asked for an absent object that only got its
+	// Cross-field rules, called once all fields of an object that was written were decoded without error; may be
+	// NULL. Pure: fills at most `max` faults, returns how many. Not called for an absent object that only got its
 	// defaults.
 	size_t (*validate)(const void *value, struct schema_fault *ret_faults, size_t max);
-	// Those of the rules that look at the object's plain fields alone: asked in place of validate when these were
+	// Those of the rules that look at the object's plain fields alone: called in place of validate when these were
 	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
 	// NULL.
 	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);

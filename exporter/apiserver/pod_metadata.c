@@ -63,7 +63,7 @@ struct pod_metadata {
 	uint64_t asked;          // number of the last request
 	int64_t asked_ms;        // mono_ms of its start
 	int64_t single_until_ms; // the list of the node exceeds a limit: pods are requested one by one until then
-	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: it has answered everything
+	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: no pod is missing
 	char last_error[ERR_MSG_BYTES];
 
 	pthread_mutex_t lock; // protects the members below

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the UIDs and selected labels of the pods that use GPUs current, which the kubelet does not report: asks the
+// Keeps the UIDs and selected labels of the pods that use GPUs current, which the kubelet does not report: queries the
 // API server for the metadata of the pods of this node, with the service account of the pod. Call every function from
 // the thread of the loop, except pod_metadata_acquire(), pod_metadata_find() and pod_metadata_release(). The program
 // must ignore SIGPIPE.
@@ -49,7 +49,7 @@ struct pod_metadata_status {
 // Sends no request before a pod uses a device.
 struct pod_metadata *pod_metadata_new(const struct pod_metadata_options *options, struct err *e);
 void pod_metadata_free(struct pod_metadata *p);
-// Takes the pods that use devices from `m`, the kubelet's current map, and asks for those that it does not know, at
+// Takes the pods that use devices from `m`, the kubelet's current map, and requests those that it does not know, at
 // most once per `min_ms`. A pod with other containers or devices than in the last map is not known: it may be a new pod
 // of the same name. A pod that is replaced with the same name and devices between two maps is found at the next
 // refresh.

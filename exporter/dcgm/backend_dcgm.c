@@ -271,7 +271,7 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 {
 	const struct dcgm_entity gpu = {DCGM_ENTITY_GPU, m->ids[i]};
 	for (size_t k = 0; k < m->n_fields; k++)
-		m->values[k].status = DCGM_BAD_PARAM; // so that a missing answer is not the value of another GPU
+		m->values[k].status = DCGM_BAD_PARAM; // so that a missing reply is not the value of another GPU
 	dcgm_return r = m->api.latest(m->handle, &gpu, 1, m->fields, (unsigned)m->n_fields, 0, m->values);
 	if (r == DCGM_GPU_IS_LOST || r == DCGM_RESET_REQUIRED) {
 		s->lost = true;

@@ -61,10 +61,10 @@ struct resource_watch {
 	enum autoscaler_kind kind;
 	enum served served;
 	struct informer *informer;
-	// Of the first kind of a group version, whose request asks for all of them.
+	// Of the first kind of a group version, whose request covers all of them.
 	struct k8s_call *asking;
 	uint64_t n_asked;
-	char *error; // why the server did not say whether it serves the kind; NULL: it did, or was not asked
+	char *error; // why the server did not report whether it serves the kind; NULL: it did, or was not queried
 };
 
 struct conflict_watch {

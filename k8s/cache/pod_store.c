@@ -42,7 +42,7 @@ struct pod_set {
 	struct pod_term *term;
 	struct label_selector *selector;
 	const struct workload_kind *workload;
-	bool is_wide; // `text` and `selector` match more pods than the leaders, which were asked for
+	bool is_wide; // `text` and `selector` match more pods than the leaders, which were requested
 	struct membership *members;
 	int refs;
 	uint32_t after; // number of the latest list requested when the set was created; only a later list contains its

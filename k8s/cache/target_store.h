@@ -81,7 +81,7 @@ void target_store_wait(struct target_store *s, const struct scale_ref *ref, stru
 
 // Records the reply to a PATCH of /scale, which arrives before the event, so that the next PATCH does not conflict.
 void target_store_note_scaled(struct target_store *s, const struct scale_ref *ref, const struct scale *scale);
-// Records that a PATCH of /scale was answered 404: the target is unknown until it is requested again.
+// Records that the response to a PATCH of /scale was 404: the target is unknown until it is requested again.
 void target_store_note_missing(struct target_store *s, const struct scale_ref *ref);
 
 struct target_store_stats {

@@ -35,7 +35,7 @@ struct fit_target {
 	struct shape_fetch *fetching;
 	void (*done)(void *arg); // callback of a question that waits; NULL: none
 	void *arg;
-	int32_t spec, status; // status -1: it was never asked how much fits
+	int32_t spec, status; // status -1: no fit was requested yet
 	struct fit_order order;
 	int64_t in_flight;  // replicas for which room is reserved
 	uint64_t placed_in; // number of the plan in which they have got it

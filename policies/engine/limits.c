@@ -101,7 +101,7 @@ void schedule_observe(struct tick *t)
 	struct schedule_cache *c = &t->state->schedule;
 	if (t->policy->n_schedules == 0)
 		return;
-	// The end of the cached answer is enough to compare with: now_ms never decreases.
+	// The end of the cached result is enough to compare with: now_ms never decreases.
 	if (c->until_ms == TIME_NONE || t->now_ms >= c->until_ms)
 		c->winner = schedule_at(t->policy, t->now_ms, &c->until_ms);
 	t->schedule = c->winner;

@@ -10,9 +10,9 @@
 enum obs_state {
 	OBS_OK,        // series has at least one sample
 	OBS_EMPTY,     // the query returned no series
-	OBS_FAILED,    // the query failed or was not answered; `detail` says why
+	OBS_FAILED,    // the query failed or got no response; `detail` says why
 	OBS_TOO_MANY,  // the query returned more than n_series series, and none is kept; `detail` states the numbers
-	OBS_PARTIAL,   // the source answered with warnings or a partial response: treated as missing
+	OBS_PARTIAL,   // the response has warnings or is partial: treated as missing
 	OBS_FORBIDDEN, // the query was not sent: the policy is not permitted to query the source; `detail` says why
 	OBS_STATE__COUNT
 };

@@ -17,7 +17,7 @@ enum reason {
 	REASON_BELOW_LOW_WATERMARK,
 	REASON_INSIDE_WATERMARKS,
 	REASON_REPLICAS_REQUESTED, // target type Replicas
-	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could reverse the answer
+	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could reverse the result
 	// no usable data
 	REASON_NO_DATA,
 	REASON_QUERY_FAILED,

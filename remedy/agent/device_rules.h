@@ -33,7 +33,7 @@ void device_rules_free(struct device_rules *d);
 
 // Whether the slices and the rules are known.
 bool device_rules_are_synced(const struct device_rules *d);
-// Whether the first list of both has been answered, with or without success.
+// Whether the first list of both has completed, with or without success.
 bool device_rules_are_answered(const struct device_rules *d);
 // Whether the GPU is exactly one device of the node's ResourceSlices: the attribute uuid names it, and no other device
 // is a part of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The health of all GPUs, from the series of gpuscale-exporter in a Prometheus: one round of queries per tick. A round
-// counts as a whole: when one query fails or is answered in part, nothing of it is used, because a GPU whose faults are
-// unknown must not be treated as healthy. Of several servers of a source, the first one that answers with GPUs counts.
+// counts as a whole: when one query fails or its response is partial, nothing of it is used, because a GPU whose faults
+// are unknown must not be treated as healthy. Of several servers of a source, the first one that reports GPUs counts.
 //
 // A series is believed only of the one exporter (labels job and instance) whose gpuscale_gpu_up lists the GPU. Where
 // two exporters report the same node or the same GPU, or one reports too many series, the nodes concerned have no data.

@@ -31,7 +31,7 @@ struct node_view {
 	bool is_tainted;                        // by the agent
 	bool is_unschedulable, has_cordon_mark; // spec.unschedulable; the annotation of the agent about it
 	bool has_reset;                         // a request for the reset hook
-	// The answer of the hook; gpu "" = none.
+	// The result of the hook; gpu "" = none.
 	struct {
 		char gpu[REMEDY_UUID_BYTES];
 		int64_t time_ms; // time of the request

@@ -200,7 +200,7 @@ static void start_node(struct remedy_agent *a, struct node_record *n, struct rem
 		agent_report_hold(a, name, REMEDY_BAD_RECORD, e.msg);
 }
 
-// Folds the answer of the reset hook into the planner, and makes the agent write its annotation in this tick.
+// Folds the result of the reset hook into the planner, and makes the agent write its annotation in this tick.
 static void take_reset_result(struct remedy_agent *a, struct node_record *n, const struct remedy_node *planned)
 {
 	int i = planned && n->view.reset_result.gpu[0] ? remedy_fleet_gpu(planned, n->view.reset_result.gpu) : -1;

@@ -22,7 +22,7 @@
 #define REMEDY_EVICT_MS          30000            // to the second attempt to evict a pod; doubles from there
 #define REMEDY_EVICT_MAX_MS      (10 * 60 * 1000) // and stays here
 #define REMEDY_CHECKPOINT_MAX_MS REMEDY_DAY_MS    // a pod that moves at a checkpoint is evicted at last after so long
-#define REMEDY_RESET_MS          (10 * 60 * 1000) // a reset without an answer has failed after so long
+#define REMEDY_RESET_MS          (10 * 60 * 1000) // a reset without a result has failed after so long
 
 struct remedy_limits {
 	int32_t max_nodes;   // out of service at the same time, for any reason
@@ -51,7 +51,7 @@ struct remedy_gpu {
 	bool is_replaced;             // another GPU took its place, or another node reports it
 	bool has_gpu_taint, has_node_taint;
 	bool is_in_flight; // its own taint was set or removed, and no list of taints has shown that since
-	// Of the reset within this time out of service: requested; the hook has not answered; failed.
+	// Of the reset within this time out of service: requested; the hook has not reported; failed.
 	bool is_reset, is_reset_open, is_reset_failed;
 	int64_t reset_ms;   // when the reset was requested
 	int64_t out_ms;     // since when out of service; REMEDY_NONE_MS = in service

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks all servers of a source with several URLs, and chooses one of their answers: of those with data the one with the
-// newest sample, otherwise the most informative one. A server that fails or hangs therefore costs no tick while another
-// one answers.
+// Queries all servers of a source with several URLs, and chooses one of the responses: of those with data the one with
+// the newest sample, otherwise the most informative one. A server that fails or hangs therefore costs no tick while
+// another one responds.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 
@@ -10,7 +10,7 @@
 
 #include "runtime/query/query_hub.h"
 
-// After the first answer with current data, the time that the other servers have to answer as well.
+// After the first answer with current data, the time that the other servers have to respond as well.
 #define QUERY_FAILOVER_GRACE_MS 500
 // Servers are treated as disagreeing until no answers differed for this time.
 #define QUERY_DISAGREEMENT_MS 60000

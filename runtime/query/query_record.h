@@ -2,7 +2,7 @@
 // Decides from the last answers of one query how to send it next: alone or combined with other queries, in a fast or a
 // slow slot, at every tick or less often. Pure: no clock, no I/O.
 //
-// A query that fails alone is isolated: it is sent alone until it has been answered QUERY_ALONE_TICKS times. The number
+// A query that fails alone is isolated: it is sent alone until it has succeeded QUERY_ALONE_TICKS times. The number
 // doubles each time the query fails again after it was combined with others. After QUERY_FAILURES_MAX consecutive
 // failures, the query is sent at growing intervals.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_RECORD_H
