@@ -50,7 +50,7 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
-// What a backend is created from. Each backend reads the members that concern it and keeps the pointers: everything
+// The configuration of a backend. Each backend reads the members that concern it and keeps the pointers: everything
 // here must outlive the backend.
 struct backend_config {
 	struct xid_store *xids; // receives XID events

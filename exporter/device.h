@@ -18,7 +18,7 @@
 #define DEVICE_PROFILE_BYTES 32
 #define OWNER_NAME_BYTES     254 // Kubernetes names have at most 253 bytes
 
-// What does not change while the device exists. An empty text omits the label.
+// The properties that do not change while the device exists. An empty text omits the label.
 struct device {
 	int32_t index;                          // label gpu
 	char uuid[DEVICE_UUID_BYTES];           // label UUID; "": a lost GPU that was never read

@@ -33,7 +33,7 @@ int health_policy_read(struct health_policy *p, const char *path, struct buf *re
 int health_policy_parse(struct health_policy *p, const char *name, const char *text, size_t len, struct buf *ret_errors,
                         struct err *e);
 
-// What the rules say about one XID of a GPU.
+// The ruling on one XID of a GPU.
 struct health_ruling {
 	enum health_action action;        // HEALTH_IGNORE: nothing to report
 	char reason[HEALTH_REASON_BYTES]; // "XID79"; "XIDOther" for XID_CODE_OTHER

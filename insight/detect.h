@@ -18,7 +18,7 @@ struct err;
 #define DETECT_SERIES_MAX 65536          // memory, of all jobs
 #define DETECT_TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
 
-// What ranks are compared by, the best first, then memory.
+// The inputs that ranks are compared by, the best first, then memory.
 enum detect_input {
 	DETECT_STEP,        // seconds per step
 	DETECT_COMPUTE,     // seconds of a step without waiting for data and for other ranks

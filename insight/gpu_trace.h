@@ -39,7 +39,7 @@ struct trace_gpu {
 struct trace_gap {
 	const struct trace_gpu *gpu;
 	int64_t start_ns, end_ns;     // since the start of the window
-	enum trace_activity activity; // what the host did for most of it
+	enum trace_activity activity; // the activity of the host for most of it
 	char host[GPU_TRACE_TEXT];    // the innermost host operation that covers at least half of it, else the one that
 	                              // overlaps most; "" when there is none
 	int64_t overlap_ns, host_ns;  // private: of that operation

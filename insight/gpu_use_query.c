@@ -30,7 +30,7 @@ static const char allocated[] =
 
 #define TIMES(factor) " * on (" GPU_DEVICE ") group_left () " factor
 
-// What `allocated` is multiplied by.
+// The factors of `allocated`.
 // clang-format off
 static const char *const factors[] = {
 	[GPU_ALLOCATED] = "",

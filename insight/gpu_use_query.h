@@ -27,7 +27,7 @@ struct gpu_use_parts {
 // Appends the query whose result at time t, a multiple of GPU_USE_STEP_S, is the measure summed over the `steps`
 // minutes that end at t: one series per model, namespace and part.
 void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps);
-// What is known of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
+// Data of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
 enum gpu_idle { GPU_IDLE_COUNT, GPU_IDLE_LAST_BUSY, GPU_IDLE_FIRST_SEEN, GPU_IDLE__COUNT };
 #define GPU_IDLE_BELOW_PERCENT 5 // a GPU with less GPU_UTIL, or else SM_ACTIVE, is idle
 // Appends the query whose result now is `what` per model, namespace and pod, of the GPUs that were below

@@ -47,7 +47,7 @@ enum verdict_measure {
 	MEASURE__COUNT
 };
 
-// What a series of a measure is about.
+// The scope of the series of a measure.
 enum measure_scope {
 	SCOPE_DEVICE, // labels UUID, GPU_I_ID: a GPU or a MIG instance
 	SCOPE_GPU,    // label UUID: a GPU with all its instances

@@ -132,7 +132,7 @@ static int check_memory(struct promql_answer *a, struct err *e)
 	return evicted(a, e);
 }
 
-// What promql_answer_alloc returns when the arena had no room (p is NULL) or had to grow. Apart from it, because
+// The rest of promql_answer_alloc when the arena had no room (p is NULL) or had to grow. Apart from it, because
 // inlined it costs every label more instructions than the allocation.
 __attribute__((noinline)) static void *alloc_slowly(struct promql_answer *a, void *p, struct err *e)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be known of the values of a PromQL expression without its data: the type, bounds, and whether it is 0 or not
-// a number while there is no traffic.
+// The known properties of the values of a PromQL expression without its data: the type, bounds, and whether it is 0 or
+// not a number while there is no traffic.
 #ifndef GPUSCALE_PROMQL_PROMQL_VALUE_H
 #define GPUSCALE_PROMQL_PROMQL_VALUE_H
 
@@ -19,7 +19,7 @@ enum promql_value_type {
 	PROMQL_VALUE_TYPE__COUNT
 };
 
-// What is known of the values of an expression.
+// The known properties of the values of an expression.
 struct promql_value {
 	enum promql_value_type type;
 	double low, high;        // no finite value lies outside; -INFINITY and INFINITY: unknown

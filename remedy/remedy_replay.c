@@ -31,7 +31,7 @@ struct remedy_replay {
 	struct {
 		int64_t next_ms, n;
 	} ignored[REMEDY_REASON__COUNT];
-	struct remedy_node record; // what the current line brings along
+	struct remedy_node record; // record of the current line
 };
 
 struct remedy_replay *remedy_replay_new(const struct remedy_limits *limits)

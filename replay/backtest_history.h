@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened in a backtest over time, in bounded memory: demand and the replicas of each row, and the ten minutes in
+// The course of a backtest over time, in bounded memory: demand and the replicas of each row, and the ten minutes in
 // which the policy did worst.
 #ifndef GPUSCALE_REPLAY_BACKTEST_HISTORY_H
 #define GPUSCALE_REPLAY_BACKTEST_HISTORY_H

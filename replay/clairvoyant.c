@@ -450,7 +450,7 @@ static void try_price(struct program *p, struct search *s, double price)
 		s->best = price;
 	}
 	s->reached = true;
-	// What the schedule pays beyond the dual bound, which is all that another price could save.
+	// The cost of the schedule beyond the dual bound, which is all that another price could save.
 	s->is_enough = p->price * (most_late - s->scratch->late) < GAIN_MIN * s->scratch->replica_s;
 }
 

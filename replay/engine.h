@@ -41,7 +41,7 @@ void engine_score_waiting(const struct engine *e, struct score *score);
 
 // Replicas that are no longer ready, but still run requests.
 int32_t engine_draining(const struct engine *e);
-// What queries return of the engine.
+// The history that queries read.
 const struct engine_history *engine_history(const struct engine *e);
 
 #endif

@@ -19,7 +19,7 @@ struct schema_errors;
 #define ENGINE_SEQUENCES_MAX 4096   // requests that one replica runs at once
 #define ENGINE_TOKENS_MAX    10000000
 
-// What a policy can read of the simulated engines. engine_history_read() has the unit of each.
+// The metrics of the simulated engines for a policy. engine_history_read() has the unit of each.
 enum engine_metric {
 	ENGINE_DEMAND,
 	ENGINE_BACKLOG,
@@ -74,7 +74,7 @@ struct engine_model {
 	struct engine_signal *signals;
 	size_t n_signals;
 	double figure; // tokens a second of one replica by which the policy divides
-	// What follows from all of the above:
+	// Derived from all of the above:
 	struct engine_means {
 		double prompts, outputs; // tokens of a request
 		double residue; // rest of the KV cache, into which the next request does not fit, in mean requests

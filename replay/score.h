@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run cost and how long its requests waited.
+// The cost of a run and the waits of its requests.
 #ifndef GPUSCALE_REPLAY_SCORE_H
 #define GPUSCALE_REPLAY_SCORE_H
 

@@ -47,7 +47,7 @@ double tune_late_percent(const struct tune_score *s); // 0 without requests
 // The same plus two standard errors, which the differences between the blocks yield: what other demand of the same kind
 // is to be expected to keep.
 double tune_late_bound_percent(const struct tune_score *s);
-// What is minimized: replica-seconds, times late / objective where more than the objective are late.
+// The loss to minimize: replica-seconds, times late / objective where more than the objective are late.
 double tune_loss(const struct tune_score *s, double late_ratio);
 
 struct tune_point {
@@ -98,7 +98,7 @@ struct tune {
 	bool is_failing;           // the chosen point fails a test of the policy
 	struct tune_broken broken; // by the best one of n_failing
 	int64_t part_ms;           // the shortest part, gaps not counted
-	int64_t needed_ms;         // what a part needs
+	int64_t needed_ms;         // length that a part needs
 	bool has_library;          // a peer dominates a policy without an objective, so llm-demand was played, too
 	struct tune_score library_in, library_out;
 	bool library_does;        // out of sample, it keeps the objective and no peer dominates it

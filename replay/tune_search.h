@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of a search for better numbers share: the candidates that play the recording part by part. Private to
-// replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result is measured
-// against, choice validates and chooses.
+// The data shared by the steps of a search for better numbers: the candidates that play the recording part by part.
+// Private to replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result
+// is measured against, choice validates and chooses.
 #ifndef GPUSCALE_REPLAY_TUNE_SEARCH_H
 #define GPUSCALE_REPLAY_TUNE_SEARCH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handlers of the controller's endpoints share.
+// Replies shared by the handlers of the controller's endpoints.
 #ifndef GPUSCALE_RUNTIME_ENDPOINT_REPLY_H
 #define GPUSCALE_RUNTIME_ENDPOINT_REPLY_H
 

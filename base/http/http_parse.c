@@ -85,8 +85,8 @@ static int parse_content_length(const char *value, uint64_t *ret_length)
 	return 0;
 }
 
-// What the fields say about the connection and the body. Two statements about the body's length are refused: that is
-// how requests are smuggled.
+// The statements of the fields about the connection and the body. Two statements about the body's length are refused:
+// that is how requests are smuggled.
 static int apply_fields(struct http_head *head, int minor, const char **ret_why)
 {
 	bool has_length = false, has_host = false;

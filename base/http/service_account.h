@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kubernetes gives a pod to reach the API server: the address in the environment, and a folder with a token and
-// the certificate of the authority.
+// The means that Kubernetes gives a pod to reach the API server: the address in the environment, and a folder with a
+// token and the certificate of the authority.
 #ifndef GPUSCALE_BASE_HTTP_SERVICE_ACCOUNT_H
 #define GPUSCALE_BASE_HTTP_SERVICE_ACCOUNT_H
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 
-// What the next byte may start or continue.
+// The token that the next byte may start or continue.
 enum state {
 	VALUE,         // a value
 	FIRST_ELEMENT, // a value, or the ']' of an empty array

@@ -55,7 +55,7 @@ void process_stat_read(struct process_stat *ret_stat)
 		                        (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-// What is not known is left out: a process of no size that began in 1970 is not.
+// An unknown value is left out: size 0 or a start in 1970 would be wrong.
 static void render(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
 {
 	if (value < 0)

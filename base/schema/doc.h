@@ -56,7 +56,7 @@ int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, 
 int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // Parses one JSON value from text[0..len), as json_read does (strict, unlike YAML), into a tree without positions. Text
 // is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
-// what passes the limits above. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
+// a text above the limits. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
 int doc_from_json(struct arena *a, const char *text, size_t len, struct doc_node **ret_root, struct err *e);
 // The child of map `node` called key, or NULL. node may be NULL.
 const struct doc_node *doc_get(const struct doc_node *node, const char *key);

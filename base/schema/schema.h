@@ -121,9 +121,9 @@ struct schema {
 struct schema_error {
 	int line, col;                      // 1-based; 0 = unknown
 	char path[SCHEMA_PATH_BYTES];       // "spec.signals[1].window.duration"; "" = the document
-	char message[SCHEMA_MESSAGE_BYTES]; // what is wrong, then the fix
+	char message[SCHEMA_MESSAGE_BYTES]; // the problem, then the fix
 	char excerpt[SCHEMA_EXCERPT_BYTES]; // line of a text with a grammar of its own; "" = none
-	int caret, caret_len;               // what to mark below the excerpt: columns from 0
+	int caret, caret_len;               // mark below the excerpt: columns from 0
 };
 struct schema_errors {
 	const char *file;

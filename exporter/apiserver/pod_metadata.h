@@ -58,7 +58,7 @@ void pod_metadata_take_map(struct pod_metadata *p, const struct pod_map *m);
 bool pod_metadata_is_busy(const struct pod_metadata *p);
 void pod_metadata_get_status(struct pod_metadata *p, struct pod_metadata_status *ret_status);
 
-// What is known of a pod; "" for a label that it does not have.
+// The metadata of a pod; "" for a label that it does not have.
 struct pod_known {
 	const char *uid;
 	const char *labels[POD_LABELS_MAX]; // in the order of options.labels

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "exporter/naming.h"
 
-// What DCGM writes for a value that it does not have (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
+// The values that DCGM writes for a missing value (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
 #define INT_BLANK    9223372036854775792.0
 #define DOUBLE_BLANK 140737488355328.0
 

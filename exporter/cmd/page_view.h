@@ -28,7 +28,7 @@ struct page_view_xid {
 	bool undated;  // from dcgm-exporter, whose pages have no times
 };
 
-// What gpuscale_gpu_NAME_window_min, _avg and _max report of a family.
+// Statistics of a family: gpuscale_gpu_NAME_window_min, _avg and _max.
 enum page_window { PAGE_WINDOW_MIN, PAGE_WINDOW_AVG, PAGE_WINDOW_MAX, PAGE_WINDOW__COUNT };
 
 // One GPU or MIG instance. Texts come from the labels; "" if absent.

@@ -31,7 +31,7 @@ struct pod_resource_names {
 	size_t n;
 };
 
-// What a pod map depends on besides the reply.
+// The inputs of a pod map besides the reply.
 struct pod_map_options {
 	struct pod_resource_names extra;
 	// Namespaces whose claims have administrative access, which the reply does not report: their devices belong to

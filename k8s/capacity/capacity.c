@@ -213,7 +213,7 @@ static void read_allocatable(struct capacity *c, struct capacity_node *n, struct
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }
 
-// What is read of a Node: everything else in it, such as its heartbeats, has no effect.
+// The fields read from a Node: everything else in it, such as its heartbeats, has no effect.
 static uint64_t hash_node(struct json_span labels, int32_t failing_gpus, struct json_span spec, struct json_span status)
 {
 	uint64_t h = hash_bytes(hash_bytes(HASH_START, labels.text, labels.len), &failing_gpus, sizeof failing_gpus);

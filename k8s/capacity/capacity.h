@@ -135,7 +135,7 @@ struct resource_names *capacity_names(struct capacity *c);
 // of a node and the progress of a pod that has a node do not change it.
 uint64_t capacity_generation(const struct capacity *c);
 
-// What the objects state that cannot be counted.
+// Faults in the objects, which cannot be counted.
 enum capacity_fault {
 	CAPACITY_FAULT_NODE_NEGATIVE,
 	CAPACITY_FAULT_NODE_HUGE,

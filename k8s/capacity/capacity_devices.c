@@ -315,7 +315,7 @@ static void hold_device(struct capacity *c, struct capacity_claim *claim, struct
 	claim->devices[claim->n_devices++] = a;
 }
 
-// What a claim without devices waits for. A request that cannot be read is left out.
+// Records the devices that a claim without devices waits for. A request that cannot be read is left out.
 static void wait_for_devices(struct capacity *c, struct capacity_claim *claim, struct json_span requests)
 {
 	struct json_span_iter it = {.rest = requests};

@@ -211,7 +211,7 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 	return t;
 }
 
-// What the plan reserved for the target is void.
+// The reservation of the plan for the target is void.
 static void drop_plan(const struct fit_target *t)
 {
 	struct capacity *c = t->store->inventory ? inventory_capacity(t->store->inventory) : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod requests in effect, as the scheduler counts it: containers and sidecars together, or the largest init
+// The effective requests of a pod, as the scheduler counts it: containers and sidecars together, or the largest init
 // container with the sidecars started before it, whichever is more; requests of the whole pod replace those of its
 // containers; overhead comes on top. Kubernetes: component-helpers/resource, PodRequests; defaults as in
 // pkg/apis/core/v1, SetDefaults_Pod.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one replica needs: resources, and the nodes on which it may run.
+// The needs of one replica: resources, and the nodes on which it may run.
 #ifndef GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 #define GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 

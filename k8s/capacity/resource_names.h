@@ -80,7 +80,7 @@ bool resource_vector_has(const struct resource_vector *v, int id);
 // Sets an amount. Returns -1 when the vector is full.
 int resource_vector_set(struct resource_vector *v, int id, int64_t amount);
 
-// What is wrong with amounts. Nothing of it is counted as available.
+// Faults of amounts. A faulty amount is not counted as available.
 enum resource_fault {
 	RESOURCE_FAULT_NEGATIVE = 1 << 0,
 	RESOURCE_FAULT_HUGE = 1 << 1,

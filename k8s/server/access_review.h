@@ -15,7 +15,7 @@ struct k8s_user;
 #define TOKEN_REVIEW_PATH          "/apis/authentication.k8s.io/v1/tokenreviews"
 #define SUBJECT_ACCESS_REVIEW_PATH "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-// What is to be done: with a resource, or, when resource is NULL, with a path.
+// The requested action: on a resource, or, when resource is NULL, on a path.
 struct access_attributes {
 	const char *verb;
 	const char *group, *version, *resource, *namespace_name;

@@ -64,7 +64,7 @@ struct formula_fault {
 	bool is_name;        // the bytes are an unknown name: the caller may suggest a similar one
 };
 
-// What the name of a signal stands for.
+// The meaning of a signal's name: its proposal or its value.
 enum formula_names { FORMULA_PROPOSALS, FORMULA_VALUES };
 
 // Compiles text[0..len) (at most FORMULA_BYTES_MAX) over names[0..n_names) (at most FORMULA_SIGNALS_MAX) into ops, and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the caller observed for one tick, as plain values: the only input of decide() besides policy, time and state.
+// The observation of one tick, as plain values: the only input of decide() besides policy, time and state.
 #ifndef GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 #define GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 
@@ -42,7 +42,7 @@ struct obs_pod {
 	enum pod_state state;
 };
 
-// What the cluster has room for. Zero: unknown.
+// The room in the cluster. Zero: unknown.
 struct obs_capacity {
 	bool is_known;
 	int32_t fit;           // replicas that fit in addition to the current scale and to all pods that exist

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a value may be before a memory of the engine takes it. A value beyond PLAUSIBLE_MULTIPLE times what the largest
+// The limit of a value before a memory of the engine takes it. A value beyond PLAUSIBLE_MULTIPLE times what the largest
 // maxReplicas of the policy serve changes no decision that a smaller one would not: the maximum is requested in any
 // case. In a memory, however, it would outlast its cause by hours. So windows limit it, and what is learnt over days
 // takes it, limited, only once it has lasted. Private to policies/engine.

@@ -226,14 +226,14 @@ struct policy_startup {
 
 enum capacity_mode { CAPACITY_OFF, CAPACITY_FIXED, CAPACITY_ELASTIC, CAPACITY_MODE__COUNT };
 
-// What to order when the cluster has no room for it.
+// Orders when the cluster has no room for them.
 struct policy_capacity {
 	int mode;           // enum capacity_mode
 	int64_t give_up_ms; // Elastic: unschedulable replicas are withdrawn after this time
 	int64_t retry_ms;   // Elastic: more than fits is ordered again this long after the last withdrawal
 };
 
-// What one replica uses, for amounts of money and GPU time; no decision depends on it.
+// The GPUs of one replica, for amounts of money and GPU time; no decision depends on it.
 struct policy_gpus {
 	bool set;
 	int32_t per_replica;

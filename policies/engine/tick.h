@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stages of one decide() call share. Private to policies/engine.
+// The data that the stages of one decide() call share. Private to policies/engine.
 #ifndef GPUSCALE_POLICIES_ENGINE_TICK_H
 #define GPUSCALE_POLICIES_ENGINE_TICK_H
 

@@ -360,7 +360,7 @@ static bool ends_in(const char *name, const char *end)
 	return n > m && strcmp(name + n - m, end) == 0;
 }
 
-// What the name of a metric says about its values.
+// Narrows the values by the name of the metric.
 static void narrow(struct span name, struct promql_value *v)
 {
 	char text[NAME_BYTES];

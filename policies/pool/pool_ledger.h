@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool has spent: the sum of its run rate over time, by calendar month and by day, both UTC. Plain data, so that
-// it can be stored and continued by another process: no time is counted twice, because the record says until when it
-// was counted.
+// The spending of a pool: the sum of its run rate over time, by calendar month and by day, both UTC. Plain data, so
+// that it can be stored and continued by another process: no time is counted twice, because the record says until when
+// it was counted.
 #ifndef GPUSCALE_POLICIES_POOL_POOL_LEDGER_H
 #define GPUSCALE_POLICIES_POOL_POOL_LEDGER_H
 

@@ -20,8 +20,8 @@ enum pool_reason {
 
 struct pool_reason_info {
 	const char *name;
-	// What follows "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled in
-	// (policies/explain/explain_pool.h).
+	// The text after "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled
+	// in (policies/explain/explain_pool.h).
 	const char *sentence;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the allocator of a pool reads: a cap in GPUs, an hourly budget, and what each member asks for.
+// Input of the allocator of a pool: a cap in GPUs, an hourly budget, and the request of each member.
 #ifndef GPUSCALE_POLICIES_POOL_POOL_REQUEST_H
 #define GPUSCALE_POLICIES_POOL_POOL_REQUEST_H
 

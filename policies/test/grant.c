@@ -21,7 +21,7 @@ struct grant {
 	const struct gpu_pool *pool;
 	bool explain;
 	unsigned long long n_lines;
-	struct arena line; // what was read from the current line
+	struct arena line; // memory for the current line
 };
 
 struct grant *grant_new(const struct gpu_pool *pool, bool explain)

@@ -21,7 +21,7 @@ struct step {
 	const struct policy *policy; // policy of the binding
 	const struct scale_target *target;
 	void *state;
-	struct arena line; // what was read from the current line
+	struct arena line; // memory for the current line
 	bool started;
 	int64_t last_ms;
 	int32_t last_replicas;

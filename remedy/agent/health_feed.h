@@ -17,7 +17,7 @@ struct health_feed;
 struct promql_source;
 struct remedy;
 
-// What one round has.
+// The result of one round.
 struct health_feed_result {
 	size_t n_gpus;           // with telemetry
 	size_t n_faults;         // XIDs and conditions

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the remediation agent reads from a Node, and the PATCH that changes its taint, or cordon, and its annotations
-// together.
+// The fields that the remediation agent reads from a Node, and the PATCH that changes its taint, or cordon, and its
+// annotations together.
 #ifndef GPUSCALE_REMEDY_AGENT_NODE_VIEW_H
 #define GPUSCALE_REMEDY_AGENT_NODE_VIEW_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner of remediation remembers: the nodes, their GPUs, the evidence against each GPU, and how far its
+// The memory of the planner of remediation: the nodes, their GPUs, the evidence against each GPU, and how far its
 // remediation has come. Fixed-size values in memory of the caller; the planner allocates nothing.
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H

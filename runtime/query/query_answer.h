@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a query answered, in the core's terms, and the memory that answers may take together.
+// The result of a query, in the core's terms, and the memory that answers may take together.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_ANSWER_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_ANSWER_H
 
@@ -24,7 +24,7 @@ struct query_memory;
 struct query_answer {
 	int refs;
 	enum obs_state state;
-	const char *detail;          // what went wrong, for people; "" without an error
+	const char *detail;          // the error, for people; "" without one
 	size_t n_series;             // for OBS_TOO_MANY: the limit that was exceeded; series is then NULL
 	struct obs_series *series;   // sample times are those of the newest data behind the query (promql/freshness.h);
 	                             // the arrays and texts follow in the same allocation

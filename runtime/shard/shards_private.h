@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shards*.c files share; no other file includes it.
+// Data shared by the shards*.c files; no other file includes it.
 #ifndef GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 #define GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 
