@@ -9,7 +9,7 @@
 #define MEAN(metric) "avg_over_time(" metric "[$W])"
 #define ACTIVE(part) "clamp_max(" BY_DEVICE(MEAN("DCGM_FI_PROF_" part)) ", 1)"
 
-// Of the same series now, throughout and a long window ago: the pod of the series was there all the time.
+// The mean of a series that exists now, throughout and a long window ago: the pod of the series was there all the time.
 #define MEAN_LONG(metric) "avg_over_time(" metric "[$L]) and " metric " and " metric " offset $L"
 
 // The codes for which gpuscale-exporter check says drain, or more.

@@ -25,7 +25,7 @@ struct promql_auth {
 	char *secret;        // owned; the token or password in use, NULL: no credentials
 	int64_t read_at_ms;  // monotonic clock: when the file was last read
 	uint64_t generation; // grows whenever the secret changes
-	// Of a workload identity: its secret is `secret`. Times of the monotonic clock.
+	// A workload identity: its secret is `secret`. Times of the monotonic clock.
 	enum promql_identity identity;
 	char *region;           // owned; NULL: of the environment
 	char *key_id, *session; // owned; of Amazon

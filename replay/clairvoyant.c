@@ -29,7 +29,7 @@
 #define AHEAD_STARTS 8                  // and this many start-up times, up to
 #define AHEAD_PARTS  4                  // this many times its length
 #define NEAR_SLOTS   16                 // at least: replicas that nothing needs so near are not considered
-// Of a late replica-second, in replica-seconds:
+// Prices of a late replica-second, in replica-seconds:
 #define PRICE_FIRST 2
 #define PRICE_UP    4
 #define PRICE_DOWN  2
@@ -54,7 +54,7 @@ struct program {
 	bool part_is_step;
 	double startup_s, price; // price of a late request; infinite: all replicas all the time
 	int32_t min, max;
-	// Of the window:
+	// Data of the window:
 	int32_t levels[LEVELS_MAX];
 	size_t n_levels;
 	double backlogs[BACKLOGS], per_gap[BACKLOGS]; // grid, and 1 / distance to the next point
@@ -214,7 +214,7 @@ static void set_backlogs(struct program *p)
 	}
 }
 
-// Of a straight line from a to b, at least one of which is above the limit.
+// Share above the limit of a straight line from a to b, at least one of which is above it.
 static double share_above(double a, double b, double limit)
 {
 	double high = a > b ? a : b, low = a > b ? b : a;

@@ -415,7 +415,7 @@ static void remove_idle(struct engine *e)
 
 // ---- steps and metrics ----
 
-// Of its first request.
+// The wait of its first request.
 static double wait_of(const struct engine *e, const struct queue *q)
 {
 	return q->head == NONE ? 0 : e->now_s - e->pool[q->head].arrival_s;

@@ -101,7 +101,7 @@ struct http_call {
 	struct err *gate_error;  // the error of may_start, for HTTP_REFUSED_GATE; malloc'ed
 	int64_t announced_bytes; // Content-Length that was refused, or 0
 	int64_t retry_after_ms, date_ms;
-	// Of a stream:
+	// State of a stream:
 	bool is_open;                     // the headers of a 2xx have come
 	bool is_open_reported;            // on_data was called with len 0
 	bool has_news;                    // in client->news

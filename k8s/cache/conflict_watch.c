@@ -141,7 +141,7 @@ static void ask_again_in(struct conflict_watch *s, int64_t ms)
 		timer_start(&s->ask_timer, ms + backoff_random_ms(ms / 10 + 1));
 }
 
-// Of a kind that is served in two versions, one is watched.
+// A kind that is served in two versions is watched in one of them.
 static bool is_watched_already(const struct conflict_watch *s, int kind)
 {
 	for (int i = 0; i < AUTOSCALER_KIND__COUNT; i++)

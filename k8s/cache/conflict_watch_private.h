@@ -61,7 +61,7 @@ struct resource_watch {
 	enum autoscaler_kind kind;
 	enum served served;
 	struct informer *informer;
-	// Of the first kind of a group version, whose request covers all of them.
+	// Request for the first kind of a group version, which covers all of its kinds.
 	struct k8s_call *asking;
 	uint64_t n_asked;
 	char *error; // why the server did not report whether it serves the kind; NULL: it did, or was not queried

@@ -568,7 +568,7 @@ static int update(struct fit_target *t, struct err *e)
 	struct capacity *c = inventory_capacity(s->inventory);
 	if (!is_current(t, c)) {
 		timer_start(s->turn_timer, 0);
-		// A plan in progress is not given up for one that serves another resource.
+		// A plan in progress is not dropped for one that serves another resource.
 		bool may_plan = !s->late || s->late == t || capacity_plan_serves(c, &t->shape.shape);
 		t->was_late = !may_plan || !compute(t, c);
 		if (t->was_late) {

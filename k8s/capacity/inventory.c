@@ -158,7 +158,7 @@ static void on_change(void *arg)
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	struct kind_watch *w = arg;
-	// Of an object that is too large, the account knows nothing; all others count.
+	// The account leaves out an object that is too large; all others count.
 	w->error = error && error->code != K8S_WATCH_LEFT_OUT ? *error : (struct err){0};
 }
 

@@ -68,7 +68,7 @@ void skill_remember(struct skill *s, int64_t now_ms, const struct skill_pending 
 
 bool skill_judge(struct skill *s, int64_t trial_ms)
 {
-	// Of a load that repeats exactly, the model and the season before are the same forecast.
+	// For a load that repeats exactly, the model and the season before are the same forecast.
 	double indifferent = INDIFFERENT * s->load;
 	double naive = fmin(fmax(s->last, indifferent), s->season + indifferent);
 	if (s->compared_ms < trial_ms || s->weight <= 0)

@@ -51,7 +51,7 @@ struct remedy_gpu {
 	bool is_replaced;             // another GPU took its place, or another node reports it
 	bool has_gpu_taint, has_node_taint;
 	bool is_in_flight; // its own taint was set or removed, and no list of taints has shown that since
-	// Of the reset within this time out of service: requested; the hook has not reported; failed.
+	// State of the reset within this time out of service: requested; the hook has not reported; failed.
 	bool is_reset, is_reset_open, is_reset_failed;
 	int64_t reset_ms;   // when the reset was requested
 	int64_t out_ms;     // since when out of service; REMEDY_NONE_MS = in service

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries all servers of a source with several URLs, and chooses one of the responses: of those with data the one with
 // the newest sample, otherwise the most informative one. A server that fails or hangs therefore costs no tick while
-// another one responds.
+// another server responds.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 
