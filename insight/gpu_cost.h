@@ -40,7 +40,7 @@ struct gpu_cost {
 	struct gpu_cost_row *rows;
 	size_t n, cap;
 	struct gpu_cost_row total;       // sum of the rows
-	struct gpu_cost_row unallocated; // apart from them: GPUs that no pod used
+	struct gpu_cost_row unallocated; // apart from them: GPUs without a pod
 	struct gpu_unpriced *unpriced;
 	size_t n_unpriced, cap_unpriced;
 	bool failed; // memory is exhausted
@@ -49,7 +49,7 @@ struct gpu_cost {
 // The book, the discount, keys and names of models must outlive *c.
 void gpu_cost_init(struct gpu_cost *c, const struct price_book *book, const struct price_discount *discount);
 void gpu_cost_done(struct gpu_cost *c);
-// Adds the use of one model under `key`, or NULL: to the GPUs that no pod used. Rows of equal keys are joined by
+// Adds the use of one model under `key`, or NULL: to the GPUs without a pod. Rows of equal keys are joined by
 // gpu_cost_close().
 void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use);
 // Joins rows of equal keys, sorts them by cost, the largest first, and computes the cents: each total is rounded to the

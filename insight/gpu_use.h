@@ -16,16 +16,16 @@ struct err;
 // The sum of a measure over the minutes of a period, in thousandths.
 enum gpu_measure {
 	GPU_ALLOCATED, // GPU-seconds: the share of the GPU that counts for the pod
-	GPU_IDLE,      // the part in which nothing ran
-	GPU_FAKE,      // the part that was busy by GPU_UTIL and idle by SM_ACTIVE
-	GPU_MEASURED,  // the part with a utilization
+	GPU_IDLE,      // GPU-seconds in which nothing ran
+	GPU_FAKE,      // GPU-seconds that were busy by GPU_UTIL and idle by SM_ACTIVE
+	GPU_MEASURED,  // GPU-seconds with a utilization
 	GPU_ENERGY,    // watt-seconds
 	GPU_MEASURE__COUNT
 };
 
 struct gpu_use {
 	const char *model;
-	const char *namespace_name; // "": the GPUs that no pod used
+	const char *namespace_name; // "": the GPUs without a pod
 	const char *part;           // part of the namespace: a pod, or the value of a label; "": the whole, or the rest
 	int64_t milli[GPU_MEASURE__COUNT];
 };

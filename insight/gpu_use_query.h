@@ -13,7 +13,7 @@ struct err;
 
 #define GPU_USE_STEP_S 60
 
-// Labels of the results. A row without the namespace is of GPUs that no pod used.
+// Labels of the results. A row without the namespace is of GPUs without a pod.
 #define GPU_USE_MODEL     "modelName"
 #define GPU_USE_NAMESPACE "wl_namespace"
 #define GPU_USE_POD       "wl_pod"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workloads that use GPUs, each with its measures, gathered from responses of Prometheus. A workload is a pod; a
-// GPU that no pod uses is a workload of its own, called HOST/gpuN.
+// GPU without a pod is a workload of its own, called HOST/gpuN.
 #ifndef GPUSCALE_INSIGHT_WORKLOAD_SET_H
 #define GPUSCALE_INSIGHT_WORKLOAD_SET_H
 
@@ -27,7 +27,7 @@ struct workload_gpu {
 };
 
 struct workload {
-	const char *namespace_name; // "": no pod uses the GPU
+	const char *namespace_name; // "": the GPU has no pod
 	const char *name;
 	const char *job, *rank; // training_ranks.h; "" without a pod
 	size_t n_gpus;

@@ -24,7 +24,7 @@
 struct remedy_replay {
 	struct remedy fleet;
 	void *block;
-	char *pod_names[REMEDY_NODES_MAX]; // names of each node: what its pods point into
+	char *pod_names[REMEDY_NODES_MAX]; // pod names of each node: its pods point into them
 	struct arena line;
 	unsigned long long n_lines;
 	int64_t swept_ms;

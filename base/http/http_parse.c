@@ -85,7 +85,7 @@ static int parse_content_length(const char *value, uint64_t *ret_length)
 	return 0;
 }
 
-// The statements of the fields about the connection and the body. Two statements about the body's length are refused:
+// The connection and the body, as the header fields describe them. Two statements about the body's length are refused:
 // that is how requests are smuggled.
 static int apply_fields(struct http_head *head, int minor, const char **ret_why)
 {

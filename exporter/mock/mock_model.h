@@ -16,7 +16,7 @@ struct workload_params {
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
 	double capacity_per_replica;
 	double backlog_max; // work queued above this is dropped; 0: no limit
-	double idle_ratio;  // utilization of a GPU in use without work
+	double idle_ratio;  // utilization of an allocated GPU without work
 };
 
 struct workload_state {

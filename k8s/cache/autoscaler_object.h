@@ -25,7 +25,7 @@ enum autoscaler_kind {
 struct autoscaler_kind_info {
 	const char *name, *group_version, *plural;
 	const char *target[5], *part[6];        // paths; part: present in an object that scales a part of its target
-	const char *target_group, *target_kind; // defaults for a reference; "": without them, it has no valid target
+	const char *target_group, *target_kind; // default where missing; "": such an object has no valid target
 };
 // One row per kind. An object with several targets (kthena's heterogeneousTarget) is not read; llm-d's
 // VariantAutoscaling is left out, because it publishes a metric on which an HPA or a ScaledObject acts.

@@ -35,7 +35,7 @@ struct resource_names {
 	struct {
 		uint32_t holders;
 		bool is_offered; // by a node or a DeviceClass: stays
-		bool is_new;     // name from a read whose amounts are not recorded yet
+		bool is_new;     // name from a read whose amounts are not held yet
 	} of[RESOURCE_NAMES_MAX];
 	size_t n;
 };

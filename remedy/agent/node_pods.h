@@ -26,9 +26,9 @@ struct node_pod {
 	const char *name, *uid; // namespace/name
 	bool uses_gpus;         // requests accelerators or devices
 	bool is_pinned;         // DaemonSet pod, static, or being deleted: not to be evicted
-	int64_t wait_ms; // wait of the annotation; 0 = none; at most NODE_PODS_WAIT_MAX_MS, as without a valid duration
-	const char *deadline; // text of the annotation; NULL = none
-	int64_t saved_ms;     // time of the annotation; -1 = none, or not a valid time
+	int64_t wait_ms; // wait in the annotation; 0 = none; at most NODE_PODS_WAIT_MAX_MS, as without a valid duration
+	const char *deadline; // text in the annotation; NULL = none
+	int64_t saved_ms;     // time in the annotation; -1 = none, or not a valid time
 };
 
 // Writes the path of the list of the node's pods.
