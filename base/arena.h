@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bump allocator: many small allocations, one release. arena_reset joins the blocks of a grown arena into one that
-// holds all of them, so a steady tick allocates nothing and memory stays a small multiple of the largest tick.
+// contains all of them, so a steady tick allocates nothing and memory stays a small multiple of the largest tick.
 // Under AddressSanitizer what was not handed out, or was reset, is poisoned.
 #ifndef GPUSCALE_BASE_ARENA_H
 #define GPUSCALE_BASE_ARENA_H
@@ -12,7 +12,7 @@ struct arena {
 	struct arena_block *first, *current;
 	size_t used_bytes; // handed out since the last reset
 	size_t held_bytes; // all blocks, used or not
-	size_t max_bytes;  // ceiling on used_bytes
+	size_t max_bytes;  // limit on used_bytes
 	size_t want_bytes; // size of the next block at least; set by arena_reset
 };
 
@@ -21,8 +21,8 @@ void arena_init(struct arena *a, size_t max_bytes);
 void arena_done(struct arena *a);
 // Everything handed out becomes invalid; its memory serves the next allocations.
 void arena_reset(struct arena *a);
-// size bytes, zeroed, aligned for any type; NULL when the ceiling or memory ends. Counted in steps of that alignment;
-// 0 gives a pointer of its own too.
+// size bytes, zeroed, aligned for any type; NULL when the limit is reached or memory is exhausted. Counted in steps of
+// that alignment; 0 gives a pointer of its own too.
 void *arena_alloc(struct arena *a, size_t size);
 // n * size with an overflow check; NULL as arena_alloc.
 void *arena_calloc(struct arena *a, size_t n, size_t size);

@@ -12,7 +12,7 @@ struct backoff {
 };
 
 // Returns the delay in ms before the next attempt after `failures` failures in a row (at least 1): between half of the
-// step and the whole, and not before `retry_after_ms` (0: the server asked for none) plus up to a tenth of it.
+// step and the whole, and not before `retry_after_ms` (0: the server requested none) plus up to a tenth of it.
 int64_t backoff_ms(const struct backoff *b, int failures, int64_t retry_after_ms);
 // Returns a uniform random number in [0, below); 0 when below is 0 or less.
 int64_t backoff_random_ms(int64_t below);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growable byte buffer with a ceiling. Appending past the ceiling changes nothing, sets `failed` and returns -1;
+// A growable byte buffer with a limit. Appending past the limit changes nothing, sets `failed` and returns -1;
 // callers may append many times and look at `failed` once; from then on nothing more is taken. The end of memory does
 // the same. data is always NUL-terminated once anything was appended. What is appended must not lie in the buffer
 // itself.
@@ -14,7 +14,7 @@ struct buf {
 	char *data; // owned; NULL while nothing was appended
 	size_t len; // bytes without the terminator
 	size_t cap;
-	size_t max; // ceiling for len
+	size_t max; // limit for len
 	bool failed;
 };
 
@@ -35,7 +35,7 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((forma
 const char *buf_str(const struct buf *b);
 // Reads a whole regular file and appends it to `b`. Returns 0, or -1 and *e, which names the path: the errors of
 // file_open (base/file_open.h), ERR_IO, ERR_LIMIT when len would exceed b->max, ERR_INTERNAL. After an error, `b` may
-// hold a part of the file.
+// contain a part of the file.
 struct err;
 int buf_read_file(struct buf *b, const char *path, struct err *e);
 // Like buf_read_file, for a file that the caller has opened. Closes `fd`; `name` is only for messages.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source of time. The shell reads it once per tick and passes plain numbers on; only the shell holds a clock.
+// The source of time. The shell reads it once per tick and passes plain numbers on; only the shell has a clock.
 // wall_ms: ms since the epoch, for stamps. mono_ms: for intervals; the two are never mixed. boot_ms: like mono_ms, but
 // includes the time while the machine is suspended, for grants of other machines that expire (leases).
 #ifndef GPUSCALE_BASE_CLOCK_H
@@ -11,7 +11,7 @@ struct clock {
 	int64_t (*wall_ms)(const struct clock *c);
 	int64_t (*mono_ms)(const struct clock *c);
 	int64_t (*boot_ms)(const struct clock *c);
-	int64_t manual_wall_ms, manual_mono_ms; // of clocks that are set by hand (test/support/manual_clock.h)
+	int64_t manual_wall_ms, manual_mono_ms; // time of a clock set by hand (test/support/manual_clock.h)
 };
 
 // The machine's clocks.

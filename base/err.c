@@ -44,7 +44,7 @@ void err_clear(struct err *e)
 		*e = (struct err){.kind = ERR_NONE};
 }
 
-// What printf cut at the buffer's end (wanted: the length it returned) must not stop inside a UTF-8 character.
+// A text that printf cut at the buffer's end (wanted: the length it returned) must not stop inside a UTF-8 character.
 static void end_at_character(char msg[static ERR_MSG_BYTES], int wanted)
 {
 	if (wanted < ERR_MSG_BYTES)

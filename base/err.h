@@ -13,7 +13,7 @@ enum err_kind {
 	ERR_NONE = 0,
 	ERR_USAGE,     // wrong flags or arguments; exit 2
 	ERR_INPUT,     // a file or reply whose content is invalid
-	ERR_LIMIT,     // a named ceiling was exceeded; msg states both numbers
+	ERR_LIMIT,     // a named limit was exceeded; msg states both numbers
 	ERR_TOO_LARGE, // a reply exceeds its memory or series limit; the queries that shared the request may be retried
 	               // alone
 	ERR_IO,        // file system, local sockets
@@ -25,7 +25,7 @@ enum err_kind {
 	ERR_CONFLICT,    // 409
 	ERR_THROTTLED,   // 429
 	ERR_SERVER,      // 5xx
-	ERR_PROTOCOL,    // the peer answered something that is not its protocol
+	ERR_PROTOCOL,    // the peer's response does not follow the protocol
 	ERR_REJECTED,    // any other 4xx: the peer understood and refused
 	ERR_UNSUPPORTED, // a named feature that does not exist yet or here
 	ERR_CANCELED,    // canceled by this process (shutdown)
@@ -59,7 +59,7 @@ void err_clear(struct err *e);
 // cut, between characters; characters that could harm a terminal or a log are escaped (base/text.h).
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-// As err_set, with `code` kept beside the kind.
+// As err_set, with `code` kept in addition to the kind.
 int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
 

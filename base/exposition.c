@@ -108,7 +108,7 @@ static void put_label(struct buf *b, const char *name, const char *value, bool f
 	buf_putc(b, '"');
 }
 
-// name, suffix and labels, then le when there is one, and the blank before the value.
+// name, suffix and labels, then le when there is one, and the space before the value.
 static void put_series(struct buf *b, const char *name, const char *suffix, const struct exposition_label *labels,
                        size_t n, const char *le)
 {

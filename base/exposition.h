@@ -26,7 +26,7 @@ bool exposition_is_label_name(const char *name);
 
 // "# HELP name help\n# TYPE name type\n", help escaped as label values, but for quotes.
 void exposition_family(struct buf *b, const char *name, const char *help, enum metric_type type);
-// "name{a="b",c="d"} value\n" with no blank after commas; labels may be empty (n = 0). Doubles as num_format_f64.
+// "name{a="b",c="d"} value\n" with no space after commas; labels may be empty (n = 0). Doubles as num_format_f64.
 void exposition_sample_f64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, double v);
 void exposition_sample_i64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, int64_t v);
 // Just the escaped label value, for pre-rendered label blocks: backslash, quote and newline are escaped; a byte that is

@@ -270,7 +270,7 @@ size_t num_format_f64(char *out, double value)
 		return (size_t)snprintf(out, NUM_TEXT_BYTES, "%s%lld", signbit(value) ? "-" : "",
 		                        (long long)fabs(value));
 	// Any text of up to 15 digits survives a double, so shorter precisions need no trying, except where a
-	// subnormal holds fewer digits than that.
+	// subnormal has fewer digits than that.
 	char digits[20] = "";
 	int exponent = 0;
 	size_t n = 0;

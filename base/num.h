@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict text <-> number conversion. Nothing here looks at the locale, accepts blanks, or stops early at garbage.
+// Strict text <-> number conversion. Nothing here looks at the locale, accepts spaces, or stops early at garbage.
 // This is the one place where the strtol family may be used.
 // Every parser reads exactly s[0..len), returns 0, or -1 with *e saying what was found, what was expected and the fix
 // (ERR_INPUT; ERR_LIMIT when the text is longer than NUM_INPUT_BYTES_MAX). On -1 the result is left alone.
@@ -12,9 +12,9 @@
 struct err;
 
 #define NUM_TEXT_BYTES      40  // enough for every num_format_* result with its terminator
-#define NUM_INPUT_BYTES_MAX 128 // ceiling on the text of one number
+#define NUM_INPUT_BYTES_MAX 128 // limit on the text of one number
 
-// Longest duration: what Prometheus can hold, 2^63-1 ns (292 years).
+// Longest duration: the limit of Prometheus, 2^63-1 ns (292 years).
 #define NUM_DURATION_MS_MAX (INT64_MAX / 1000000)
 
 // Decimal integer with an optional '-' and any leading zeros, in [min, max]. The error says the range.

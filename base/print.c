@@ -101,7 +101,7 @@ static void put_string(struct buf *out, const struct conversion *c, const char *
 {
 	s = s ? s : "(null)";
 	size_t len = c->precision >= 0 ? strnlen(s, (size_t)c->precision) : strlen(s);
-	// What the precision cuts does not stop inside a character; the bytes after it may not exist.
+	// The text cut by the precision does not stop inside a character; the bytes after it may not exist.
 	for (size_t back = 1; len == (size_t)c->precision && back < 4 && back <= len; back++) {
 		unsigned char start = (unsigned char)s[len - back];
 		if (start >= 0xc0 && utf8_char_len(s + len - back, back) == 0)

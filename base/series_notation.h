@@ -15,10 +15,10 @@ enum series_point_kind { SERIES_POINT_VALUE, SERIES_POINT_MISSING, SERIES_POINT_
 struct series_point {
 	enum series_point_kind kind;
 	double value;       // finite or not only for "NaN", "Inf", "-Inf" written as such; 0 when there is none
-	const char *detail; // of an error, in the arena; NULL when the word says none
+	const char *detail; // text of an error, in the arena; NULL when the word has none
 };
 
-// Blank-separated words: "a", "a+bxn" and "a-bxn" (n + 1 values), "axn" (a, n + 1 times), "_" and "_xn" (n times
+// Space-separated words: "a", "a+bxn" and "a-bxn" (n + 1 values), "axn" (a, n + 1 times), "_" and "_xn" (n times
 // missing), "stale" (a stale marker), "error", "errorxn", "error:timeout" and "error:timeoutxn" (n times a failed
 // query, and why; ours). Points in the arena. ERR_INPUT names the word and the fix; ERR_LIMIT past
 // SERIES_NOTATION_POINTS_MAX. promtool: unit testing rules, "series".

@@ -50,7 +50,7 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
-// What a backend is created from. Each backend reads the members that concern it and keeps the pointers: everything
+// The configuration of a backend. Each backend reads the members that concern it and keeps the pointers: everything
 // here must outlive the backend.
 struct backend_config {
 	struct xid_store *xids; // receives XID events
@@ -60,7 +60,7 @@ struct backend_config {
 	const char *nvml_library; // path or name for dlopen()
 	const char *proc_root;    // "/proc"; NULL: no memory per process
 	const char *dcgm_library; // path or name for dlopen(); NULL: libdcgm.so.4 or .3
-	const char *dcgm_address; // of nv-hostengine: "host", "host:port", "unix:///path" or "/path"
+	const char *dcgm_address; // address of nv-hostengine: "host", "host:port", "unix:///path" or "/path"
 	bool dcgm_profiling_only; // read no other fields through it, and count no XIDs
 	const char *sysfs_root;   // "/sys"
 	const char *mock_script;  // path; NULL: the built-in script

@@ -118,7 +118,7 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 	double factor;
 	enum field f = naming_find(columns[0], &factor);
 	if (f == FIELD__COUNT) {
-		// Remarks above the ceiling are only counted and need no suggestion: a file with nothing else would
+		// Remarks above the limit are only counted and need no suggestion: a file with nothing else would
 		// take seconds.
 		bool reported = r->c->skipped < CSV_COUNTERS_REMARKS_MAX;
 		const char *closest = reported ? family_closest_name(columns[0]) : NULL;

@@ -18,7 +18,7 @@
 #define DEVICE_PROFILE_BYTES 32
 #define OWNER_NAME_BYTES     254 // Kubernetes names have at most 253 bytes
 
-// What does not change while the device exists. An empty text omits the label.
+// The properties that do not change while the device exists. An empty text omits the label.
 struct device {
 	int32_t index;                          // label gpu
 	char uuid[DEVICE_UUID_BYTES];           // label UUID; "": a lost GPU that was never read
@@ -27,7 +27,7 @@ struct device {
 	char model[DEVICE_MODEL_BYTES];         // label modelName
 	char mig_profile[DEVICE_PROFILE_BYTES]; // label GPU_I_PROFILE, "1g.10gb"
 	char mig_id[DEVICE_NODE_BYTES];         // label GPU_I_ID
-	char mig_uuid[DEVICE_UUID_BYTES];       // "MIG-..", by which a pod holds the instance; uuid is the GPU's
+	char mig_uuid[DEVICE_UUID_BYTES];       // "MIG-..", by which a pod uses the instance; uuid is the GPU's
 };
 
 // True if `a` and `b` are the same GPU or instance, regardless of their position in a list.
@@ -43,7 +43,7 @@ static inline bool device_is_instance(const struct device *devices, size_t i)
 	return i > 0 && devices[i].mig_id[0] && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0;
 }
 
-// The pod that holds the GPU at the time of the sample. An empty text omits the label.
+// The pod that uses the GPU at the time of the sample. An empty text omits the label.
 struct device_owner {
 	char container[OWNER_NAME_BYTES];
 	char namespace_[OWNER_NAME_BYTES];

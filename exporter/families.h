@@ -104,7 +104,7 @@ enum field { FAMILIES(ROW) FIELD__COUNT };
 
 enum field_kind { FIELD_INT, FIELD_DOUBLE };
 
-// What a family is a figure of. No family is a figure of a time slice: the pods that share a GPU all have its series.
+// The scope of a family. No family is a figure of a time slice: the pods that share a GPU all have its series.
 enum family_scope {
 	FAMILY_WHOLE, // a GPU that is not divided; what an exporter serves for a MIG instance, or for its GPU, means
 	              // nothing

@@ -12,7 +12,7 @@
 struct buf;
 struct err;
 
-#define HEALTH_PROBLEM        HEALTH_DRAIN // the mildest action that counts as a problem, unless --fail-on names another
+#define HEALTH_PROBLEM        HEALTH_DRAIN // the mildest action that is treated as a problem, unless --fail-on names another
 #define HEALTH_ROWS_MAX       256
 #define HEALTH_REASON_BYTES   32
 #define HEALTH_FILE_BYTES_MAX (64 * 1024)
@@ -33,7 +33,7 @@ int health_policy_read(struct health_policy *p, const char *path, struct buf *re
 int health_policy_parse(struct health_policy *p, const char *name, const char *text, size_t len, struct buf *ret_errors,
                         struct err *e);
 
-// What the rules say about one XID of a GPU.
+// The ruling on one XID of a GPU.
 struct health_ruling {
 	enum health_action action;        // HEALTH_IGNORE: nothing to report
 	char reason[HEALTH_REASON_BYTES]; // "XID79"; "XIDOther" for XID_CODE_OTHER

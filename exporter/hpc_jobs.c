@@ -26,7 +26,7 @@ struct folder {
 struct gpu_jobs {
 	char name[HPC_JOBS_NAME_BYTES];
 	bool has_file;
-	struct file_stamp stamp; // of the version that was read last
+	struct file_stamp stamp; // stamp of the version that was read last
 	size_t n;
 	char ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES];
 };

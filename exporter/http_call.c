@@ -40,9 +40,9 @@ struct http_call {
 	// The request in flight. Its completion goes through `end`, which is activated by the callbacks or by the
 	// deadline, because libevent does not allow a connection to be freed in its own callbacks.
 	struct evhttp_connection *connection;
-	struct bufferevent *bev; // of the connection
+	struct bufferevent *bev; // buffer of the connection
 	struct event *end;
-	bool completed; // `body` or `error` holds the outcome
+	bool completed; // `body` or `error` has the outcome
 	int status;
 	struct buf body;
 	struct err error; // ERR_NONE: there is a reply

@@ -35,14 +35,14 @@ struct otel_metric {
 // A family under one naming.
 struct naming_family {
 	const char *name;
-	double factor; // of the value; 1: the value is unchanged
+	double factor; // factor of the value; 1: the value is unchanged
 	enum metric_type type;
 	const struct otel_metric
 	        *otel; // its attributes distinguish the fields that share `name`; NULL: `name` has one field
 };
 
 // The family of `f` under `n`. A family of gpuscale's has one name. With NAMING_OTEL, a family that the conventions do
-// not have keeps its name of 4.9. The texts are valid forever, except that `name` holds the name of a metric of the
+// not have keeps its name of 4.9. The texts are valid forever, except that `name` contains the name of a metric of the
 // conventions.
 struct naming_family naming_family_of(enum naming n, enum field f, char name[NAMING_NAME_BYTES]);
 // Writes the help text of `nf`, the family of `f`, to out[0..size): `help` in the unit of the naming.

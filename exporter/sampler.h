@@ -56,7 +56,7 @@ struct sampler_options {
 	int64_t window_ms;         // length of the windows in the device history; 0 disables them
 	sampler_render_fn *render; // required
 	void *render_arg;          // not owned
-	size_t text_bytes_max;     // ceiling on the text of a round
+	size_t text_bytes_max;     // limit on the text of a round
 };
 
 struct sampler_status {

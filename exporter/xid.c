@@ -13,7 +13,7 @@ struct xid_gpu {
 	char uuid[DEVICE_UUID_BYTES];
 	int32_t last;
 	size_t n;
-	struct xid_count counts[XID_CODES_MAX + 1]; // the last slot may hold XID_CODE_OTHER
+	struct xid_count counts[XID_CODES_MAX + 1]; // the last slot may contain XID_CODE_OTHER
 };
 
 struct xid_store {

@@ -12,7 +12,7 @@
 #include "insight/straggler.h"
 
 #define LOCKSTEP_RATIO 1.01 // step times this close on all ranks are the time of the slowest one
-#define LOCKSTEP_SHARE 0.9  // of the times
+#define LOCKSTEP_SHARE 0.9  // least share of such times
 #define NO_INPUT       DETECT_INPUT__COUNT
 
 struct series {

@@ -14,15 +14,15 @@ struct buf;
 struct err;
 
 #define DETECT_JOBS_MAX   1024
-#define DETECT_NAME_BYTES 320            // of a job or rank, with its terminator
+#define DETECT_NAME_BYTES 320            // name of a job or rank, with its terminator
 #define DETECT_SERIES_MAX 65536          // memory, of all jobs
 #define DETECT_TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
 
-// What ranks are compared by, the best first, then memory.
+// The inputs that ranks are compared by, the best first, then memory.
 enum detect_input {
 	DETECT_STEP,        // seconds per step
 	DETECT_COMPUTE,     // seconds of a step without waiting for data and for other ranks
-	DETECT_CLOCK,       // of the SMs
+	DETECT_CLOCK,       // clock of the SMs
 	DETECT_POWER,       // watts
 	DETECT_ACTIVITY,    // share of time in which SMs are active
 	DETECT_MEMORY,      // bytes in use on the GPU

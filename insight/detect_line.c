@@ -17,7 +17,7 @@
 #define SHOWN_BYTES 80
 #define EPOCH_MAX   1e15
 
-// What a column of CSV, or a member of a JSON line, holds; the first DETECT_INPUT__COUNT are inputs.
+// Content of a column of CSV, or of a member of a JSON line; the first DETECT_INPUT__COUNT are inputs.
 enum field {
 	FIELD_MEMORY_LIMIT = DETECT_INPUT__COUNT,
 	FIELD_WORKING_SET_LIMIT,
@@ -204,7 +204,7 @@ static int read_tree(struct detect_lines *l, const cJSON *root, struct err *e)
 
 // ---- CSV ----
 
-// The next cell of [*at, end) without blanks around it; false after the last one.
+// The next cell of [*at, end) without spaces around it; false after the last one.
 static bool next_cell(const char **at, const char *end, const char **ret_cell, size_t *ret_len)
 {
 	if (!*at)

@@ -21,7 +21,7 @@ __extension__ typedef __int128 gpu_money;
 enum gpu_amount { COST_TOTAL, COST_IDLE, COST_FAKE, COST_ELECTRICITY, COST__COUNT };
 
 struct gpu_cost_row {
-	const char *key; // of the caller
+	const char *key; // key given by the caller
 	int64_t milli[GPU_MEASURE__COUNT];
 	gpu_money exact[COST__COUNT];
 	int64_t cents[COST__COUNT];
@@ -30,7 +30,7 @@ struct gpu_cost_row {
 
 // GPU time of a model that the book has no price for.
 struct gpu_unpriced {
-	const char *model; // of the caller
+	const char *model; // model given by the caller
 	int64_t milli;     // allocated
 };
 
@@ -39,8 +39,8 @@ struct gpu_cost {
 	const struct price_discount *discount; // NULL: none
 	struct gpu_cost_row *rows;
 	size_t n, cap;
-	struct gpu_cost_row total;       // of the rows
-	struct gpu_cost_row unallocated; // apart from them: GPUs that no pod held
+	struct gpu_cost_row total;       // sum of the rows
+	struct gpu_cost_row unallocated; // apart from them: GPUs without a pod
 	struct gpu_unpriced *unpriced;
 	size_t n_unpriced, cap_unpriced;
 	bool failed; // memory is exhausted
@@ -49,7 +49,7 @@ struct gpu_cost {
 // The book, the discount, keys and names of models must outlive *c.
 void gpu_cost_init(struct gpu_cost *c, const struct price_book *book, const struct price_discount *discount);
 void gpu_cost_done(struct gpu_cost *c);
-// Adds the use of one model under `key`, or NULL: to the GPUs that no pod held. Rows of equal keys are joined by
+// Adds the use of one model under `key`, or NULL: to the GPUs without a pod. Rows of equal keys are joined by
 // gpu_cost_close().
 void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use);
 // Joins rows of equal keys, sorts them by cost, the largest first, and computes the cents: each total is rounded to the

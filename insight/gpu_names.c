@@ -16,8 +16,8 @@
 #define AMD_USED   "gpu_used_vram"
 #define INTEL_USED "xpum_memory_used_bytes"
 #define INTEL_FREE INTEL_USED " / (xpum_memory_ratio > 0) - " INTEL_USED
-#define STEP_MAX_S 30 // of a subquery: the rules record at this interval
-#define STEPS      20 // of a range, at least
+#define STEP_MAX_S 30 // longest step of a subquery: the rules record at this interval
+#define STEPS      20 // steps in a range, at least
 
 const char gpu_names_query[] = "group by (__name__) ({__name__=~\"DCGM_FI_DEV_FB_USED_BYTES|(amd_)?" AMD_USED
                                "|" INTEL_USED "\"} unless on (job, instance) DCGM_FI_DEV_FB_USED)";
@@ -55,7 +55,7 @@ static const struct equivalent {
 // The series of Intel's tiles are folded into one of their card: the sum of the memory, the largest of the rest.
 static void put_expression(struct buf *out, const struct equivalent *q)
 {
-	const char *rest = q->name + strlen(INTEL_USED); // of INTEL_FREE
+	const char *rest = q->name + strlen(INTEL_USED); // rest of INTEL_FREE
 	if (q->naming == GPU_NAMES_AMD)
 		buf_printf(out, "{__name__=~\"(amd_)?%s\"}", q->name);
 	else if (strncmp(q->name, INTEL_USED, strlen(INTEL_USED)) == 0)

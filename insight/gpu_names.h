@@ -13,12 +13,12 @@ enum gpu_naming { GPU_NAMES_4_9, GPU_NAMES_AMD, GPU_NAMES_INTEL, GPU_NAMES__COUN
 
 // The query for the other names: one series per name, of exporters that have no series under the legacy names.
 extern const char gpu_names_query[];
-// Returns what a series of its answer adds to the set of namings: 1U << enum gpu_naming.
+// Returns what a series of its result adds to the set of namings: 1U << enum gpu_naming.
 unsigned gpu_names_of(const struct promql_series *s);
 
 // Appends `query`, which is valid, to `out`. Each selector of a legacy name is completed by "or" and its equivalents in
 // the namings of `set`, with the labels and the unit of the legacy name; a range becomes that of a subquery. Returns 0,
-// or -1 and *e: ERR_LIMIT when the result exceeds the ceiling of `out`, ERR_INPUT for matchers that are not valid.
+// or -1 and *e: ERR_LIMIT when the result exceeds the limit of `out`, ERR_INPUT for matchers that are not valid.
 int gpu_names_complete(struct buf *out, const char *query, unsigned set, struct err *e);
 
 #endif

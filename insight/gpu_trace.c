@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-#define SLOTS        64                   // of a gap: one bit each
+#define SLOTS        64                   // slots of a gap: one bit each
 #define ZERO_GAP_NS  INT64_C(60000000000) // events at 0 are isolated when the others start that much later,
 #define ZERO_WINDOWS 100                  // and that many times as late as they last
 

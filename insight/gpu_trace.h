@@ -16,10 +16,10 @@
 struct err;
 
 #define GPU_TRACE_GPUS_MAX 64
-#define GPU_TRACE_GAPS_MAX 2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
+#define GPU_TRACE_GAPS_MAX 2097152 // gaps of all GPUs, 112 MiB; shorter ones are treated as TRACE_UNKNOWN
 #define GPU_TRACE_LONG_MAX 100     // gaps that are reported one by one
-#define GPU_TRACE_BINS     240     // of the timeline
-#define GPU_TRACE_THREADS  1024    // of hosts; further ones are treated as main threads
+#define GPU_TRACE_BINS     240     // bins of the timeline
+#define GPU_TRACE_THREADS  1024    // threads of hosts; further ones are treated as main threads
 #define GPU_TRACE_TEXT     256     // longer names are cut
 
 struct trace_gpu {
@@ -28,7 +28,7 @@ struct trace_gpu {
 	bool is_shared_index; // GPUs of other processes have the same index
 	size_t n_events;
 	int64_t busy_ns;                       // union of all kernels, memcpys and memsets
-	int64_t collective_ns;                 // of it, the part in which only collectives ran
+	int64_t collective_ns;                 // part of busy_ns in which only collectives ran
 	double idle_ns[TRACE_ACTIVITY__COUNT]; // by what the host did; they add up to the idle time
 	int64_t longest_gap_ns;
 	double busy_ratio[GPU_TRACE_BINS];
@@ -39,7 +39,7 @@ struct trace_gpu {
 struct trace_gap {
 	const struct trace_gpu *gpu;
 	int64_t start_ns, end_ns;     // since the start of the window
-	enum trace_activity activity; // what the host did for most of it
+	enum trace_activity activity; // the activity of the host for most of it
 	char host[GPU_TRACE_TEXT];    // the innermost host operation that covers at least half of it, else the one that
 	                              // overlaps most; "" when there is none
 	int64_t overlap_ns, host_ns;  // private: of that operation
@@ -62,7 +62,7 @@ struct gpu_trace {
 	size_t n_events, n_gaps, n_wanted;
 	struct gpu_gap *gaps; // by GPU, then by time
 	size_t first_gap[GPU_TRACE_GPUS_MAX + 1];
-	int64_t zero_end_ns; // of the events that start at 0
+	int64_t zero_end_ns; // end of the events that start at 0
 	struct trace_thread {
 		uint64_t key; // 0: free
 		bool works, launches, pins, is_pin_thread;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of each model of GPU each namespace, pod or label used over a period, gathered from answers of Prometheus.
+// How much of each model of GPU each namespace, pod or label used over a period, gathered from responses of Prometheus.
 #ifndef GPUSCALE_INSIGHT_GPU_USE_H
 #define GPUSCALE_INSIGHT_GPU_USE_H
 
@@ -16,17 +16,17 @@ struct err;
 // The sum of a measure over the minutes of a period, in thousandths.
 enum gpu_measure {
 	GPU_ALLOCATED, // GPU-seconds: the share of the GPU that counts for the pod
-	GPU_IDLE,      // of these, those in which nothing ran
-	GPU_FAKE,      // of these, those that were busy by GPU_UTIL and idle by SM_ACTIVE
-	GPU_MEASURED,  // of these, those with a utilization
+	GPU_IDLE,      // GPU-seconds in which nothing ran
+	GPU_FAKE,      // GPU-seconds that were busy by GPU_UTIL and idle by SM_ACTIVE
+	GPU_MEASURED,  // GPU-seconds with a utilization
 	GPU_ENERGY,    // watt-seconds
 	GPU_MEASURE__COUNT
 };
 
 struct gpu_use {
 	const char *model;
-	const char *namespace_name; // "": the GPUs that no pod held
-	const char *part;           // of the namespace: a pod, or the value of a label; "": the whole, or the rest
+	const char *namespace_name; // "": the GPUs without a pod
+	const char *part;           // part of the namespace: a pod, or the value of a label; "": the whole, or the rest
 	int64_t milli[GPU_MEASURE__COUNT];
 };
 

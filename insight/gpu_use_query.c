@@ -9,7 +9,7 @@
 
 #define HOLDER "namespace, pod, exported_namespace, exported_pod"
 
-// Each pod that holds a device, and its share: a device with several pods is divided evenly. A device without a pod has
+// Each pod that uses a device, and its share: a device with several pods is divided evenly. A device without a pod has
 // one series, of the pod of its exporter or of none.
 #define SHARES(selector)                                                                                               \
 	"group by (" GPU_DEVICE ", modelName, " HOLDER ") (DCGM_FI_DEV_FB_USED" selector ") / on (" GPU_DEVICE         \
@@ -30,7 +30,7 @@ static const char allocated[] =
 
 #define TIMES(factor) " * on (" GPU_DEVICE ") group_left () " factor
 
-// What `allocated` is multiplied by.
+// The factors of `allocated`.
 // clang-format off
 static const char *const factors[] = {
 	[GPU_ALLOCATED] = "",

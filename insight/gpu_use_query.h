@@ -13,7 +13,7 @@ struct err;
 
 #define GPU_USE_STEP_S 60
 
-// Labels of the answers. A row without the namespace is of GPUs that no pod held.
+// Labels of the results. A row without the namespace is of GPUs without a pod.
 #define GPU_USE_MODEL     "modelName"
 #define GPU_USE_NAMESPACE "wl_namespace"
 #define GPU_USE_POD       "wl_pod"
@@ -24,13 +24,13 @@ struct gpu_use_parts {
 	const char *label; // or by this label of kube_pod_labels (gpu_label_name); NULL: not
 };
 
-// Appends the query whose answer at time t, a multiple of GPU_USE_STEP_S, is the measure summed over the `steps`
+// Appends the query whose result at time t, a multiple of GPU_USE_STEP_S, is the measure summed over the `steps`
 // minutes that end at t: one series per model, namespace and part.
 void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps);
-// What is known of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
+// Data of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
 enum gpu_idle { GPU_IDLE_COUNT, GPU_IDLE_LAST_BUSY, GPU_IDLE_FIRST_SEEN, GPU_IDLE__COUNT };
-#define GPU_IDLE_BELOW_PERCENT 5 // of GPU_UTIL, else of SM_ACTIVE: a GPU below it is idle
-// Appends the query whose answer now is `what` per model, namespace and pod, of the GPUs that were below
+#define GPU_IDLE_BELOW_PERCENT 5 // a GPU with less GPU_UTIL, or else SM_ACTIVE, is idle
+// Appends the query whose result now is `what` per model, namespace and pod, of the GPUs that were below
 // GPU_IDLE_BELOW_PERCENT for the last for_s seconds and had the same holder before. Times are seconds since the epoch,
 // traced back for lookback_s seconds; a GPU that was not busy in them has no GPU_IDLE_LAST_BUSY. matchers: added to
 // every selector (promql/confine.h); then GPUs that several exporters report, and exporters with more than

@@ -10,7 +10,7 @@
 
 struct err;
 
-#define KERNEL_NAMES_MAX 16384 // further names count as KERNEL_TABLE_OTHER
+#define KERNEL_NAMES_MAX 16384 // further names are treated as KERNEL_TABLE_OTHER
 
 #define KERNEL_TABLE_OTHER "(other)"
 

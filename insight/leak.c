@@ -16,9 +16,9 @@
 #define SHARE_OF_ONE_MAX 0.2
 #define NOISE_SIGMAS     3
 #define MAD_SIGMA        1.4826
-#define ENDED_SHARE      0.1  // of LEAK_SLOPE_MIN: slower growth ends the leak
-#define FREED            0.9  // of the memory when the leak was found: less was freed
-#define RESTART_FULL     0.95 // of the limit: a process that got there and dropped below RESTART_EMPTY of it was
+#define ENDED_SHARE      0.1  // share of LEAK_SLOPE_MIN: slower growth ends the leak
+#define FREED            0.9  // share of the memory when the leak was found: less was freed
+#define RESTART_FULL     0.95 // share of the limit: a process that got there and dropped below RESTART_EMPTY of it was
 #define RESTART_EMPTY    0.5  // killed and started again
 #define GAP_MS           (2 * 3600000LL)
 

@@ -23,7 +23,7 @@ struct leak_scale {
 	double floors[LEAK_WINDOWS]; // ring
 	double peak;                 // the highest floor that was in the ring before
 	unsigned long n_floors;      // ever
-	double floor;                // of the window so far
+	double floor;                // floor of the window so far
 	int64_t window;              // its number; the floor is of this window
 	bool is_open;
 };

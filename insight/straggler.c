@@ -21,18 +21,18 @@
 #define IMBALANCE_MIN   0.0953 // ln 1.10
 #define IMBALANCE_GROSS 0.2231 // ln 1.25: unequal however unequal the other ranks are
 #define IMBALANCE_P     1e-3   // chance of such a rank in a job whose ranks follow a normal distribution
-#define MAD_SIGMA       1.4826 // of a normal distribution: the standard deviation, as a multiple of the MAD,
+#define MAD_SIGMA       1.4826 // standard deviation of a normal distribution, as a multiple of the MAD,
 #define MAD_ERROR       1.17   // the relative standard error of this estimate, times the root of n,
 #define MEDIAN_ERROR    1.2533 // and the standard error of the median, times the root of n, in standard deviations
 #define SHARE_ERRORS    2.0
 #define EFFECT_NOISES   3.0              // the effect, in standard deviations of the noise, between its bounds
-#define WINDOW_MS       (10 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
+#define WINDOW_MS       (10 * 60 * 1000) // length of a share, if that is WINDOW_MIN to SHARES observations
 #define WINDOW_MIN      24
 #define PAST            64 // estimates behind the average of noise and correlation
 #define REFRESH         4  // blocks between two estimates of share and noise
 
 struct chart {
-	double sum;         // of the evidence
+	double sum;         // sum of the evidence
 	int64_t since_ms;   // when it was last 0
 	double change, own; // sums of the residuals and of the changes of the rank's own values since then
 	size_t n;
@@ -52,7 +52,7 @@ struct rank {
 	double share, noise, correlation, level; // level: the median of `values`
 	double anchor;                           // the share when a rank was last reported or recovered
 	struct chart charts[NOT_DUE];            // BACK: of a reported rank
-	double effect;                           // of a reported rank: the size of its change
+	double effect;                           // size of the change of a reported rank
 	enum due state, due;                     // state: how it is reported; due: what to report in this block
 	int64_t last_ms;
 	bool is_compared, is_reference; // is_reference: counts towards the job in this block
@@ -72,7 +72,7 @@ struct straggler {
 	bool is_open;       // a block has values
 	int64_t block_ms, now_ms, gap_ms;
 	int64_t last_block_ms, length_ms;    // start of the last block; time between blocks
-	double noise, correlation;           // of the usual rank, estimated from n_usual
+	double noise, correlation;           // those of the usual rank, estimated from n_usual
 	double past_noise, past_correlation; // averages: of the logarithm, of the correlation
 	size_t n_usual, n_past;
 	unsigned long n_blocks;
@@ -350,7 +350,7 @@ static void chart_change(struct straggler *s, struct rank *r, double z, double l
 {
 	double variance = variance_of(s, r), effect = EFFECT_NOISES * sqrt(variance);
 	effect = fmin(fmax(effect, log(STRAGGLER_EFFECT_LEAST)), log(STRAGGLER_EFFECT));
-	double error = MEDIAN_ERROR * sqrt(variance / (double)n_kept(s, r)); // of the share
+	double error = MEDIAN_ERROR * sqrt(variance / (double)n_kept(s, r)); // error of the share
 	for (int side = SLOWER; side < n_sides; side++) {
 		struct chart *c = &r->charts[side];
 		double step = evidence(effect, (side == SLOWER ? z : -z) - SHARE_ERRORS * error, variance);

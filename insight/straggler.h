@@ -26,11 +26,10 @@ enum rank_event_kind { RANK_STRAGGLER, RANK_FASTER, RANK_RECOVERED, RANK_IMBALAN
 
 struct rank_event {
 	enum rank_event_kind kind;
-	const char *rank; // of the detector
-	int64_t time_ms;  // of the value that caused it
-	int64_t since_ms; // when the change started; for RANK_RECOVERED, when the recovery did
-	double ratio;     // of the rank's time to its usual share; for RANK_IMBALANCED, to the job's median; above 1:
-	                  // slower
+	const char *rank;         // name owned by the detector
+	int64_t time_ms;          // time of the value that caused it
+	int64_t since_ms;         // when the change started; for RANK_RECOVERED, when the recovery did
+	double ratio;             // rank's time / its usual share; RANK_IMBALANCED: / the job's median. Above 1: slower
 	const char *const *alike; // n_alike further ranks that changed with it
 	size_t n_alike;
 };

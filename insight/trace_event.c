@@ -51,7 +51,7 @@ enum match {
 	CALL,   // part of the name of a C function
 	WHOLE,  // the name
 	PREFIX, // its start
-	MODULE, // of a Python function: the start of its file, behind the folder of the packages
+	MODULE, // start of a Python function's file, behind the folder of the packages
 	PHRASE, // is_data_loading()
 };
 

@@ -13,7 +13,7 @@ struct err;
 #define TRACE_NAME_BYTES  16384 // longer names are cut
 #define TRACE_CLASSES_MAX 16
 
-// What the host does, in order of precedence: when several threads are active at one moment, the first of these counts.
+// Activities of the host, in order of precedence: when several threads are active at once, the first of these counts.
 enum trace_activity {
 	TRACE_COLLECTIVE,   // starts or waits for communication between ranks
 	TRACE_DATA_LOADING, // reads or prepares the next batch
@@ -33,8 +33,8 @@ enum trace_place {
 
 struct trace_event {
 	enum trace_place place;
-	enum trace_activity activity; // of a GPU event: TRACE_COLLECTIVE or TRACE_UNKNOWN
-	int32_t gpu;                  // of a GPU event: the device
+	enum trace_activity activity; // GPU event: TRACE_COLLECTIVE or TRACE_UNKNOWN
+	int32_t gpu;                  // GPU event: the device
 	const char *process;          // the process that the trace names, "" or NULL: none
 	uint64_t thread;              // hash of process and thread
 	bool is_frame;                // a Python function
@@ -55,7 +55,7 @@ bool trace_is_frame(const struct trace_labels *l); // a Python function: "FILE(L
 enum trace_activity trace_activity_of_host(const struct trace_labels *l);
 // Returns whether a kernel is a collective: of NCCL, RCCL, NVSHMEM, DeepEP, or an all-reduce of an inference engine.
 bool trace_is_collective_kernel(const char *name);
-// What a host event says about its thread.
+// Properties of the thread of a host event.
 bool trace_is_launch(const char *name);     // a call that starts kernels
 bool trace_is_pin_thread(const char *name); // the main function of a thread that pins memory
 bool trace_is_pin_operator(const char *name);

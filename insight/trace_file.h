@@ -9,10 +9,10 @@
 struct err;
 struct gpu_trace;
 
-#define TRACE_FILE_BYTES_MAX ((size_t)1024 * 1024 * 1024) // of the text, after decompression
+#define TRACE_FILE_BYTES_MAX ((size_t)1024 * 1024 * 1024) // size of the text, after decompression
 
 struct trace_file_counts {
-	size_t bytes;       // of the text
+	size_t bytes;       // size of the text
 	size_t n_events;    // with a start and an end
 	size_t n_negative;  // left out: they end before they start
 	size_t n_unmatched; // left out: "B" without "E", or "E" without "B"

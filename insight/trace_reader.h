@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a trace in Chrome's Trace Event Format as a stream of bytes: `{"traceEvents": [...]}` or a bare array, complete
 // events ("X") and pairs ("B", "E"), in any order between threads. Times are decimal microseconds; they are read to the
-// nanosecond, which a double could not hold. Memory does not depend on the length of the trace.
+// nanosecond, which a double could not represent. Memory does not depend on the length of the trace.
 // Format: "Trace Event Format", Google; categories: libkineto, output_json.cpp.
 #ifndef GPUSCALE_INSIGHT_TRACE_READER_H
 #define GPUSCALE_INSIGHT_TRACE_READER_H
@@ -33,11 +33,11 @@ struct trace_reader {
 	size_t n_events;                     // with a start and an end, passed to fn
 	size_t n_negative;                   // left out: they end before they start
 	size_t n_unmatched;                  // left out: "B" without "E", or "E" without "B"
-	const struct trace_classes *classes; // of the user; may be NULL
+	const struct trace_classes *classes; // classes of the user; may be NULL
 	char other_device[TRACE_TEXT_BYTES]; // a category of device activity that is not read; "": none
 	// Private to the reader.
 	struct json_scan scan;
-	size_t event_depth; // of the members of an event; 0: not yet known
+	size_t event_depth; // level of the members of an event; 0: not yet known
 	bool in_events;     // inside of traceEvents
 	bool in_args;       // inside of the args of an event
 	bool has_events;
@@ -45,7 +45,7 @@ struct trace_reader {
 	struct {
 		char phase;
 		char cat[TRACE_TEXT_BYTES], pid[TRACE_TEXT_BYTES], tid[TRACE_TEXT_BYTES], name[TRACE_NAME_BYTES];
-		char label[TRACE_TEXT_BYTES]; // of metadata: args.name
+		char label[TRACE_TEXT_BYTES]; // metadata: args.name
 		bool has_ts, has_dur, has_device;
 		int64_t ts_ns, dur_ns, device;
 	} event;
@@ -53,8 +53,8 @@ struct trace_reader {
 	size_t n_open;
 	struct trace_row {
 		uint64_t key;   // hash of a process, or of a process and a stream
-		int32_t gpu;    // of a process
-	} rows[TRACE_ROWS_MAX]; // of GPUs, which TensorFlow and JAX name in metadata
+		int32_t gpu;    // GPU of a process
+	} rows[TRACE_ROWS_MAX]; // rows of GPUs, which TensorFlow and JAX name in metadata
 	size_t n_rows;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thresholds: the decision tree of docs/diagnosis.md. A term about a missing measure does not hold, so that a verdict
+// Thresholds: the decision tree of docs/diagnosis.md. A term about a missing measure is false, so that a verdict
 // never rests on absent data; the order of the rows makes the table total.
 #include "insight/verdict.h"
 
@@ -71,7 +71,7 @@ const char *verdict_op_sign(enum term_op op)
 	return op_signs[op];
 }
 
-// A comparison with NaN does not hold.
+// A comparison with NaN is false.
 static bool term_holds(const struct verdict_term *t, double value)
 {
 	switch (t->op) {

@@ -35,7 +35,7 @@ enum verdict_measure {
 	MEASURE_REMAP,
 	MEASURE_NVLINK,
 	MEASURE_PCIE_REPLAY,
-	MEASURE_SHARE, // of the price of its GPU; only of instances
+	MEASURE_SHARE, // share of the price of its GPU; only for instances
 	MEASURE_LOADING,
 	MEASURE_CPU, // from here on, of pods and nodes: optional
 	MEASURE_CPU_THROTTLED,
@@ -47,7 +47,7 @@ enum verdict_measure {
 	MEASURE__COUNT
 };
 
-// What a series of a measure is about.
+// The scope of the series of a measure.
 enum measure_scope {
 	SCOPE_DEVICE, // labels UUID, GPU_I_ID: a GPU or a MIG instance
 	SCOPE_GPU,    // label UUID: a GPU with all its instances
@@ -127,14 +127,14 @@ enum term_op {
 	OP_ABOVE,
 	OP_BELOW,
 	OP_AT_LEAST,
-	OP_NOT_AT_LEAST, // holds for a missing measure; all others do not
+	OP_NOT_AT_LEAST, // true for a missing measure; all others are false
 };
 struct verdict_term {
 	enum verdict_measure measure;
 	enum term_op op;
 	double limit;
 };
-// All terms must hold. The first row that matches gives the verdict; the last row has no terms.
+// All terms must be true. The first row that matches gives the verdict; the last row has no terms.
 struct verdict_row {
 	enum verdict verdict;
 	struct verdict_term terms[VERDICT_TERMS_MAX];

@@ -9,7 +9,7 @@
 #define MEAN(metric) "avg_over_time(" metric "[$W])"
 #define ACTIVE(part) "clamp_max(" BY_DEVICE(MEAN("DCGM_FI_PROF_" part)) ", 1)"
 
-// Of the same series now, throughout and a long window ago: the pod of the series was there all the time.
+// The mean of a series that exists now, throughout and a long window ago: the pod of the series was there all the time.
 #define MEAN_LONG(metric) "avg_over_time(" metric "[$L]) and " metric " and " metric " offset $L"
 
 // The codes for which gpuscale-exporter check says drain, or more.
@@ -34,7 +34,7 @@
 	"exported_namespace, exported_pod) DCGM_FI_DEV_FB_USED offset $W or "                                          \
 	"DCGM_FI_DEV_FB_USED{exported_pod=\"\"," EXPORTER                                                              \
 	"} unless on (UUID, GPU_I_ID, namespace, pod) DCGM_FI_DEV_FB_USED offset $W) * 0 + 1 or "                      \
-	"(min_over_time(" /* of the fill level: a process that starts again keeps its pod */                           \
+	"(min_over_time(" /* minimum of the fill level: a process that starts again keeps its pod */                   \
 	"(" BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL ")[$W:$S]) < 0.05 and " BY_DEVICE(                       \
 	        "DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL " > 0.05) * 0 + 1"
 

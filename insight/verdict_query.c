@@ -8,7 +8,7 @@
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
 
-#define SUBQUERY_STEPS  20 // of a window
+#define SUBQUERY_STEPS  20 // steps of a window
 #define SUBQUERY_STEP_S 1  // the least
 
 // As gpu:owner:info of the rules: with honor_labels, the labels are pod and namespace, without it exported_pod and

@@ -10,15 +10,15 @@
 struct buf;
 
 // Appends the PromQL of a measure over a window of `window_s` seconds. Its series have the labels of its scope; those
-// of SCOPE_POD are only pods that hold a GPU.
+// of SCOPE_POD are only pods that use a GPU.
 void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t window_s);
-// Appends the query for the GPUs and MIG instances with the pods that hold them: one series per device and holder,
+// Appends the query for the GPUs and MIG instances with the pods that use them: one series per device and holder,
 // with the labels of verdict_query_owner_labels().
 void verdict_query_owners(struct buf *out);
 // NULL-terminated: UUID, GPU_I_ID, gpu, modelName, Hostname, hostname, namespace, pod, exported_namespace,
 // exported_pod, and is: "exporter" when the pod is that of the exporter.
 const char *const *verdict_query_owner_labels(void);
-// Appends the query for the labels of the pods that hold a GPU (kube_pod_labels), those that identify training jobs.
+// Appends the query for the labels of the pods that use a GPU (kube_pod_labels), those that identify training jobs.
 void verdict_query_pod_labels(struct buf *out);
 
 #endif

@@ -14,7 +14,7 @@
 
 static const char *const folds[] = {[FOLD_AVG] = "avg", [FOLD_MAX] = "max", [FOLD_MIN] = "min"};
 
-// As a folded block: a line break there is a blank. No string in an expression holds a blank.
+// As a folded block: a line break there is a space. No string in an expression contains a space.
 static void put_wrapped(struct buf *out, const char *text, const char *indent)
 {
 	size_t column = 0;
@@ -76,7 +76,7 @@ static void put_measure(struct buf *expr, enum verdict_measure m, int64_t window
 	}
 }
 
-// The workloads for which the terms of a row hold.
+// The workloads for which the terms of a row are true.
 static void put_row(struct buf *expr, const struct verdict_row *row)
 {
 	if (row->n_terms == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each verdict means and what to do about it: the text of the command, the alert and docs/diagnosis.md.
+// The meaning and the remedy of each verdict: the text of the command, the alert and docs/diagnosis.md.
 #include "insight/verdict.h"
 
 // clang-format off

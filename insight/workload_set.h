@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workloads that hold GPUs, each with its measures, gathered from answers of Prometheus. A workload is a pod; a GPU
-// that no pod holds is a workload of its own, called HOST/gpuN.
+// The workloads that use GPUs, each with its measures, gathered from responses of Prometheus. A workload is a pod; a
+// GPU without a pod is a workload of its own, called HOST/gpuN.
 #ifndef GPUSCALE_INSIGHT_WORKLOAD_SET_H
 #define GPUSCALE_INSIGHT_WORKLOAD_SET_H
 
@@ -17,17 +17,17 @@ struct promql_series;
 #define WORKLOADS_MAX      20000 // devices with their holders
 #define WORKLOAD_BYTES_MAX ((size_t)64 * 1024 * 1024)
 
-// A GPU or MIG instance, held by one workload. A shared GPU has one entry per holder.
+// A GPU or MIG instance, used by one workload. A shared GPU has one entry per holder.
 struct workload_gpu {
 	const char *uuid, *instance; // instance "": a whole GPU
 	const char *model, *host;
 	size_t workload; // index
-	int holders;     // of this device
+	int holders;     // workloads that use this device
 	double values[MEASURE__COUNT];
 };
 
 struct workload {
-	const char *namespace_name; // "": no pod holds the GPU
+	const char *namespace_name; // "": the GPU has no pod
 	const char *name;
 	const char *job, *rank; // training_ranks.h; "" without a pod
 	size_t n_gpus;

@@ -21,7 +21,7 @@ bool confine_label_is_valid(const char *label);
 // selector that already has LABEL="VALUE" is copied unchanged. Returns 0, or -1 and *e, which starts with "line:column"
 // of the query:
 //   ERR_INPUT: the query has another matcher on the label, or cannot be parsed;
-//   ERR_LIMIT: the query is nested deeper than CONFINE_DEPTH_MAX, or the result exceeds the ceiling of `out`.
+//   ERR_LIMIT: the query is nested deeper than CONFINE_DEPTH_MAX, or the result exceeds the limit of `out`.
 // On error, *ret_offset (may be NULL) is the position in the query, and `out` must not be used.
 int confine_query(struct buf *out, const char *query, const char *label, const char *value, size_t *ret_offset,
                   struct err *e);
@@ -31,7 +31,7 @@ int confine_query(struct buf *out, const char *query, const char *label, const c
 int confine_add_matchers(struct buf *out, const char *query, const char *matchers, struct err *e);
 // Appends label matchers such as `job="a",instance=~"b.*"` to `out`, without spaces or comments. Returns 0, or -1 and
 // *e, which starts with "line:column": ERR_INPUT for an empty text, a matcher on __name__ or anything else that is not
-// a list of matchers; ERR_LIMIT when the result exceeds the ceiling of `out`.
+// a list of matchers; ERR_LIMIT when the result exceeds the limit of `out`.
 int confine_check_matchers(struct buf *out, const char *matchers, struct err *e);
 
 #endif

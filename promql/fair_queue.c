@@ -15,7 +15,7 @@ struct fair_group {
 	struct fair_side {
 		struct fair_group *group;
 		struct fair_items items;
-		TAILQ_ENTRY(fair_side) link; // of the class's ring, while it has items
+		TAILQ_ENTRY(fair_side) link; // entry in the class's ring, while it has items
 	} sides[FAIR_CLASS__COUNT];
 	UT_hash_handle hh;
 	char name[];
@@ -30,7 +30,7 @@ struct fair_queue {
 	enum fair_class turn; // the class whose turn is next
 	struct fair_group *groups;
 	struct fair_sides rings[FAIR_CLASS__COUNT]; // the front has the next turn
-	char *first_name;                           // of the first namespace ever; NULL: none yet
+	char *first_name;                           // name of the first namespace ever; NULL: none yet
 	bool has_many;                              // more than one namespace has used the queue
 };
 

@@ -2,11 +2,11 @@
 // Chooses the next query of a source: a fixed number of slots, shared among namespaces. Pure: no clock, no I/O.
 //
 // - Namespaces take turns: each turn starts one item of one namespace, in the order in which they were added.
-// - Slow items hold at most half of the slots (the only one, if there is one), so fast items never wait for slow ones.
-// - The last quarter of that half is for namespaces that hold no slow slot. Without it, the slow items of two
-//   namespaces could hold all of it for as long as each item takes, which may be longer than an item of a third
+// - Slow items use at most half of the slots (the only one, if there is one), so fast items never wait for slow ones.
+// - The last quarter of that half is for namespaces that use no slow slot. Without it, the slow items of two
+//   namespaces could use all of it for as long as each item takes, which may be longer than an item of a third
 //   namespace may wait.
-// - Once two namespaces have used the queue, each may hold at most three quarters of the slots.
+// - Once two namespaces have used the queue, each may use at most three quarters of the slots.
 // Items without a namespace are not subject to the limits per namespace.
 #ifndef GPUSCALE_PROMQL_FAIR_QUEUE_H
 #define GPUSCALE_PROMQL_FAIR_QUEUE_H

@@ -81,7 +81,7 @@ int64_t freshness_reach_ms(const char *query)
 		if (!promql_token_is_sign(&t, '['))
 			continue;
 		int64_t range_ms;
-		struct promql_token range = promql_next(&p); // 5m of [5m] and of [5m:30s]; a name may hold ':'
+		struct promql_token range = promql_next(&p); // 5m of [5m] and of [5m:30s]; a name may contain ':'
 		const char *colon = memchr(range.start, ':', range.len);
 		size_t len = colon ? (size_t)(colon - range.start) : range.len;
 		if (num_parse_duration_ms(range.start, len, &range_ms, NULL) == 0 && range_ms <= INT64_MAX - reach_ms)

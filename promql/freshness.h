@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the age of the data of an instant query. The answer does not contain it: Prometheus stamps the result with the
-// evaluation time, and its five-minute lookback includes series that have ended. freshness_wrap requests both at once:
-// the query, or'ed with one extra series whose value is the time of the newest sample.
+// Finds the age of the data of an instant query. The response does not contain it: Prometheus stamps the result with
+// the evaluation time, and its five-minute lookback includes series that have ended. freshness_wrap requests both at
+// once: the query, or'ed with one extra series whose value is the time of the newest sample.
 #ifndef GPUSCALE_PROMQL_FRESHNESS_H
 #define GPUSCALE_PROMQL_FRESHNESS_H
 

@@ -20,8 +20,8 @@ enum promql_effect {
 	PROMQL_CLAMP,   // clamp(x, least, most)
 	PROMQL_CLAMP_MIN,
 	PROMQL_CLAMP_MAX,
-	PROMQL_MEAN,  // of a histogram: not a number while the histogram is empty
-	PROMQL_SHARE, // of a histogram, from 0 to 1: as PROMQL_MEAN
+	PROMQL_MEAN,  // mean of a histogram: not a number while the histogram is empty
+	PROMQL_SHARE, // share of a histogram, from 0 to 1: as PROMQL_MEAN
 	PROMQL_EFFECT__COUNT
 };
 

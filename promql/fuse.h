@@ -15,11 +15,11 @@ struct promql_series;
 // The maximum number of bytes that fuse_add adds to a query.
 #define FUSE_BYTES_EACH 80
 
-// Appends query number i (0, 1, ..; below FUSE_MAX). Only for queries that the server has answered
+// Appends query number i (0, 1, ..; below FUSE_MAX). Only for queries that the server has responded to
 // separately with a vector: a text that is not a complete expression would merge with its neighbours. A query may end
 // in a comment.
 void fuse_add(struct buf *out, const char *query, int i);
-// Returns the number of the query to which a series of the answer belongs; -1 when it has no mark.
+// Returns the number of the query to which a series of the response belongs; -1 when it has no mark.
 int fuse_index(const struct promql_series *s);
 
 #endif

@@ -95,7 +95,7 @@ static int set_url(struct identity_request *r, const char *from, struct err *e)
 	                                 from);
 }
 
-// Reads a token file, which must hold one line.
+// Reads a token file, which must contain one line.
 static int read_token(const char *path, struct buf *out, struct err *e)
 {
 	buf_init(out, PROMQL_SECRET_BYTES_MAX);
@@ -252,7 +252,7 @@ void identity_request_done(struct identity_request *r)
 	wipe(&r->body);
 }
 
-// ---- answers ----
+// ---- responses ----
 
 static int malformed(const char *what, struct err *e)
 {

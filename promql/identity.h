@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workload identity of a cloud: how the controller's own pod gets a token for a managed Prometheus. This file has
-// the requests for tokens and their answers; promql/promql_identity.c sends them. Private to promql/.
+// the requests for tokens and their responses; promql/promql_identity.c sends them. Private to promql/.
 //
 // Google: the metadata server. Amazon: STS for the role of the service account (IRSA), or the credentials endpoint of
 // EKS Pod Identity and ECS. Azure: the token endpoint, for the federated token of the service account. The places come
@@ -25,11 +25,11 @@ struct identity_request {
 	const char *method; // "GET" or "POST"
 	char url[2048 + 256];
 	const char *headers[3]; // NULL-terminated
-	struct buf header;      // of which one may be a secret
+	struct buf header;      // text of a header, which may be a secret
 	struct buf body;        // empty with "GET"
 };
 
-// What the answer contains: a bearer token, or with .key_id the three parts of Amazon's credentials. Owned texts.
+// The content of the response: a bearer token, or with .key_id the three parts of Amazon's credentials. Owned texts.
 struct identity_token {
 	char *secret;
 	char *key_id, *session; // NULL: a bearer token
@@ -44,7 +44,7 @@ int identity_check(enum promql_identity kind, const char *region, char ret_scope
 // unsafe endpoint or an unusable file, ERR_NOT_FOUND, ERR_IO, ERR_LIMIT.
 int identity_request_fill(struct identity_request *r, enum promql_identity kind, const char *region, struct err *e);
 void identity_request_done(struct identity_request *r);
-// Reads an answer with status 200. Returns 0, or -1 and *e (ERR_PROTOCOL, ERR_LIMIT), which never quotes it.
+// Reads a response with status 200. Returns 0, or -1 and *e (ERR_PROTOCOL, ERR_LIMIT), which never quotes it.
 int identity_answer_read(enum promql_identity kind, const char *body, size_t len, int64_t now_wall_ms,
                          struct identity_token *ret_token, struct err *e);
 void identity_token_done(struct identity_token *t);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum promql_token_kind {
-	PROMQL_TOKEN_END,    // of the text
+	PROMQL_TOKEN_END,    // end of the text
 	PROMQL_TOKEN_NAME,   // metric, function, keyword, label: letters, digits, '_', ':'
 	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e-3", "0x1f", "1_000", "5m"; any letters may follow the
 	                     // first digit
@@ -23,7 +23,7 @@ struct promql_token {
 	bool is_open; // a STRING without its closing quote
 };
 
-// Returns the next token of the NUL-terminated text at *p, skipping blanks and comments, and moves *p behind it.
+// Returns the next token of the NUL-terminated text at *p, skipping spaces and comments, and moves *p behind it.
 struct promql_token promql_next(const char **p);
 bool promql_token_is_sign(const struct promql_token *t, char sign);
 // Returns whether the token is a NAME in words (NULL-terminated), ignoring case as PromQL does for keywords.

@@ -15,7 +15,7 @@
 #include "promql/promql_reply.h"
 #include "promql/promql_text.h"
 
-// What a form holds beside the query.
+// The parameters of a form other than the query.
 #define FORM_BYTES_MAX 512
 
 static int no_memory(struct err *e)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which namespaces may query a source, and which series they may read. A policy names its source and publishes the
-// answer in its own status, so without this check its author could read whatever the controller's credentials permit.
+// result in its own status, so without this check its author could read whatever the controller's credentials permit.
 #ifndef GPUSCALE_PROMQL_PROMQL_ACCESS_H
 #define GPUSCALE_PROMQL_PROMQL_ACCESS_H
 

@@ -16,7 +16,7 @@
 
 // The series that is being read.
 struct current_series {
-	uint64_t hash; // of its labels, in any order
+	uint64_t hash; // hash of its labels, in any order
 	struct promql_label labels[PROMQL_LABELS_MAX];
 	size_t n_labels, n_kept;
 	uint64_t label_hash, name_hashes[PROMQL_LABELS_MAX];
@@ -35,9 +35,9 @@ struct promql_answer {
 	// Scratch: counted, and given back when it is large.
 	struct promql_series *series;
 	size_t n_series, cap_series;
-	struct promql_sample *samples; // of the current series
+	struct promql_sample *samples; // samples of the current series
 	size_t cap_samples, n_samples; // n: of all series
-	uint64_t *hashes;              // of the series; open addressing, 0 = free
+	uint64_t *hashes;              // hashes of the series; open addressing, 0 = free
 	size_t cap_hashes;
 };
 
@@ -115,7 +115,7 @@ int promql_answer_check(const struct promql_answer *a, struct err *e)
 	return a->share.lost_bytes ? evicted(a, e) : 0;
 }
 
-// To be called when more is held than before.
+// Call this when more memory is used than before.
 static int check_memory(struct promql_answer *a, struct err *e)
 {
 	size_t held = a->arena->held_bytes + a->cap_series * sizeof *a->series + a->cap_samples * sizeof *a->samples +
@@ -132,7 +132,7 @@ static int check_memory(struct promql_answer *a, struct err *e)
 	return evicted(a, e);
 }
 
-// What promql_answer_alloc returns when the arena had no room (p is NULL) or had to grow. Apart from it, because
+// The rest of promql_answer_alloc when the arena had no room (p is NULL) or had to grow. Apart from it, because
 // inlined it costs every label more instructions than the allocation.
 __attribute__((noinline)) static void *alloc_slowly(struct promql_answer *a, void *p, struct err *e)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer under construction: series with their labels and samples, and warnings, within ceilings on their number
+// The answer under construction: series with their labels and samples, and warnings, within limits on their number
 // and on memory. It does not depend on the format of the reply: the decoder (promql_decode.c) reads the reply and adds
 // what it finds. Private to promql/.
 //
 // Functions that take `e` return 0, or -1 and *e. Two kinds of *e concern the reply and leave the answer as it was:
 // ERR_INPUT (a label or a series exists twice) and ERR_PROTOCOL (samples out of order). Every other kind is an exceeded
-// ceiling or exhausted memory: then only promql_answer_start and promql_answer_free may follow. Messages name a series
+// limit or exhausted memory: then only promql_answer_start and promql_answer_free may follow. Messages name a series
 // by its place in the reply, as in "data.result[3]".
 #ifndef GPUSCALE_PROMQL_PROMQL_ANSWER_H
 #define GPUSCALE_PROMQL_PROMQL_ANSWER_H
@@ -23,7 +23,7 @@ struct promql_budget;
 
 struct promql_answer_options {
 	size_t max_series; // at least 1
-	size_t max_bytes;  // of memory, that of the arena included; 0: as much as the arena takes
+	size_t max_bytes;  // bytes of memory, that of the arena included; 0: as much as the arena takes
 	// Names of the labels to keep, NULL-terminated, valid for as long as the result; NULL: all labels. Labels that
 	// are not kept still distinguish series.
 	const char *const *labels;

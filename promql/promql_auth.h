@@ -25,11 +25,11 @@ struct promql_auth {
 	char *secret;        // owned; the token or password in use, NULL: no credentials
 	int64_t read_at_ms;  // monotonic clock: when the file was last read
 	uint64_t generation; // grows whenever the secret changes
-	// Of a workload identity: its secret is `secret`. Times of the monotonic clock.
+	// A workload identity: its secret is `secret`. Times of the monotonic clock.
 	enum promql_identity identity;
 	char *region;           // owned; NULL: of the environment
 	char *key_id, *session; // owned; of Amazon
-	struct http_aws aws;    // of Amazon, pointers into *this
+	struct http_aws aws;    // credentials of Amazon, pointers into *this
 	char scope[PROMQL_REGION_MAX + 16];
 	int64_t replace_at_ms, valid_until_ms;
 	int64_t asked_at_ms; // when a token was last requested

@@ -22,7 +22,7 @@ struct promql_share {
 	struct promql_budget *budget; // NULL: in no budget
 	struct promql_share *prev, *next;
 	size_t bytes;                          // counted
-	size_t lost_bytes;                     // the bytes it held when it was evicted; else 0
+	size_t lost_bytes;                     // the bytes it used when it was evicted; else 0
 	void (*evict)(struct promql_share *s); // must free the memory at once and not join a budget again until reset
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the server's clock with ours. A query names the time it is evaluated at, and its answer contains times: both
-// are of the server's clock. When our clock is set by a known step and the server's is not, the times are converted by
-// that step, so that a wrong clock of this host neither reads data from another time nor stops scaling.
+// Compares the server's clock with ours. A query names the time it is evaluated at, and its response contains times:
+// both are of the server's clock. When our clock is set by a known step and the server's is not, the times are
+// converted by that step, so that a wrong clock of this host neither reads data from another time nor stops scaling.
 #include "base/clock.h"
 #include "promql/promql_private.h"
 

@@ -19,7 +19,7 @@ struct promql_budget;
 #define PROMQL_VERSION_BYTES 32
 #define PROMQL_LOOKBACK_MS   300000 // the lookback of an instant query by default
 
-// The kind of server. The answers are alike, but some need different parameters (promql_dialect.c).
+// The kind of server. Their responses are alike, but some need different parameters (promql_dialect.c).
 enum promql_kind {
 	PROMQL_KIND_PROMETHEUS,
 	PROMQL_KIND_THANOS,
@@ -52,9 +52,9 @@ struct promql_options {
 	const char *const *headers;                   // extra "Name: value" (X-Scope-OrgID, ...), NULL-terminated
 	struct http_tls tls;
 	enum promql_kind kind;
-	bool use_get;          // GET instead of POST: for gateways that allow nothing else
-	int64_t timeout_ms;    // per query; 0: 10 s. Also sent as the server's own `timeout`
-	size_t max_body_bytes; // of an answer, which is decoded as it arrives, never collected; 0: HTTP_BODY_BYTES_MAX
+	bool use_get;                 // GET instead of POST: for gateways that allow nothing else
+	int64_t timeout_ms;           // per query; 0: 10 s. Also sent as the server's own `timeout`
+	size_t max_body_bytes;        // size of a response, which is decoded as it arrives; 0: HTTP_BODY_BYTES_MAX
 	const struct clock *clock;    // not owned; NULL: the system clock
 	struct promql_budget *budget; // memory shared with other clients; not owned; NULL: the client's own
 };

@@ -28,7 +28,7 @@ _Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_TYPE__COUNT, "
 #define TYPE_UNKNOWN PROMQL_TYPE__COUNT
 
 enum status { STATUS_UNKNOWN, STATUS_SUCCESS, STATUS_ERROR, STATUS_OTHER };
-// What `result` holds.
+// The content of `result`.
 enum shape { SHAPE_NONE, SHAPE_LIST, SHAPE_PAIR, SHAPE_OTHER };
 
 // The container that the next token stands in.
@@ -80,7 +80,7 @@ struct pair {
 // The series that is being read.
 struct item {
 	uint32_t members;                   // bits: seen so far
-	char label_name[PROMQL_NAME_BYTES]; // of the label whose value comes next, cut
+	char label_name[PROMQL_NAME_BYTES]; // name of the label whose value comes next, cut
 	size_t label_name_len;
 	size_t n_values; // pairs of `values` so far
 };
@@ -88,7 +88,7 @@ struct item {
 struct promql_decoder {
 	struct json_scan scan;
 	struct promql_answer *answer;
-	struct err *e; // of the call that is running
+	struct err *e; // error of the call that is running
 	int64_t clock_offset_ms;
 	enum where where;
 	enum member member; // whose value comes next
@@ -102,10 +102,10 @@ struct promql_decoder {
 	bool is_partial;
 	size_t n_warnings; // read
 	enum promql_type type;
-	enum promql_type items_type; // by what the items hold
+	enum promql_type items_type; // by the content of the items
 	enum shape shape;
 	struct pair pair;
-	const char *pair_text; // of a scalar or string
+	const char *pair_text; // text of a scalar or string
 	struct item item;
 };
 
@@ -196,7 +196,7 @@ static int wrong_data(struct promql_decoder *d)
 	return 0;
 }
 
-// The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed ceiling ends the
+// The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed limit ends the
 // decoding at once.
 static int refused(struct promql_decoder *d)
 {
@@ -508,8 +508,8 @@ static int in_data(struct promql_decoder *d, const struct json_token *t)
 	return 0;
 }
 
-// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") beside the warnings; 3.0 has
-// `infos` for them. They say nothing about missing data.
+// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") in addition to the warnings; 3.0
+// has `infos` for them. They say nothing about missing data.
 static bool is_remark(const struct json_token *t)
 {
 	static const char start[] = "PromQL info:";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes one reply of the query API as it arrives. Keeps only the result and the token that is split between two
-// pieces; exceeding a ceiling ends the decoding at once. Private to promql/.
+// pieces; exceeding a limit ends the decoding at once. Private to promql/.
 #ifndef GPUSCALE_PROMQL_PROMQL_DECODER_H
 #define GPUSCALE_PROMQL_PROMQL_DECODER_H
 
@@ -14,7 +14,7 @@ struct promql_decoder;
 
 struct promql_decoder_options {
 	size_t max_series;            // 0: PROMQL_SERIES_MAX
-	size_t max_bytes;             // of memory; 0: the limit of the arena
+	size_t max_bytes;             // bytes of memory; 0: the limit of the arena
 	const char *const *labels;    // the names to keep, NULL-terminated, must outlive the result; NULL: all
 	struct promql_budget *budget; // shared with other answers; NULL: none
 	int64_t clock_offset_ms;      // subtracted from the times of the reply
@@ -31,7 +31,7 @@ void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_
 // body, the kind of its errorType (bad_data and execution: ERR_REJECTED, timeout: ERR_TIMEOUT, internal and
 // unavailable: ERR_SERVER, unknown ones: ERR_REJECTED) with the server's text, which includes the position in the
 // query; ERR_PROTOCOL with the place ("data.result[3].value[1]") for a body that is not from the API; ERR_LIMIT for a
-// ceiling on one series and ERR_TOO_LARGE for a ceiling on the answer, both with both numbers; ERR_UNSUPPORTED for a
+// limit on one series and ERR_TOO_LARGE for a limit on the answer, both with both numbers; ERR_UNSUPPORTED for a
 // native histogram; ERR_INPUT, naming the series, for a duplicate series or label. After an error, only start and free
 // are permitted.
 int promql_decoder_feed(struct promql_decoder *d, const char *data, size_t len, struct err *e);

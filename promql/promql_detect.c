@@ -50,7 +50,7 @@ static void on_buildinfo(void *arg, const struct http_response *r, const struct 
 		p->kind = PROMQL_KIND_PROMETHEUS; // no such page, or not for us: what every one of them understands
 	send_waiting(p);
 	if (again)
-		promql_forget_kind(p); // asked again before the next query
+		promql_forget_kind(p); // detected again before the next query
 }
 
 void promql_continue(struct promql *p, const struct err *error)

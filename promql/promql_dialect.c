@@ -21,12 +21,12 @@ static const struct promql_dialect dialects[] = {
         // Prometheus: web/api/v1, lookback_delta since pull request 12088 (March 2023); older ones ignore it, as they
         // do every unknown parameter.
         [PROMQL_KIND_PROMETHEUS] = {"Prometheus", "", "", "lookback_delta", 0},
-        // Thanos: docs/components/query.md. Without partial_response=false a store that is away makes the answer
+        // Thanos: docs/components/query.md. Without partial_response=false a store that is away makes the response
         // smaller, and whether a warning says so is for the server's flags to say.
         [PROMQL_KIND_THANOS] = {"Thanos", "&dedup=true&partial_response=false", "&dedup=true&partial_response=false",
                                 "lookback_delta", 0},
         [PROMQL_KIND_MIMIR] = {"Mimir", "", "", "lookback_delta", 0},
-        // VictoriaMetrics: app/vmselect/prometheus. Unless nocache is set, an instant query is answered as of 30 s ago
+        // VictoriaMetrics: app/vmselect/prometheus. Unless nocache is set, an instant query is evaluated as of 30 s ago
         // (-search.latencyOffset) under today's time stamp, and the ends of a range are moved; latency_offset keeps the
         // newest points of a range from being overwritten with older ones. Its lookback is guessed from the interval
         // between samples unless max_lookback says it: with Prometheus's own a dead series is seen, and seen to be old.

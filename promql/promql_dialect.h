@@ -17,7 +17,7 @@ struct promql_dialect {
 // Returns the row of a kind; never NULL.
 const struct promql_dialect *promql_dialect_of(enum promql_kind kind);
 // Returns the kind of the server that sent body[0..len) as its reply to /api/v1/status/buildinfo. An unknown server
-// counts as Prometheus.
+// is treated as Prometheus.
 enum promql_kind promql_kind_of_buildinfo(const char *body, size_t len, char ret_version[static PROMQL_VERSION_BYTES]);
 
 #endif

@@ -13,9 +13,9 @@ struct failover {
 	struct promql_ticket ticket;
 	bool is_range;
 	int64_t start_ms, end_ms, step_ms;
-	struct err error;            // to report if no server answers; ERR_NONE: no server failed
-	bool is_partial, is_empty;   // a server answered with warnings; a server answered without series
-	enum promql_type empty_type; // of that answer
+	struct err error;            // to report if no server responds; ERR_NONE: no server failed
+	bool is_partial, is_empty;   // a response had warnings; a response had no series
+	enum promql_type empty_type; // type of that response
 	promql_done_fn *done;
 	void *arg;
 	char *query, *namespace_name;
@@ -42,7 +42,7 @@ static void keep_error(struct failover *f, const struct err *e)
 
 static void on_done(void *arg, const struct promql_result *result, const struct err *error);
 
-// Asks `server`, or the first of the servers after it that accepts the query. Returns false if none does.
+// Queries `server`, or the first of the servers after it that accepts the query. Returns false if none does.
 static bool ask_from(struct failover *f, struct promql_source *server)
 {
 	for (; server; server = promql_source_next(server)) {

@@ -16,7 +16,7 @@ static void on_token(void *arg, const struct http_response *r, const struct err 
 	int rc = -1;
 	if (error)
 		e = *error;
-	else if (r->status != 200) // the body may hold a secret
+	else if (r->status != 200) // the body may contain a secret
 		err_set_code(&e, err_kind_of_http_status(r->status), r->status, "HTTP %d of the token endpoint",
 		             r->status);
 	else

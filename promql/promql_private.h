@@ -33,15 +33,15 @@ struct promql {
 	struct promql_reply *free_replies;
 	struct promql_call *calls;
 	bool use_get;
-	enum promql_kind asked_kind; // of the options
+	enum promql_kind asked_kind; // kind in the options
 	enum promql_kind kind;       // PROMQL_KIND_AUTO: not known yet
 	char version[PROMQL_VERSION_BYTES];
 	struct http_call *detection;   // the request in flight; NULL: none
 	struct http_call *token_fetch; // likewise, for a token of the workload identity
-	struct err token_error;        // of the last one that failed
+	struct err token_error;        // error of the last fetch that failed
 	bool closing, in_callback;
 	int64_t skew_min_ms, skew_max_ms; // between these: the server's clock minus ours at its last reply
-	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of answers
+	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of responses
 	int64_t clock_step_ms;            // by how much our clock was set since the offset was determined
 	bool must_ask_date;               // the Date must be requested before the next query
 };
@@ -58,7 +58,7 @@ struct promql_call {
 	struct promql_decoder_options decoding;
 	struct promql_reply *reply; // NULL: no byte has arrived
 	int64_t started_mono_ms;
-	uint64_t generation;    // of the secret that it was sent with
+	uint64_t generation;    // generation of the secret that it was sent with
 	bool retried, is_built; // the form is complete
 	promql_done_fn *done;
 	void *arg;

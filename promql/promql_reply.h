@@ -14,11 +14,11 @@
 
 struct promql_reply {
 	struct promql_reply *next_free;
-	struct arena arena; // of the result
+	struct arena arena; // memory for the result
 	struct promql_decoder *decoder;
 	char head[PROMQL_TEXT_BYTES / 2]; // from the first byte that is not whitespace
 	size_t head_len;
-	size_t bytes, max_bytes; // of the body
+	size_t bytes, max_bytes; // size of the body
 	struct err error;        // why the body is invalid or too large
 };
 
@@ -27,7 +27,7 @@ struct promql_reply *promql_reply_new(void);
 void promql_reply_free(struct promql_reply *r); // NULL is fine
 // Starts another body of at most max_bytes.
 void promql_reply_start(struct promql_reply *r, size_t max_bytes, const struct promql_decoder_options *o);
-// Processes the next bytes. Returns 0, or -1 when no more are accepted; r->error then holds the reason.
+// Processes the next bytes. Returns 0, or -1 when no more are accepted; r->error then has the reason.
 int promql_reply_take(struct promql_reply *r, const char *data, size_t len);
 bool promql_reply_is_json(const struct promql_reply *r);
 // Completes the body. The result is valid until start, rest or free.

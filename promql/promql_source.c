@@ -19,13 +19,13 @@
 #define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
-#define OTHER_REQUESTS   3   // beside the slots: the probe, the detection of the API and a token
+#define OTHER_REQUESTS   3   // in addition to the slots: the probe, the detection of the API and a token
 
 TAILQ_HEAD(source_calls, source_call);
 
 struct promql_source {
 	char *name, *url;
-	struct promql_source *next; // of the same source
+	struct promql_source *next; // next server of the same source
 	double max_disagreement;
 	struct promql_access *access;
 	const struct clock *clock;
@@ -38,7 +38,7 @@ struct promql_source {
 	struct promql_source_stats stats;
 	char *error; // NULL: none since it was up
 	int64_t answered_us;
-	int64_t took_ms; // of the query whose callback is running
+	int64_t took_ms; // duration of the query whose callback is running
 	uint64_t epoch;
 	bool closing;
 	// The probe.
@@ -56,18 +56,18 @@ struct promql_sources {
 	struct event_base *loop;
 	size_t n;
 	struct clock clock;
-	struct promql_budget budget; // of the answers of all sources
+	struct promql_budget budget; // budget for the answers of all sources
 	struct promql_source *items[PROMQL_SOURCES_MAX];
 };
 
 struct source_call {
 	struct fair_item item;
-	TAILQ_ENTRY(source_call) link; // of parked
+	TAILQ_ENTRY(source_call) link; // entry in the list of parked calls
 	struct promql_source *source;
 	struct promql_question question; // .query is valid only until it is sent
 	bool is_range, is_batch;
 	int64_t range_ms[3];
-	uint64_t hash; // of the query
+	uint64_t hash; // hash of the query
 	int64_t asked_us, sent_us, sent_mono_ms;
 	promql_done_fn *done;
 	void *arg;
@@ -365,7 +365,7 @@ static int wait_for_turn(struct source_call *call, const char *query, struct err
 
 // While the source is down: a query waits for the outcome of the probe, which is sent when it is due. Where the probe
 // does not count, one query is sent in its place: a different one each time, because the last one may be a query that
-// no server can answer. Returns whether this query is sent.
+// no server can respond. Returns whether this query is sent.
 static bool is_lone_probe(struct promql_source *s, const struct source_call *call)
 {
 	if (!s->probing && clock_mono_ms(s->clock) >= s->probe_after_mono_ms) {

@@ -24,7 +24,7 @@ struct promql_source;
 struct promql_sources;
 
 #define PROMQL_SOURCES_MAX       64 // servers: the URLs of all sources together
-#define PROMQL_URLS_MAX          4  // of one source
+#define PROMQL_URLS_MAX          4  // servers of one source
 #define PROMQL_SOURCE_NAME_MAX   63
 #define PROMQL_SOURCE_DEFAULT    "default" // the source of a signal that names none
 #define PROMQL_CONCURRENCY       16
@@ -41,11 +41,11 @@ struct promql_sources;
 struct promql_source_options {
 	const char *name;             // letters, digits, '_', '-' and '.'
 	struct promql_options query;  // .http and .clock are filled in
-	const char *tenant;           // of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
+	const char *tenant;           // tenant of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
 	int max_in_flight;            // slots: concurrent queries; 0: PROMQL_CONCURRENCY
 	bool never_fuse;              // one query a request, always
 	const char *const *more_urls; // servers with the same data as .query.url, NULL-terminated; NULL: none
-	double max_disagreement;      // of two servers of the source, relative; more is reported
+	double max_disagreement;      // difference between two servers of the source, relative; more is reported
 	// Without configured namespaces, every namespace may query the source if it is the only one and has no
 	// credentials; otherwise none may.
 	struct promql_access_options access;
@@ -53,13 +53,13 @@ struct promql_source_options {
 
 struct promql_source_stats {
 	uint64_t queries;                          // requests sent, probes and refills included
-	uint64_t failed[ERR__COUNT];               // of these, by kind of error
-	uint64_t partial;                          // answered with warnings
+	uint64_t failed[ERR__COUNT];               // failed queries, by kind of error
+	uint64_t partial;                          // responses with warnings
 	uint64_t refused;                          // not sent: the source was down
 	uint64_t unsent;                           // not sent: no slot became free in time
 	int64_t last_answer_wall_ms;               // 0: never
 	double last_seconds;                       // duration of the last query that ended
-	struct exposition_histogram seconds;       // from sending to answer or error
+	struct exposition_histogram seconds;       // from request to response or error
 	struct exposition_histogram queue_seconds; // from submission to sending
 };
 

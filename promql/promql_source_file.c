@@ -401,7 +401,7 @@ const struct schema *promql_source_schema(void)
 	return &list_schema;
 }
 
-// A name in a file means a place beside that file, wherever the program was started.
+// A name in a file means a place next to that file, wherever the program was started.
 static int beside(struct arena *a, const char *file, const char *name, const char **ret)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;

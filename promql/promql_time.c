@@ -29,7 +29,7 @@ int promql_time_parse(const char *text, size_t len, int64_t *ret_ms)
 	double seconds;
 	if (parse_plain_time(text, len, ret_ms))
 		return 0;
-	// 2^53 ms is past the year 285000; beyond it a double no longer holds whole milliseconds.
+	// 2^53 ms is past the year 285000; beyond it a double no longer represents whole milliseconds.
 	if (num_parse_f64(text, len, &seconds, NULL) < 0 || fabs(seconds) > 9007199254740.0)
 		return -1;
 	*ret_ms = llround(seconds * 1000.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be known of the values of a PromQL expression without its data: the type, bounds, and whether it is 0 or not
-// a number while there is no traffic.
+// The known properties of the values of a PromQL expression without its data: the type, bounds, and whether it is 0 or
+// not a number while there is no traffic.
 #ifndef GPUSCALE_PROMQL_PROMQL_VALUE_H
 #define GPUSCALE_PROMQL_PROMQL_VALUE_H
 
@@ -19,14 +19,14 @@ enum promql_value_type {
 	PROMQL_VALUE_TYPE__COUNT
 };
 
-// What is known of the values of an expression.
+// The known properties of the values of an expression.
 struct promql_value {
 	enum promql_value_type type;
 	double low, high;        // no finite value lies outside; -INFINITY and INFINITY: unknown
 	bool is_idle_zero;       // 0 without traffic
 	bool is_idle_empty;      // has no samples without traffic
-	struct promql_token nan; // of len > 0: the operator or function that gives NaN or infinity without traffic
-	const char *start, *end; // of the text
+	struct promql_token nan; // if len > 0: the operator or function that gives NaN or infinity without traffic
+	const char *start, *end; // range of the text
 };
 
 // Binary operators in the order of their precedence.
@@ -51,7 +51,7 @@ struct promql_operation {
 	struct promql_token token;
 };
 
-extern const struct promql_value promql_value_unknown; // of type PROMQL_VALUE_ANY
+extern const struct promql_value promql_value_unknown; // value of type PROMQL_VALUE_ANY
 // Returns the value of a number or a duration.
 struct promql_value promql_value_of_number(const struct promql_token *t);
 // Sets *v to the value of a call. data: the argument of enum promql_effect; limit: the second and the third argument.

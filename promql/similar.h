@@ -13,7 +13,7 @@ struct buf;
 struct promql_series;
 
 #define SIMILAR_LABELS_MAX     4  // `=` matchers of a query
-#define SIMILAR_NAME_BYTES_MAX 64 // of a label, with the terminator
+#define SIMILAR_NAME_BYTES_MAX 64 // name of a label, with the terminator
 
 struct similar_span {
 	size_t at, len; // in the query
@@ -32,7 +32,7 @@ bool similar_parse(const char *query, struct similar_query *ret_parsed);
 void similar_put_shape(struct buf *out, const char *query, const struct similar_query *parsed);
 // Appends the query for the series of all n >= 1 queries of one shape. It may return other series as well.
 void similar_put_all(struct buf *out, const char *const *queries, const struct similar_query *parsed, size_t n);
-// Returns whether a series of the answer to that query belongs to the answer to `query`.
+// Returns whether a series of the response to that query belongs to the response to `query`.
 bool similar_matches(const struct promql_series *s, const char *query, const struct similar_query *parsed);
 
 #endif

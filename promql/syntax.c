@@ -15,7 +15,7 @@
 #include "promql/functions.h"
 #include "promql/promql_literal.h"
 
-#define SHOWN_BYTES   40 // of a token in a message
+#define SHOWN_BYTES   40 // longest token in a message
 #define MESSAGE_BYTES 256
 
 // ---- tokens ----

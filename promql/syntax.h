@@ -29,7 +29,7 @@ struct promql_syntax {
 	// matcher, which `selector` completes.
 	bool is_strict;
 	bool is_thanos; // the functions of Thanos exist, too
-	void *arg;      // of the hooks, which may be NULL
+	void *arg;      // argument of the hooks, which may be NULL
 	// Called for each token, in order, once it is known to fit; has_gap: space or a comment precedes it.
 	void (*token)(void *arg, const struct promql_token *token, bool has_gap);
 	// Called for each item in braces, before the token of its value. To refuse the query, return
@@ -47,7 +47,7 @@ struct promql_syntax {
 	const char *at; // behind the next token
 	struct promql_token next;
 	bool has_gap;
-	const char *end;  // of the last token that was accepted
+	const char *end;  // end of the last token that was accepted
 	const char *open; // the innermost bracket that is not closed; NULL: none
 	int depth;
 	bool is_label_argument; // the next selector is an argument that only selects labels

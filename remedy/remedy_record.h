@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner remembers of one node as JSON, for the annotation gpuscale.dev/remediation: evidence for people, and
+// The planner's memory of one node as JSON, for the annotation gpuscale.dev/remediation: evidence for people, and
 // the state from which another process continues. Version 1.
 #ifndef GPUSCALE_REMEDY_REMEDY_RECORD_H
 #define GPUSCALE_REMEDY_REMEDY_RECORD_H

@@ -24,14 +24,14 @@
 struct remedy_replay {
 	struct remedy fleet;
 	void *block;
-	char *pod_names[REMEDY_NODES_MAX]; // of each node: what its pods point into
+	char *pod_names[REMEDY_NODES_MAX]; // pod names of each node: its pods point into them
 	struct arena line;
 	unsigned long long n_lines;
 	int64_t swept_ms;
 	struct {
 		int64_t next_ms, n;
 	} ignored[REMEDY_REASON__COUNT];
-	struct remedy_node record; // what the current line brings along
+	struct remedy_node record; // record of the current line
 };
 
 struct remedy_replay *remedy_replay_new(const struct remedy_limits *limits)

@@ -70,8 +70,8 @@ struct backtest_config {
 struct backtest_row {
 	enum backtest_kind kind;
 	char name[BACKTEST_NAME_BYTES];
-	enum peer_kind peer; // of BACKTEST_PEER
-	bool is_best;        // of a peer's settings: the cheapest within the objective, else the least late
+	enum peer_kind peer; // kind of a BACKTEST_PEER
+	bool is_best;        // best settings of a peer: the cheapest within the objective, else the least late
 	struct score score;
 };
 
@@ -83,7 +83,7 @@ struct backtest {
 	enum backtest_start start;         // closed loop only
 	int32_t first;                     // replicas at the start; the row of what ran starts with the recorded ones
 	bool has_replicas_column;
-	bool startup_is_learnt, ratio_is_learnt; // of the world, from config.learnt
+	bool startup_is_learnt, ratio_is_learnt; // whether the world has learnt values, from config.learnt
 	double recorded_share;                   // closed loop: of the time with demand, with recorded replicas; 0 .. 1
 	size_t n_held;                           // open loop: rows without replicas, which were left out
 	size_t n_recorded_signals;               // closed loop: signals that are recorded and do not react

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened in a backtest over time, in bounded memory: demand and the replicas of each row, and the ten minutes in
+// The course of a backtest over time, in bounded memory: demand and the replicas of each row, and the ten minutes in
 // which the policy did worst.
 #ifndef GPUSCALE_REPLAY_BACKTEST_HISTORY_H
 #define GPUSCALE_REPLAY_BACKTEST_HISTORY_H
@@ -23,7 +23,7 @@ struct history_window {
 	int64_t minute; // the present one, since the start of the recording
 	double late[HISTORY_WINDOW_MIN];
 	int32_t low[HISTORY_WINDOW_MIN], high[HISTORY_WINDOW_MIN];
-	int32_t replicas; // of the last step
+	int32_t replicas; // replicas in the last step
 	double most_late;
 	int32_t most_change;
 	int64_t latest_minute, change_minute; // last minutes of the worst windows

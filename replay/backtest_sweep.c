@@ -17,7 +17,7 @@
 #include "replay/peers.h"
 
 static const double objectives[] = {0.1, 0.3, 1, 3, 5, 10, 20};              // percent late, for policy and bound
-static const double factors[] = {0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4}; // of the targets, without objective
+static const double factors[] = {0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4}; // times the targets, no objective
 static const double counts[] = {1, 1.25, 1.5, 2, 2.5, 3, 4, 6};              // fixed: times the mean demand
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -30,8 +30,7 @@ struct sweep {
 	const struct policy *policy;
 	const struct closed_loop *loop;
 	size_t first;                       // row of the sweep
-	double settings[BACKTEST_ROWS_MAX]; // of each row: percent late, factor, value of the peer's setting, or
-	                                    // replicas
+	double settings[BACKTEST_ROWS_MAX]; // setting of each row: percent late, factor, peer's setting or replicas
 	double present;                     // setting of the policy as it is
 	atomic_bool has_failed;             // no memory: check_policy() finds what else can fail
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost against lateness: the rows of a backtest with a sweep. The policy at several objectives, or with its targets
-// scaled when it has none, beside other autoscalers, fixed counts and the clairvoyant bound at each lateness.
+// scaled when it has none, next to other autoscalers, fixed counts and the clairvoyant bound at each lateness.
 #ifndef GPUSCALE_REPLAY_BACKTEST_SWEEP_H
 #define GPUSCALE_REPLAY_BACKTEST_SWEEP_H
 

@@ -17,19 +17,19 @@
 #include "replay/world.h"
 
 #define SLOT_MS      15000
-#define PARTS        3        // of a slot, at most: the queue is followed in these
+#define PARTS        3        // parts of a slot, at most: the queue is followed in these
 #define LEVELS_MAX   64       // replica counts
 #define BACKLOGS     64       // grid points of the backlog
-#define KEY_SHIFT    (23 - 7) // of the fraction of a float: the grid points are further apart than 1 in 2^7
+#define KEY_SHIFT    (23 - 7) // bits of the fraction of a float: the grid points are further apart than 1 in 2^7
 #define KEY_OF_ONE   UINT32_C(0x3f800000)
 #define KEYS         (40 << 7)
-#define TABLES_BYTES (16 * 1024 * 1024) // of one window
-#define LATE_ALIKE   0.001              // of the requests: schedules that differ by less are late alike
+#define TABLES_BYTES (16 * 1024 * 1024) // memory for one window
+#define LATE_ALIKE   0.001              // share of the requests: schedules that differ by less are late alike
 #define AHEAD_SLOTS  240                // that a window looks ahead, at least: an hour
 #define AHEAD_STARTS 8                  // and this many start-up times, up to
 #define AHEAD_PARTS  4                  // this many times its length
 #define NEAR_SLOTS   16                 // at least: replicas that nothing needs so near are not considered
-// Of a late replica-second, in replica-seconds:
+// Prices of a late replica-second, in replica-seconds:
 #define PRICE_FIRST 2
 #define PRICE_UP    4
 #define PRICE_DOWN  2
@@ -54,7 +54,7 @@ struct program {
 	bool part_is_step;
 	double startup_s, price; // price of a late request; infinite: all replicas all the time
 	int32_t min, max;
-	// Of the window:
+	// Data of the window:
 	int32_t levels[LEVELS_MAX];
 	size_t n_levels;
 	double backlogs[BACKLOGS], per_gap[BACKLOGS]; // grid, and 1 / distance to the next point
@@ -214,7 +214,7 @@ static void set_backlogs(struct program *p)
 	}
 }
 
-// Of a straight line from a to b, at least one of which is above the limit.
+// Share above the limit of a straight line from a to b, at least one of which is above it.
 static double share_above(double a, double b, double limit)
 {
 	double high = a > b ? a : b, low = a > b ? b : a;
@@ -450,7 +450,7 @@ static void try_price(struct program *p, struct search *s, double price)
 		s->best = price;
 	}
 	s->reached = true;
-	// What the schedule pays beyond the dual bound, which is all that another price could save.
+	// The cost of the schedule beyond the dual bound, which is all that another price could save.
 	s->is_enough = p->price * (most_late - s->scratch->late) < GAIN_MIN * s->scratch->replica_s;
 }
 

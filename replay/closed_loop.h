@@ -27,7 +27,7 @@ struct loop_step {
 	double demand;    // replicas' worth of work that arrived; NaN: no data
 	int32_t replicas; // that cost
 	int32_t ready;    // -1: unknown
-	double wait_s;    // of work that arrives now; NaN: unknown
+	double wait_s;    // wait of work that arrives now; NaN: unknown
 	double late;      // weight of the requests that are late
 };
 
@@ -55,7 +55,7 @@ struct closed_loop_play {
 	const struct closed_loop *loop; // not owned
 	struct world world;
 	size_t next;       // step of the demand
-	int32_t direction; // of the last scale: a change at the start of a part counts there
+	int32_t direction; // direction of the last scale: a change at the start of a part counts there
 };
 void closed_loop_play_init(struct closed_loop_play *p, const struct closed_loop *loop);
 void closed_loop_play_done(struct closed_loop_play *p);

@@ -23,7 +23,7 @@ struct demand {
 	double *weight; // requests of each step in the share of late ones; NULL: the work; heap
 	size_t n;
 	int64_t step_ms;
-	int64_t start_ms; // of the first step
+	int64_t start_ms; // start of the first step
 	double mean;      // replicas that the demand keeps busy on average, over the steps with data
 	double total;     // replica-seconds
 	int64_t known_ms; // time with data
@@ -33,10 +33,10 @@ struct demand {
 };
 
 // Converts column `column` (replicas' worth of arriving work, divided by per_replica) into steps: of 1 s up to a day,
-// 5 s up to 100 days, else 15 s. A row holds until the next one; rows more than DEMAND_INTERPOLATE_MS apart are joined
-// by straight lines. A cell without data, and a time without rows, is a gap. `requests` is the column that weighs the
-// late share, -1: the work. Returns 0, or -1 and *e (ERR_INPUT for a negative value, with FILE:LINE, and for a column
-// without any data; ERR_LIMIT; ERR_INTERNAL). The caller calls demand_done() in both cases.
+// 5 s up to 100 days, else 15 s. A row applies until the next one; rows more than DEMAND_INTERPOLATE_MS apart are
+// joined by straight lines. A cell without data, and a time without rows, is a gap. `requests` is the column that
+// weighs the late share, -1: the work. Returns 0, or -1 and *e (ERR_INPUT for a negative value, with FILE:LINE, and for
+// a column without any data; ERR_LIMIT; ERR_INTERNAL). The caller calls demand_done() in both cases.
 int demand_from_recording(const struct recording *r, int column, int requests, double per_replica, const char *file,
                           struct demand *ret, struct err *e);
 void demand_done(struct demand *d);

@@ -169,7 +169,7 @@ static int32_t tokens_of(struct engine_request q)
 	return q.prompt + q.output;
 }
 
-// Gives the first request of the queue a place, if there is one beside `n` sequences.
+// Gives the first request of the queue a place, if there is one next to `n` sequences.
 static bool admit(const struct engine *e, struct replica *r, int32_t n)
 {
 	const struct engine_model *m = e->setup->model;
@@ -415,7 +415,7 @@ static void remove_idle(struct engine *e)
 
 // ---- steps and metrics ----
 
-// Of its first request.
+// The wait of its first request.
 static double wait_of(const struct engine *e, const struct queue *q)
 {
 	return q->head == NONE ? 0 : e->now_s - e->pool[q->head].arrival_s;

@@ -15,7 +15,7 @@ struct score;
 
 #define ENGINE_REPLICAS_MAX 1024
 #define ENGINE_WAITING_MAX  2000000   // requests that wait; more are refused, and late
-#define ENGINE_REQUESTS_MAX 200000000 // of a run
+#define ENGINE_REQUESTS_MAX 200000000 // requests in a run
 
 struct engine_setup {
 	const struct engine_model *model; // not owned; NULL: no engines
@@ -41,7 +41,7 @@ void engine_score_waiting(const struct engine *e, struct score *score);
 
 // Replicas that are no longer ready, but still run requests.
 int32_t engine_draining(const struct engine *e);
-// What queries return of the engine.
+// The history that queries read.
 const struct engine_history *engine_history(const struct engine *e);
 
 #endif

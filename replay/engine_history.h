@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a query returns of simulated engines: samples of their counters and gauges, one each step, read as rates over a
+// The data of simulated engines for a query: samples of their counters and gauges, one each step, read as rates over a
 // window, some seconds old, and off by a little.
 #ifndef GPUSCALE_REPLAY_ENGINE_HISTORY_H
 #define GPUSCALE_REPLAY_ENGINE_HISTORY_H
@@ -24,7 +24,7 @@ struct engine_sample {
 struct engine_history {
 	const struct engine_model *model; // not owned
 	double step_s;
-	uint64_t seed, n;                             // of the noise; samples so far
+	uint64_t seed, n;                             // seed of the noise; samples so far
 	struct engine_sample samples[ENGINE_HISTORY]; // a ring
 };
 

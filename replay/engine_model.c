@@ -17,7 +17,7 @@
 #include "policies/schema/policy_schema_private.h"
 #include "replay/recording_csv.h"
 
-#define DRAWN_SAMPLES  4096 // of the two distributions
+#define DRAWN_SAMPLES  4096 // samples drawn from the two distributions
 #define PROMPT_MEAN    1000 // tokens
 #define OUTPUT_MEAN    250
 #define SAMPLES_BYTES  (16 * 1024 * 1024)

@@ -19,7 +19,7 @@ struct schema_errors;
 #define ENGINE_SEQUENCES_MAX 4096   // requests that one replica runs at once
 #define ENGINE_TOKENS_MAX    10000000
 
-// What a policy can read of the simulated engines. engine_history_read() has the unit of each.
+// The metrics of the simulated engines for a policy. engine_history_read() has the unit of each.
 enum engine_metric {
 	ENGINE_DEMAND,
 	ENGINE_BACKLOG,
@@ -65,22 +65,22 @@ struct engine_model {
 	struct engine_length prompt, output;
 	struct engine_request *samples; // requests are drawn from them; arena
 	size_t n_samples;
-	const char *samples_file;  // of the lengths; NULL: the samples, or drawn from the two distributions
+	const char *samples_file;  // file of the lengths; NULL: the samples, or drawn from the two distributions
 	struct engine_hour *hours; // factors of the lengths by hour of the day (UTC), joined by straight lines
 	size_t n_hours;
 	int arrivals;              // enum engine_arrivals
-	int64_t window_ms, age_ms; // of rates; of all metrics when the policy reads them
+	int64_t window_ms, age_ms; // window of rates; age of all metrics when the policy reads them
 	double noise;              // standard deviation of a reading, as a share
 	struct engine_signal *signals;
 	size_t n_signals;
 	double figure; // tokens a second of one replica by which the policy divides
-	// What follows from all of the above:
+	// Derived from all of the above:
 	struct engine_means {
 		double prompts, outputs; // tokens of a request
-		double residue;          // of the KV cache, into which the next request does not fit, in mean requests
+		double residue; // rest of the KV cache, into which the next request does not fit, in mean requests
 		double steps_by_prompt, steps_by_output; // means of the products
 	} means;
-	double max_requests_s, max_tokens_s; // of a replica that is never short of requests
+	double max_requests_s, max_tokens_s; // rates of a replica that is never short of requests
 };
 
 const struct schema *engine_model_schema(void);

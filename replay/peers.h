@@ -11,7 +11,7 @@
 
 struct world;
 
-#define PEER_RECOMMENDATIONS 20 // of five minutes, one each 15 s
+#define PEER_RECOMMENDATIONS 20 // recommendations in five minutes, one each 15 s
 
 enum peer_kind { PEER_HPA, PEER_KEDA, PEER_WPA, PEER_KNATIVE, PEER_FIXED, PEER__COUNT };
 

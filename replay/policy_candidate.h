@@ -33,11 +33,11 @@ enum signal_origin {
 struct policy_candidate {
 	const struct policy *policy;       // not owned
 	const struct recording *recording; // not owned
-	void *state;                       // of the engine; heap
+	void *state;                       // state of the engine; heap
 	enum signal_origin origins[POLICY_SIGNALS_MAX];
 	int columns[POLICY_SIGNALS_MAX];     // ORIGIN_ENGINE: enum engine_metric
 	int age_columns[POLICY_SIGNALS_MAX]; // open loop: how old each sample was, in seconds; -1: 0
-	size_t row;                          // of the recording at the present time
+	size_t row;                          // row of the recording at the present time
 	int64_t start_ms;                    // since the epoch, of simulated time 0
 	bool started;
 	int64_t last_ms;
@@ -64,7 +64,7 @@ void policy_candidate_done(struct policy_candidate *c);
 struct policy_learnt {
 	unsigned char record[DECIDE_OBJECTIVE_BYTES_MAX]; // decide_objective_save()
 	size_t n_record;                                  // 0: none that is usable
-	double capacity_ratio;                            // of the record; 0: without one
+	double capacity_ratio;                            // ratio in the record; 0: without one
 	double startup_s;                                 // below 0: unknown
 };
 // Continues with what a controller has learnt, at the start of the simulation; `l` may be NULL. A policy whose queries

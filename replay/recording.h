@@ -10,20 +10,20 @@
 
 struct err;
 
-#define RECORDING_BYTES_MAX   (128 * 1024 * 1024) // of a file
+#define RECORDING_BYTES_MAX   (128 * 1024 * 1024) // size of a file
 #define RECORDING_ROWS_MAX    1000000
 #define RECORDING_COLUMNS_MAX 512
 #define RECORDING_CELLS_MAX   64000000 // rows by columns
 #define RECORDING_NAME_BYTES  512
 #define RECORDING_SPAN_DAYS   400 // longest time from the first to the last row
-#define RECORDING_FIRST_LINE  2   // of the first row in a CSV file
+#define RECORDING_FIRST_LINE  2   // line of the first row in a CSV file
 #define RECORDING_PLACE_BYTES 1024
 
 enum recording_format { RECORDING_CSV, RECORDING_OPENMETRICS, RECORDING_RANGES, RECORDING_FORMAT__COUNT };
 
 struct recording {
 	enum recording_format format;
-	char names[RECORDING_COLUMNS_MAX][RECORDING_NAME_BYTES]; // of the columns but the time
+	char names[RECORDING_COLUMNS_MAX][RECORDING_NAME_BYTES]; // names of the columns but the time
 	size_t n_columns;
 	size_t n_rows;
 	int64_t *time_ms; // since the epoch, strictly growing; heap
@@ -48,7 +48,7 @@ static inline double recording_value(const struct recording *r, size_t row, int 
 {
 	return r->values[row * r->n_columns + (size_t)column];
 }
-// Returns for how long row `row` holds: until the next row, or for one usual step before a gap and at the end.
+// Returns for how long row `row` applies: until the next row, or for one usual step before a gap and at the end.
 int64_t recording_hold_ms(const struct recording *r, size_t row);
 // Writes where row `row` is, for errors: "FILE:LINE" in a CSV file, otherwise "FILE: TIME".
 void recording_place(const struct recording *r, const char *file, size_t row, char out[RECORDING_PLACE_BYTES]);

@@ -22,7 +22,7 @@ struct csv_line {
 };
 // The first line of text[0..len); *ret_next is the offset of the next one.
 struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next);
-// The next cell without blanks and quotes around it, in the text. Returns false after the last one.
+// The next cell without spaces and quotes around it, in the text. Returns false after the last one.
 bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len);
 
 #endif

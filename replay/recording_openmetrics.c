@@ -91,7 +91,7 @@ static bool take_char(struct span *rest, char c)
 	return true;
 }
 
-// The word up to the next blank, and the blanks in front of it.
+// The word up to the next space, and the spaces in front of it.
 static struct span take_word(struct span *rest)
 {
 	while (take_char(rest, ' ') || take_char(rest, '\t')) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run cost and how long its requests waited.
+// The cost of a run and the waits of its requests.
 #ifndef GPUSCALE_REPLAY_SCORE_H
 #define GPUSCALE_REPLAY_SCORE_H
 
@@ -15,7 +15,7 @@ struct score {
 	double token_gaps, gaps[SCORE_WAIT_BUCKETS]; // engines: times between tokens
 	double full_s, full_work;                    // engines: replica-seconds while requests waited, and their work
 	double at_max_ms, counted_ms;                // at or above the largest number of replicas; time with data
-	int32_t direction;                           // of the last scale: -1, 0, 1
+	int32_t direction;                           // direction of the last scale: -1, 0, 1
 	int32_t changes;                             // scales in the opposite direction of the scale before
 	double waits[SCORE_WAIT_BUCKETS];            // weights, by wait
 	bool has_waits;                              // false in open loop: the waits are unknown
@@ -37,7 +37,7 @@ void score_add_scale(struct score *s, int32_t from, int32_t to);
 double score_late_percent(const struct score *s);
 double score_wait_quantile_s(const struct score *s, double quantile);
 double score_token_gap_quantile_s(const struct score *s, double quantile);
-double score_capacity(const struct score *s); // of a full replica, by the policy's figure; 1: the figure is right
+double score_capacity(const struct score *s); // work of a full replica in replicas of the policy; 1: equal
 double score_at_max_percent(const struct score *s);
 
 // Whether at most late_percent of the requests are late; without requests nothing is late.

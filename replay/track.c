@@ -37,7 +37,7 @@ size_t track_points(const struct track *t, double *x, double *y)
 	for (size_t i = 0; i < TRACK_SPANS; i++) {
 		double at = (double)t->from_ms + (double)(t->to_ms - t->from_ms) * (double)i / TRACK_SPANS;
 		if (t->state[i] == TRACK_EMPTY)
-			continue; // the last value holds
+			continue; // the last value remains
 		if (t->state[i] == TRACK_GAP) {
 			if (!isnan(last)) {
 				x[n] = at;

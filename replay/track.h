@@ -23,7 +23,7 @@ void track_init(struct track *t, int64_t from_ms, int64_t to_ms);
 // ignored.
 void track_add(struct track *t, int64_t time_ms, double value);
 // Writes the track as points of a step line: x in ms since the epoch, NaN in y where a gap starts, and the end of the
-// time as last x. x and y hold TRACK_POINTS_MAX. Returns how many points there are; 0 without any value.
+// time as last x. x and y have room for TRACK_POINTS_MAX. Returns how many points there are; 0 without any value.
 size_t track_points(const struct track *t, double *x, double *y);
 
 #endif

@@ -18,10 +18,10 @@ struct backtest;
 struct err;
 
 #define TUNE_CANDIDATES_MAX 5000
-#define TUNE_PARTS          6 // of the recording, equally long
+#define TUNE_PARTS          6 // parts of the recording, equally long
 #define TUNE_IN_PARTS       3 // in sample: the first half; the others are out of sample
 #define TUNE_FOLDS          (TUNE_PARTS - TUNE_IN_PARTS)
-#define TUNE_BLOCKS         4 // of a part, for the error of its lateness
+#define TUNE_BLOCKS         4 // blocks of a part, for the error of its lateness
 #define TUNE_SPANS          3 // a part is at least this many times as long as the slowest reaction of the policy
 #define TUNE_PEERS_MAX      16
 #define TUNE_NAME_BYTES     64
@@ -47,18 +47,18 @@ double tune_late_percent(const struct tune_score *s); // 0 without requests
 // The same plus two standard errors, which the differences between the blocks yield: what other demand of the same kind
 // is to be expected to keep.
 double tune_late_bound_percent(const struct tune_score *s);
-// What is minimized: replica-seconds, times late / objective where more than the objective are late.
+// The loss to minimize: replica-seconds, times late / objective where more than the objective are late.
 double tune_loss(const struct tune_score *s, double late_ratio);
 
 struct tune_point {
-	size_t index; // of the candidate; 0 is the present policy
+	size_t index; // number of the candidate; 0 is the present policy
 	double values[TUNE_NUMBERS_MAX];
-	struct tune_score in, out; // of the first and of the second half
+	struct tune_score in, out; // scores of the first and of the second half
 	bool is_front;             // out of sample, no other point has less or equal of cost, lateness and changes
 };
 
 struct tune_fold {
-	struct tune_score in, out; // of the choice: on the parts before, and on the part
+	struct tune_score in, out; // scores of the choice: on the parts before, and on the part
 	struct tune_score present_in, present_out;
 	double gain_in, gain_out; // shares of the present policy's loss
 };
@@ -67,7 +67,7 @@ struct tune_peer {
 	char name[TUNE_NAME_BYTES]; // "HPA utilization 0.5"
 	struct tune_score in, out;
 	struct tune_score parts[TUNE_PARTS];
-	bool is_best; // of its settings: the least loss out of sample
+	bool is_best; // best of its settings: the least loss out of sample
 };
 
 enum tune_verdict {
@@ -86,7 +86,7 @@ const char *tune_verdict_name(enum tune_verdict v); // "Recommended"
 struct tune {
 	struct tune_point *points; // that played everything, cheapest (out of sample) first; heap
 	size_t n_points;
-	size_t present, chosen; // of points; equal when nothing is better
+	size_t present, chosen; // indexes of points; equal when nothing is better
 	size_t n_played;        // candidates that played the first part
 	struct tune_fold folds[TUNE_FOLDS];
 	struct tune_peer peers[TUNE_PEERS_MAX];
@@ -98,7 +98,7 @@ struct tune {
 	bool is_failing;           // the chosen point fails a test of the policy
 	struct tune_broken broken; // by the best one of n_failing
 	int64_t part_ms;           // the shortest part, gaps not counted
-	int64_t needed_ms;         // what a part needs
+	int64_t needed_ms;         // length that a part needs
 	bool has_library;          // a peer dominates a policy without an objective, so llm-demand was played, too
 	struct tune_score library_in, library_out;
 	bool library_does;        // out of sample, it keeps the objective and no peer dominates it

@@ -9,11 +9,11 @@
 #include "replay/backtest.h"
 
 #define DRAWS           32 // tries to draw numbers that the rules between fields accept
-#define KEEP_DIVISOR    3  // of the candidates, this part stays after a rung
+#define KEEP_DIVISOR    3  // one in so many candidates stays after a rung
 #define KEEP_MIN        48 // but at least so many
 #define REFINED_DIVISOR 6  // this part of the candidates vary the best of the others, after each part in sample
 #define REFINED_PARENTS 12
-#define REFINED_LINE    12  // of them, at most as many move all thresholds of the best one together
+#define REFINED_LINE    12  // at most this many of them move all thresholds of the best one together
 #define REFINED_CLOSER  0.5 // after each part, new candidates are nearer to their parents
 #define MARGIN_STEPS    8
 #define MARGIN_STEP     1.12

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other autoscalers that the result of tune is held against.
+// The other autoscalers that the result of tune is compared with.
 #include "replay/tune_search.h"
 
 #include <assert.h>

@@ -47,7 +47,7 @@ static struct range range_of(const struct tune_search *s, const struct policy_ca
 	double ratio = world_capacity_ratio(&s->scene->config.world);
 	bool is_average = t->set && t->type == TARGET_AVERAGE_VALUE, is_level = !t->set || t->type == TARGET_VALUE;
 	switch (c->origins[i]) {
-	case ORIGIN_DEMAND: // of a replica, which serves `ratio`
+	case ORIGIN_DEMAND: // demand of a replica, which serves `ratio`
 		return is_average ? (struct range){0.1 * ratio, 2 * ratio} : (struct range){0, 0};
 	case ORIGIN_UTILIZATION:
 		return is_level ? (struct range){0.1, 1} : (struct range){0, 0};

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #define ERRORS     2     // standard errors that the bound of the lateness adds
-#define LATE_LEAST 0.001 // of an objective of 0 %, so that the loss is finite
+#define LATE_LEAST 0.001 // least lateness, so that the loss is finite for an objective of 0 %
 
 double tune_late_percent(const struct tune_score *s)
 {

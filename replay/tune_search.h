@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of a search for better numbers share: the candidates that play the recording part by part. Private to
-// replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result is held
-// against, choice validates and chooses.
+// The data shared by the steps of a search for better numbers: the candidates that play the recording part by part.
+// Private to replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result
+// is measured against, choice validates and chooses.
 #ifndef GPUSCALE_REPLAY_TUNE_SEARCH_H
 #define GPUSCALE_REPLAY_TUNE_SEARCH_H
 
@@ -21,7 +21,7 @@ struct err;
 
 // A policy or a peer that plays the recording.
 struct tune_trial {
-	size_t index; // of the candidate
+	size_t index; // number of the candidate
 	double values[TUNE_NUMBERS_MAX];
 	struct arena arena;
 	struct policy policy;
@@ -29,7 +29,7 @@ struct tune_trial {
 	struct peer peer;
 	struct closed_loop_play play;
 	struct tune_score parts[TUNE_PARTS];
-	struct tune_score stressed; // of the first half, in the harder world of tune_stress_play()
+	struct tune_score stressed; // score of the first half, in the harder world of tune_stress_play()
 	enum { TUNE_UNTESTED, TUNE_PASSES, TUNE_FAILS } tests;
 };
 

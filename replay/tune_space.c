@@ -16,8 +16,8 @@
 
 #define ARENA_MAX     (64 * 1024 * 1024)
 #define FEW           3    // a candidate that varies few numbers has fewer than this besides a main one
-#define NEAR          0.4  // of the range: how far from the present value a near one is at most
-#define STEP          0.12 // of the range: how far a varied candidate is at most from its parent
+#define NEAR          0.4  // part of the range: how far from the present value a near one is at most
+#define STEP          0.12 // part of the range: how far a varied candidate is at most from its parent
 #define TAKEN_BACK    0.25 // part of the changed numbers that are as at present in a varied candidate
 #define NEWLY_VARIED  0.1  // part of the others that are varied
 #define LADDER        16
@@ -111,7 +111,7 @@ void tune_number_text(const struct tune_number *n, double value, char out[TUNE_T
 struct walk {
 	struct tune_space *s;
 	struct err *e;
-	bool is_full; // of numbers or of memory
+	bool is_full; // no room for numbers, or memory is exhausted
 };
 
 static void add_number(struct walk *w, const struct schema_field *f, struct doc_node *node, struct doc_node *map,

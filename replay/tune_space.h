@@ -24,7 +24,7 @@ struct tune_number {
 	const struct schema_field *field;
 	struct doc_node *node; // in the document of the space
 	struct doc_node *map;  // innermost map that the document has on the way to the number
-	bool is_added;         // the document does not have the number: `node` holds its default
+	bool is_added;         // the document does not have the number: `node` has its default
 	double present;        // in the unit of field->tune
 	double min, max;       // range, which contains the present value
 	double step;           // 1, or less when tune_space_widen() has widened the range: a step is that part of it
@@ -33,7 +33,7 @@ struct tune_number {
 
 struct tune_space {
 	const struct policy *policy; // not owned
-	struct arena arena;          // of the document
+	struct arena arena;          // memory of the document
 	struct doc_node *root;
 	struct tune_number numbers[TUNE_NUMBERS_MAX];
 	size_t n;

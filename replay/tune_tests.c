@@ -20,8 +20,8 @@
 
 struct tune_tests {
 	const char *path;      // not owned
-	struct arena arena;    // of the tree and the tests
-	struct arena run;      // of the current test
+	struct arena arena;    // memory for the tree and the tests
+	struct arena run;      // memory for the current test
 	struct file_set *sets; // one for each document with tests; the tests point into them
 	size_t n_sets;
 	struct scenario **tests;
@@ -51,7 +51,7 @@ const char *tune_tests_path(const struct tune_tests *t)
 	return t->path;
 }
 
-// A test that exceeds a ceiling fails.
+// A test that exceeds a limit fails.
 static bool passes(struct arena *a, const struct scenario *test, const struct policy *policy)
 {
 	struct scenario copy = *test;

@@ -21,7 +21,7 @@ struct world_config {
 	int64_t step_ms;
 	double startups_s[WORLD_STARTUPS_MAX]; // one: constant; more: each start draws one of them
 	size_t n_startups;
-	uint64_t seed;              // of the draws
+	uint64_t seed;              // seed of the draws
 	int32_t capacity;           // replicas that the cluster has room for; 0: no limit
 	double capacity_ratio;      // work that a replica serves in a second, in replica-seconds of the queries; 0: 1
 	struct engine_setup engine; // engines that take the place of the fluid queue; none without a model
@@ -38,11 +38,11 @@ struct world {
 	int32_t ready, starting, unscheduled;
 	double backlog;        // queued work in replica-seconds
 	struct engine *engine; // NULL: a fluid queue; heap
-	struct score *score;   // of the engine's requests; not owned
+	struct score *score;   // score of the engine's requests; not owned
 	double engine_wait_s;
-	struct world_order *orders; // of the starting replicas, oldest first; heap
+	struct world_order *orders; // orders of the starting replicas, oldest first; heap
 	size_t n_orders, cap_orders;
-	int64_t next_ready_ms; // of the first start that completes
+	int64_t next_ready_ms; // time of the first start that completes
 	uint64_t random;
 	double utilization[WORLD_HISTORY], demand[WORLD_HISTORY]; // rings
 	uint64_t n_history;

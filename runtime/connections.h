@@ -62,11 +62,11 @@ int connections_open(struct connections *c, const struct prometheus_options *pro
 int connections_watch_targets(struct connections *c,
                               void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
                               struct err *e);
-// Lets policies with spec.capacity know what fits into the cluster, which is read when the first of them asks; on_error
-// as in fit_store_options. Call after connections_watch_targets(). Does nothing without a cluster.
+// Lets policies with spec.capacity know what fits into the cluster, which is read when the first of them needs it;
+// on_error as in fit_store_options. Call after connections_watch_targets(). Does nothing without a cluster.
 int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
                               struct err *e);
-// Asks *guard before each write from now on. NULL: permits every write.
+// Calls *guard before each write from now on. NULL: permits every write.
 void connections_set_write_guard(struct connections *c, const struct write_guard *guard);
 // Runs the loop until *done, which the callback of a request sets, together with *error. Returns 0, or -1 and *e:
 // *error, or that the loop stopped before. Every request has a timeout, so it ends.

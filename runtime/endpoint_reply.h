@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handlers of the controller's endpoints share.
+// Replies shared by the handlers of the controller's endpoints.
 #ifndef GPUSCALE_RUNTIME_ENDPOINT_REPLY_H
 #define GPUSCALE_RUNTIME_ENDPOINT_REPLY_H
 
@@ -12,7 +12,7 @@ struct http_exchange;
 
 // Returns whether the method is GET or HEAD. Otherwise replies 405; do not use x afterwards.
 bool endpoint_is_read(struct http_exchange *x);
-// Replies with `body`, or 500 when it exceeds its ceiling; frees `body`.
+// Replies with `body`, or 500 when it exceeds its limit; frees `body`.
 void endpoint_reply(struct http_exchange *x, int status, const char *type, struct buf *body);
 
 #endif

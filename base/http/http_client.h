@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP(S) client: libcurl's multi interface driven by a libevent loop. One pool of transfer handles, kept-alive
-// connections, a ceiling on every reply, TLS 1.2 or later, verified by default. Nothing blocks, not even name
-// lookup. HTTP/2 over TLS when the server offers it; gzip replies are decoded, the ceiling counts decoded bytes.
+// connections, a limit on every reply, TLS 1.2 or later, verified by default. Nothing blocks, not even name
+// lookup. HTTP/2 over TLS when the server offers it; gzip replies are decoded, the limit counts decoded bytes.
 // Redirects are not followed (a 3xx is a response), so credentials go nowhere but to the URL's host. curl may send a
 // request again whose kept-alive connection turned out dead before the first byte of a reply.
 // A proxy is used only when the environment names one (http_proxy, https_proxy, no_proxy), never for loopback.
@@ -66,13 +66,13 @@ struct http_request {
 	int64_t timeout_ms;         // from submission, queueing included, to the last byte; 0: 30 s
 	size_t max_body_bytes;      // limit on a reply that is collected; 0: HTTP_BODY_BYTES_MAX
 	http_sink_fn *on_body; // a 2xx body goes there, decompressed, and is not collected (the response's is ""); the
-	                       // ceiling on it is the sink's. NULL: everything is collected. Not for a stream
+	                       // limit on it is the sink's. NULL: everything is collected. Not for a stream
 	bool no_compression;   // do not offer gzip, for replies so small that compression costs more than it saves
 	http_gate_fn *may_start; // NULL: always
 	// A request that no caller waits for. It is sent when no other request waits for a place; one place is reserved
 	// for background requests. timeout_ms counts from the moment it is sent.
 	bool is_background;
-	// A stream: a 2xx body goes there, is not collected (the response's is "") and has no ceiling; any other reply
+	// A stream: a 2xx body goes there, is not collected (the response's is "") and has no limit; any other reply
 	// is collected. timeout_ms is then for the reply's headers, and after them idle_timeout_ms for every silence
 	// (0: no limit). Streams take none of the max_in_flight places; more than HTTP_STREAMS_MAX is ERR_LIMIT.
 	http_data_fn *on_data;
@@ -101,7 +101,7 @@ struct http_client_options {
 	int max_in_flight;          // transfers at the same time; the rest wait in order. 0: 16
 	int max_queued;             // requests that wait; one more is ERR_LIMIT. 0: 100000
 	const char *user_agent;     // NULL: "gpuscale/<version>"
-	int64_t connect_timeout_ms; // of requests that say none. 0: 5 s
+	int64_t connect_timeout_ms; // for a request without a timeout of its own. 0: 5 s
 	// Use HTTP/1.1 only: a request that times out closes its connection, so the next request does not wait on a
 	// dead connection. Takes 12 KiB less per transfer, too.
 	bool no_http2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libcurl reports, as an error a person can act on.
+// Errors of libcurl, as errors that a person can act on.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/http/http_client_internal.h"
 
-// What curl wrote, else its name for the code; control characters replaced, as some of it comes from the peer.
+// The message of curl, else its name for the code; control characters replaced, as some of it comes from the peer.
 static void describe(const struct http_call *call, CURLcode code, char *out, size_t size)
 {
 	const char *text = call->slot ? call->slot->error_text : "";

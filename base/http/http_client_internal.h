@@ -85,7 +85,7 @@ struct http_call {
 	char host[128];               // safe to show
 	char method[16];
 	char *url;
-	struct curl_slist *headers;    // zeroed when freed: holds the credentials
+	struct curl_slist *headers;    // zeroed when freed: contains the credentials
 	struct curl_slist *connect_to; // when tls.server_name replaces the URL's host
 	char *body;
 	size_t body_len;
@@ -96,12 +96,12 @@ struct http_call {
 	// While running:
 	struct http_slot *slot;
 	size_t header_bytes;
-	size_t body_sent; // of a call with may_start
+	size_t body_sent; // body bytes sent, for a call with may_start
 	enum http_refusal refusal;
 	struct err *gate_error;  // the error of may_start, for HTTP_REFUSED_GATE; malloc'ed
 	int64_t announced_bytes; // Content-Length that was refused, or 0
 	int64_t retry_after_ms, date_ms;
-	// Of a stream:
+	// State of a stream:
 	bool is_open;                     // the headers of a 2xx have come
 	bool is_open_reported;            // on_data was called with len 0
 	bool has_news;                    // in client->news
@@ -148,7 +148,7 @@ void http_stream_headers_ended(struct http_call *call);
 int http_stream_take(struct http_call *call, const char *data, size_t len);
 // Outside of curl: hands on what came.
 void http_stream_deliver(struct http_client *c);
-// Room for the connections of the streams there are, beside those of max_in_flight requests.
+// Room for the connections of the existing streams, in addition to those of max_in_flight requests.
 void http_stream_count_changed(struct http_client *c, int change);
 
 // http_client_request.c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop side of the HTTP client: libcurl asks for sockets and timers, libevent answers.
+// The loop side of the HTTP client: libcurl requests sockets and timers, libevent provides them.
 #include <stdlib.h>
 
 #include "base/timer.h"

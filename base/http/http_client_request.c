@@ -97,7 +97,7 @@ static int fill_url(struct http_call *call, const struct http_request *r, char *
 	CURLU *url = curl_url();
 	if (!url)
 		return out_of_memory(e);
-	// Not echoed on failure: it may hold credentials in an unexpected place.
+	// Not echoed on failure: it may contain credentials in an unexpected place.
 	CURLUcode code = curl_url_set(url, CURLUPART_URL, r->url, CURLU_NON_SUPPORT_SCHEME);
 	if (code != CURLUE_OK) {
 		curl_url_cleanup(url);
@@ -391,8 +391,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return 0;
 }
 
-// A peer that vanished without a word (node gone, rules changed) must not hold a shared HTTP/2 connection, and with it
-// every later call, until the kernel gives up after a quarter of an hour.
+// A peer that vanished without a word (node gone, rules changed) must not occupy a shared HTTP/2 connection, and with
+// it every later call, until the kernel gives up after a quarter of an hour.
 static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
 	unsigned ms = HTTP_TCP_USER_TIMEOUT_MS;

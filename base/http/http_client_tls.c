@@ -214,7 +214,7 @@ CURLcode http_tls_setup(CURL *easy, const struct http_tls *tls, struct http_tls_
 	if (!tls)
 		return rc;
 	if (tls->ca_pem || tls->ca_file) {
-		// Else the system's CA folder would be trusted beside the given CA.
+		// Else the system's CA folder would be trusted in addition to the given CA.
 		SET(CURLOPT_CAPATH, NULL);
 		if (tls->ca_pem)
 			set_blob(easy, CURLOPT_CAINFO_BLOB, tls->ca_pem, &rc);

@@ -13,7 +13,7 @@ static int refuse(int status, const char *why, const char **ret_why)
 	return status;
 }
 
-// "GET /path?query HTTP/1.1", NUL-terminated. Exactly one blank between the parts.
+// "GET /path?query HTTP/1.1", NUL-terminated. Exactly one space between the parts.
 static int parse_request_line(char *line, struct http_head *head, int *ret_minor, const char **ret_why)
 {
 	char *target = strchr(line, ' ');
@@ -85,8 +85,8 @@ static int parse_content_length(const char *value, uint64_t *ret_length)
 	return 0;
 }
 
-// What the fields say about the connection and the body. Two statements about the body's length are refused: that is
-// how requests are smuggled.
+// The connection and the body, as the header fields describe them. Two statements about the body's length are refused:
+// that is how requests are smuggled.
 static int apply_fields(struct http_head *head, int minor, const char **ret_why)
 {
 	bool has_length = false, has_host = false;
@@ -131,7 +131,7 @@ static int parse_field(char *line, struct http_head *head, const char **ret_why)
 	if (head->n_fields == HTTP_PARSE_FIELDS_MAX)
 		return refuse(431, "too many headers", ret_why);
 	char *colon = strchr(line, ':');
-	// A name that contains blanks is not a token; this also rejects folded lines and "Name :".
+	// A name that contains spaces is not a token; this also rejects folded lines and "Name :".
 	if (!colon || !http_is_token(line, (size_t)(colon - line)))
 		return refuse(400, "malformed header", ret_why);
 	*colon = '\0';
@@ -257,7 +257,7 @@ int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t
 		if (c->state == HTTP_CHUNK_DATA) {
 			size_t n = len - i < c->left ? len - i : (size_t)c->left;
 			if (buf_put(out, data + i, n) < 0)
-				status = 500; // there is room under the ceiling, so memory has ended
+				status = 500; // there is room under the limit, so memory has ended
 			i += n;
 			c->left -= n;
 			if (c->left == 0)
@@ -265,7 +265,7 @@ int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t
 		} else {
 			status = chunk_char(c, data[i++]);
 			if (c->state == HTTP_CHUNK_DATA && c->left > out->max - out->len)
-				status = 413; // at the announcement, not after reading up to the ceiling
+				status = 413; // at the announcement, not after reading up to the limit
 		}
 	}
 	*ret_used = i;

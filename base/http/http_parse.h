@@ -14,7 +14,7 @@ struct buf;
 #define HTTP_PARSE_TRAILER_BYTES_MAX (8 * 1024)
 
 struct http_field {
-	const char *name, *value; // value without blanks around it
+	const char *name, *value; // value without spaces around it
 };
 
 struct http_head {
@@ -32,7 +32,7 @@ struct http_head {
 };
 
 // Reads a whole head, text[0..len), ending with an empty line; text[len] must be writable. Changes the text: the result
-// points into it. Returns 0, or the status to answer with (400, 414, 501, 505) and *ret_why.
+// points into it. Returns 0, or the status of the response (400, 414, 501, 505) and *ret_why.
 int http_head_parse(char *text, size_t len, struct http_head *ret_head, const char **ret_why);
 
 // The value of the first field of that name (any case), or NULL.
@@ -53,14 +53,14 @@ enum http_chunk_state {
 struct http_chunks { // zero it to begin
 	enum http_chunk_state state;
 	uint64_t left;      // bytes of this chunk still to come
-	size_t digits;      // of its size
-	size_t line_bytes;  // of this trailer line
-	size_t extra_bytes; // of extensions and trailers altogether
+	size_t digits;      // digits of its size
+	size_t line_bytes;  // bytes of this trailer line
+	size_t extra_bytes; // bytes of all extensions and trailers
 };
 
-// Decodes the next piece onto out (its max is the ceiling of the body). *ret_used is how much of data was eaten: less
-// than len only at the body's end. Returns 0 while more must come or state is HTTP_CHUNK_DONE, else the status to
-// answer with (400, 413, 500).
+// Decodes the next piece onto out (its max is the limit of the body). *ret_used is how much of data was eaten: less
+// than len only at the body's end. Returns 0 while more must come or state is HTTP_CHUNK_DONE, else the status of
+// the response (400, 413, 500).
 int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t *ret_used, struct buf *out);
 
 #endif

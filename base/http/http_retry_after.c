@@ -10,7 +10,7 @@
 int64_t http_parse_date_s(const char *s, size_t len)
 {
 	char text[DATE_BYTES_MAX];
-	// curl_getdate alone would also accept "1" or "Monday"; every HTTP-date form contains blanks and colons.
+	// curl_getdate alone would also accept "1" or "Monday"; every HTTP-date form contains spaces and colons.
 	if (len >= sizeof text || memchr(s, '\0', len) || !memchr(s, ':', len) || !memchr(s, ' ', len))
 		return 0;
 	memcpy(text, s, len);
@@ -28,7 +28,7 @@ int64_t http_parse_retry_after_ms(const char *s, size_t len, int64_t now_s)
 	int64_t seconds = 0;
 	size_t digits = 0;
 	for (; digits < len && s[digits] >= '0' && s[digits] <= '9'; digits++) {
-		if (seconds < HTTP_RETRY_AFTER_MAX_MS) // past the ceiling the exact value does not matter
+		if (seconds < HTTP_RETRY_AFTER_MAX_MS) // past the limit the exact value does not matter
 			seconds = seconds * 10 + (s[digits] - '0');
 	}
 	if (digits < len) {

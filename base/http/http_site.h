@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which browser requests a server on a private address answers. A web site cannot read from such a server
+// Decides which browser requests a server on a private address accepts. A web site cannot read from such a server
 // directly, but it can point one of its own DNS names at the address (DNS rebinding), and it can send a POST on behalf
-// of its visitor (cross-site request forgery). Against DNS rebinding, the server answers only to names that no site can
-// own. Against forgery, requests that change something need a header that no form can send, and their Origin and
+// of its visitor (cross-site request forgery). Against DNS rebinding, the server responds only to names that no site
+// can own. Against forgery, requests that change something need a header that no form can send, and their Origin and
 // Sec-Fetch-Site headers must not name another site.
 #ifndef GPUSCALE_BASE_HTTP_HTTP_SITE_H
 #define GPUSCALE_BASE_HTTP_HTTP_SITE_H

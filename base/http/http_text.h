@@ -23,7 +23,7 @@ int64_t http_parse_retry_after_ms(const char *s, size_t len, int64_t now_s);
 // Parses an HTTP-date (RFC 9110, 5.6.7). Returns seconds since the epoch, or 0 when the date is invalid.
 int64_t http_parse_date_s(const char *s, size_t len);
 
-// Decodes %XX in place, and '+' as a blank when plus_is_blank. Returns the new length, -1 for a broken escape or one
+// Decodes %XX in place, and '+' as a space when plus_is_blank. Returns the new length, -1 for a broken escape or one
 // that means NUL. The text is NUL-terminated again.
 ptrdiff_t http_percent_decode(char *s, size_t len, bool plus_is_blank);
 

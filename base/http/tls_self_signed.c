@@ -69,7 +69,7 @@ static int fill(X509 *cert, EVP_PKEY *key, const char *subject, const char *alt_
 	return X509_sign(cert, key, EVP_sha256()) > 0 ? 0 : -1;
 }
 
-// Takes what the memory BIO holds, and wipes it there.
+// Takes the content of the memory BIO, and wipes it there.
 static int take(BIO *bio, struct buf *out)
 {
 	char *data;

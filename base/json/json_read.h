@@ -12,7 +12,7 @@ struct err;
 
 #define JSON_BYTES_MAX (16 * 1024 * 1024)
 
-// Parses exactly text[0..len) with the grammar and the ceilings of base/json/json_scan.h. A number too large for a
+// Parses exactly text[0..len) with the grammar and the limits of base/json/json_scan.h. A number too large for a
 // double becomes infinite. When members share a name, json_get returns the first. The caller frees the result with
 // cJSON_Delete. Returns NULL and *e on failure: ERR_PROTOCOL with "JSON line:col: " (col in bytes), ERR_LIMIT for size,
 // depth and number length, ERR_INTERNAL when memory is exhausted.

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 
-// What the next byte may start or continue.
+// The token that the next byte may start or continue.
 enum state {
 	VALUE,         // a value
 	FIRST_ELEMENT, // a value, or the ']' of an empty array
@@ -18,7 +18,7 @@ enum state {
 	AFTER_VALUE, // ',' or the closing bracket; at depth 0 nothing
 	STRING,
 	ESCAPE,   // after a backslash
-	HEX,      // of \uXXXX
+	HEX,      // the four digits of \uXXXX
 	LOW_HALF, // the backslash of the second half of a surrogate pair
 	LOW_U,    // and its u
 	UTF8,     // the rest of a character whose first bytes were in the previous piece
@@ -540,7 +540,7 @@ int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err
 	if (s->has_failed)
 		return err_set(e, ERR_PROTOCOL, "JSON: an earlier part of it was broken");
 	while (t.p < t.end) {
-		s->error_at = place_of(s, &t); // of an error of the callback
+		s->error_at = place_of(s, &t); // place of an error of the callback
 		if (scan_some(s, &t) < 0)
 			return -1;
 	}

@@ -32,7 +32,7 @@ enum json_token_kind {
 };
 
 // `text` is the decoded text of a key or string, or the digits of a number; valid during the call, not NUL-terminated.
-// A key or string longer than the scanner's ceiling is cut there: `bytes` is its whole length.
+// A key or string longer than the scanner's limit is cut there: `bytes` is its whole length.
 struct json_token {
 	enum json_token_kind kind;
 	const char *text;
@@ -54,7 +54,7 @@ struct json_scan {
 	uint64_t objects; // bit n is set when open level n is an object
 	int state;        // enum state of json_scan.c
 	bool has_failed;
-	size_t offset, line, line_start; // of the current piece in the text; lines count from 1
+	size_t offset, line, line_start; // position of the current piece in the text; lines count from 1
 	// The token in progress.
 	size_t token_at;  // its position in the text
 	char token_first; // its first byte

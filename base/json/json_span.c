@@ -105,7 +105,7 @@ static const char *skip_key(const char *p, const char *end)
 	return p && p < end && *p == ':' ? skip_blanks(p + 1, end) : NULL;
 }
 
-// No recursion: `closers` holds the bracket that each open level waits for.
+// No recursion: `closers` has the bracket that each open level waits for.
 bool json_span_is_whole(struct json_span s)
 {
 	char closers[JSON_SPAN_DEPTH_MAX];

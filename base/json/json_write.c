@@ -124,7 +124,7 @@ static void put_string(struct buf *out, const char *s, size_t len)
 		}
 		char text[JSON_ESCAPED_BYTES_MAX];
 		size_t taken, n = json_escape_char(s + i, len - i, text, &taken);
-		if (n != taken) { // what stands for itself goes out in one piece
+		if (n != taken) { // plain characters are written in one piece
 			buf_put(out, s + from, i - from);
 			buf_put(out, text, n);
 			from = i + taken;

@@ -14,7 +14,7 @@ struct buf;
 
 struct json_writer {
 	struct buf *out;
-	int indent; // blanks per level
+	int indent; // spaces per level
 	int depth;
 	bool has_item[JSON_WRITE_DEPTH_MAX + 1];
 	bool after_key;
@@ -29,7 +29,7 @@ void json_write_array_end(struct json_writer *w);
 // Before every value inside an object.
 void json_write_key(struct json_writer *w, const char *key);
 void json_write_str(struct json_writer *w, const char *s); // NULL writes null; invalid UTF-8 becomes U+FFFD
-void json_write_strn(struct json_writer *w, const char *s, size_t len); // as json_write_str, may hold NULs
+void json_write_strn(struct json_writer *w, const char *s, size_t len); // as json_write_str, may contain NULs
 void json_write_i64(struct json_writer *w, int64_t v);
 void json_write_f64(struct json_writer *w, double v); // NaN and Inf become null
 void json_write_bool(struct json_writer *w, bool v);

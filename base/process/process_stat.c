@@ -13,7 +13,7 @@
 #define PROC_FILE_MAX 4096
 #define WORD_MAX      (INT64_MAX / (1024 * 1024)) // in bytes, of pages, it still fits
 
-// Word number `index` (0-based) of a line of words parted by single blanks, as a number; -1 when there is none.
+// Word number `index` (0-based) of a line of words parted by single spaces, as a number; -1 when there is none.
 static int64_t word_at(const char *line, int index)
 {
 	for (; index > 0 && line; index--) {
@@ -38,7 +38,7 @@ void process_stat_read(struct process_stat *ret_stat)
 		ret_stat->resident_bytes = pages * sysconf(_SC_PAGESIZE);
 	buf_reset(&b);
 	if (buf_read_file(&b, "/proc/self/stat", NULL) == 0) {
-		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may hold blanks
+		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may contain spaces
 		struct timespec wall, boot;
 		clock_gettime(CLOCK_REALTIME, &wall);
 		clock_gettime(CLOCK_BOOTTIME, &boot);
@@ -55,7 +55,7 @@ void process_stat_read(struct process_stat *ret_stat)
 		                        (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-// What is not known is left out: a process of no size that began in 1970 is not.
+// An unknown value is left out: size 0 or a start in 1970 would be wrong.
 static void render(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
 {
 	if (value < 0)

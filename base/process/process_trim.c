@@ -25,8 +25,8 @@ static bool has_patched_code(const struct dl_phdr_info *info)
 	return false;
 }
 
-// Segments that can be written hold relocated pointers and data, which exist nowhere else: those stay. A read-only one
-// is the file's own bytes, and comes back from the page cache.
+// Segments that can be written contain relocated pointers and data, which exist nowhere else: those stay. A read-only
+// one is the file's own bytes, and comes back from the page cache.
 static int trim_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	if (has_patched_code(info))

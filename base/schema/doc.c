@@ -14,7 +14,7 @@
 #include "base/schema/doc_error.h"
 #include "base/text.h"
 
-#define TEXT_SHOWN_BYTES 64 // of a key, anchor or tag in a message
+#define TEXT_SHOWN_BYTES 64 // longest key, anchor or tag in a message
 
 // The key of a member that is merged into its map when the map is complete; compared by address.
 static const char merge_key[] = "<<";

@@ -15,7 +15,7 @@ struct err;
 #define DOC_DEPTH_MAX     32
 #define DOC_NODES_MAX     100000
 #define DOC_DOCUMENTS_MAX 1024
-#define DOC_ANCHORS_MAX   256  // of one document
+#define DOC_ANCHORS_MAX   256  // anchors in one document
 #define DOC_MERGED_MAX    1000 // keys of a map into which << merges others
 
 enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };
@@ -26,7 +26,7 @@ struct doc_node {
 	int line, col;    // 1-based; 0 when unknown (tree made from an API reply)
 	const char *text; // scalar text, NUL-terminated; "" otherwise
 	size_t text_len;  // may count embedded NULs, which no field accepts
-	const char *key;  // name under which the parent map holds it, else ""; never NULL
+	const char *key;  // name in the parent map, else ""; never NULL
 	int key_line, key_col;
 	struct doc_node *child; // first child of a sequence or map
 	struct doc_node *next;  // next sibling
@@ -41,7 +41,7 @@ struct doc_file {
 
 // Parses YAML (JSON is read as YAML) from text[0..len). Refused with "name:line:col: what is wrong and the fix":
 // syntax errors, duplicate keys, non-scalar keys, anchors/aliases/merge keys and tags (not needed, and a bomb), depth,
-// size, node and document ceilings, an arena that is too small, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT,
+// size, node and document limits, an arena that is too small, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT,
 // ERR_INTERNAL (out of memory). On error *ret_file has no roots.
 int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                    struct err *e);
@@ -56,7 +56,7 @@ int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, 
 int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // Parses one JSON value from text[0..len), as json_read does (strict, unlike YAML), into a tree without positions. Text
 // is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
-// what passes the ceilings above. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
+// a text above the limits. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
 int doc_from_json(struct arena *a, const char *text, size_t len, struct doc_node **ret_root, struct err *e);
 // The child of map `node` called key, or NULL. node may be NULL.
 const struct doc_node *doc_get(const struct doc_node *node, const char *key);

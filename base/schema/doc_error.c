@@ -80,7 +80,7 @@ static const char *find_line(const char *text, size_t len, int number, size_t *r
 	return end;
 }
 
-// Is there nothing but blanks from column col (1-based) of the line to the end of the text?
+// Is there nothing but spaces from column col (1-based) of the line to the end of the text?
 static bool is_at_end(const char *text, size_t len, int line, int col)
 {
 	size_t n;
@@ -164,7 +164,7 @@ int doc_yaml_error(const char *name, const char *text, size_t len, const struct 
 	int line = (int)parser->problem_mark.line + 1, col = (int)parser->problem_mark.column + 1;
 	int from_line = (int)parser->context_mark.line + 1, from_col = (int)parser->context_mark.column + 1;
 
-	// A tab among the blanks that begin the line explains more than whatever the scanner stumbled over.
+	// A tab among the spaces that begin the line explains more than whatever the scanner stumbled over.
 	size_t line_len;
 	const char *p = find_line(text, len, line, &line_len);
 	size_t blanks = 0;

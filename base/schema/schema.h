@@ -16,7 +16,7 @@ struct doc_node;
 enum schema_type {
 	SCHEMA_STRING,   // const char *, in the arena
 	SCHEMA_INT32,    // int32_t
-	SCHEMA_INT64,    // int64_t, up to 2^53 both ways: what JSON can hold exactly
+	SCHEMA_INT64,    // int64_t, up to 2^53 both ways: exact in JSON
 	SCHEMA_BOOL,     // bool; only true / false
 	SCHEMA_QUANTITY, // double; a Kubernetes quantity. An unquoted float is refused with the quoted form as the fix
 	SCHEMA_DURATION_MS, // int64_t ms; Prometheus duration
@@ -50,8 +50,8 @@ struct schema_field {
 	const char *name;
 	enum schema_type type;
 	const char *doc;     // one or two sentences: what it does, unit, when to change it
-	size_t offset;       // of the value in the parent struct
-	size_t set_offset;   // of a bool that is set when the field is present; SCHEMA_NO_OFFSET: none
+	size_t offset;       // offset of the value in the parent struct
+	size_t set_offset;   // offset of a bool that is set when the field is present; SCHEMA_NO_OFFSET: none
 	size_t count_offset; // lists only
 	// As a user would write it, without quotes; NULL = none (zero value). Applied when the field is absent (lists
 	// and "any" in flow style: "[a, b]"). Goes through the same decoder as user text; a bad one is a bug and
@@ -66,8 +66,8 @@ struct schema_field {
 	double min, max;
 	size_t max_items;              // lists; 0 = SCHEMA_LIST_ITEMS_MAX
 	const char *const *enum_names; // NULL-terminated
-	const char *list_key;          // of a list of objects: the field that identifies an element, for the API server
-	const char *pattern; // of a string: what its own check takes, as a regular expression for the API server
+	const char *list_key;          // list of objects: the field that identifies an element, for the API server
+	const char *pattern;           // string: what its own check takes, as a regular expression for the API server
 	const struct schema *child;
 	struct schema_tune tune;
 };
@@ -85,8 +85,8 @@ struct schema_fault {
 // For a validate function: writes a fault at `field` to ret_faults[0], if max > 0. Returns the number of faults.
 size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message);
 
-// A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` says it, too, and holds:
-// test/e2e/run-crd keeps the two from saying different things.
+// A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` checks it, too, and
+// decides: test/e2e/run-crd keeps the two from saying different things.
 struct schema_rule {
 	const char *cel;     // about `self`, the object after defaults
 	const char *message; // as of struct schema_fault
@@ -98,11 +98,11 @@ struct schema {
 	size_t struct_size;
 	const struct schema_field *fields;
 	size_t n_fields;
-	// Cross-field rules, asked once all fields of an object that was written were decoded without error; may be
-	// NULL. Pure: fills at most `max` faults, returns how many. Not asked for an absent object that only got its
+	// Cross-field rules, called once all fields of an object that was written were decoded without error; may be
+	// NULL. Pure: fills at most `max` faults, returns how many. Not called for an absent object that only got its
 	// defaults.
 	size_t (*validate)(const void *value, struct schema_fault *ret_faults, size_t max);
-	// Those of the rules that look at the object's plain fields alone: asked in place of validate when these were
+	// Those of the rules that look at the object's plain fields alone: called in place of validate when these were
 	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
 	// NULL.
 	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
@@ -123,15 +123,15 @@ struct schema {
 struct schema_error {
 	int line, col;                      // 1-based; 0 = unknown
 	char path[SCHEMA_PATH_BYTES];       // "spec.signals[1].window.duration"; "" = the document
-	char message[SCHEMA_MESSAGE_BYTES]; // what is wrong, then the fix
-	char excerpt[SCHEMA_EXCERPT_BYTES]; // of a text with a grammar of its own; "" = none
-	int caret, caret_len;               // what to mark below the excerpt: columns from 0
+	char message[SCHEMA_MESSAGE_BYTES]; // the problem, then the fix
+	char excerpt[SCHEMA_EXCERPT_BYTES]; // line of a text with a grammar of its own; "" = none
+	int caret, caret_len;               // mark below the excerpt: columns from 0
 };
 struct schema_errors {
 	const char *file;
 	struct schema_error items[SCHEMA_ERRORS_MAX];
 	size_t n;         // stored
-	size_t dropped;   // beyond the ceiling
+	size_t dropped;   // beyond the limit
 	const char *noun; // for one of them, in "36 more errors"; schema_errors_init() sets "error"
 };
 void schema_errors_init(struct schema_errors *e, const char *file);
@@ -152,7 +152,7 @@ void schema_errors_print(struct schema_errors *e, struct buf *out);
 
 // Decodes node (a map) into *value (struct_size bytes, zeroed by the caller): defaults, types, ranges, unknown and
 // duplicate keys (with did-you-mean), missing required fields, unsupported fields; then validate. A field written as
-// null counts as absent. An absent object still gets its children's defaults; one with child offsets into the same
+// null is treated as absent. An absent object still gets its children's defaults; one with child offsets into the same
 // struct has offset 0. Strings and lists live in `a`, SCHEMA_ANY points into the tree of `node`. `path` is the prefix
 // of every reported path, "" for a whole document. Returns 0, or -1 when an error was reported.
 int schema_decode(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
@@ -164,7 +164,7 @@ int schema_decode_tolerant(const struct schema *schema, const struct doc_node *n
                            struct schema_errors *errors, struct schema_errors *unknown, const char *path);
 
 // The field at a dotted path ("spec.signals.window.duration", list brackets optional), and through ret_parent the
-// schema that holds it; NULL when there is none, then *ret_parent is the schema of the level that failed and
+// schema that contains it; NULL when there is none, then *ret_parent is the schema of the level that failed and
 // *ret_closest the nearest name there, or NULL. ret_parent and ret_closest may be NULL.
 const struct schema_field *schema_find(const struct schema *root, const char *path, const struct schema **ret_parent,
                                        const char **ret_closest);

@@ -200,7 +200,7 @@ static void apply_default(struct schema_decoder *d, const struct schema_field *f
 	arena_done(&nodes);
 }
 
-// `found` is what the object `parent` holds under f's name (NULL: nothing). parent NULL: the object is absent.
+// `found` is the value of f's name in the object `parent` (NULL: none). parent NULL: the object is absent.
 static void decode_field(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *found,
                          const struct doc_node *parent, unsigned char *base)
 {
@@ -318,7 +318,7 @@ static void decode_object(struct schema_decoder *d, const struct schema *schema,
                           unsigned char *base)
 {
 	assert(schema->n_fields <= SCHEMA_FIELDS_MAX);
-	assert(d->depth < DOC_DEPTH_MAX); // a schema that holds itself outside of a list has no end
+	assert(d->depth < DOC_DEPTH_MAX); // a schema that contains itself outside of a list has no end
 	d->depth++;
 	size_t errors_before = count_errors(d);
 	const struct doc_node *found[SCHEMA_FIELDS_MAX] = {NULL};

@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 #define LINE_COLUMNS     80
-#define TEXT_COLUMNS_MIN 30 // the least a description beside the names is given, however long those are
+#define TEXT_COLUMNS_MIN 30 // least width of a description next to the names, however long those are
 
 // Text word by word, from column `at`; further lines begin at column `indent`. Ends the line.
 static void put_wrapped(struct buf *out, const char *text, size_t len, size_t at, size_t indent)

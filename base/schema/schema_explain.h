@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `explain` prints about a field, from the table alone; laid out as `kubectl explain` does.
+// Output of `explain` for a field, from the table alone; laid out as `kubectl explain` does.
 #ifndef GPUSCALE_BASE_SCHEMA_SCHEMA_EXPLAIN_H
 #define GPUSCALE_BASE_SCHEMA_SCHEMA_EXPLAIN_H
 

@@ -55,7 +55,7 @@ static void put_one_type(struct json_writer *w, const char *type)
 	json_write_object_end(w);
 }
 
-// The range holds for integers only: a pattern sees no more of a text than its sign.
+// The range applies to integers only: a pattern sees no more of a text than its sign.
 static void put_quantity(struct json_writer *w, const struct schema_field *f)
 {
 	bool has_range = f->min != 0 || f->max != 0;

@@ -10,7 +10,7 @@
 
 #include "base/schema/schema.h"
 
-#define SCHEMA_SHOWN_BYTES 56  // of a key or value from the file in a message
+#define SCHEMA_SHOWN_BYTES 56  // longest key or value from the file in a message
 #define SCHEMA_RANGE_BYTES 120 // enough for every schema_format_range
 
 // The state of one schema_decode call.
@@ -18,7 +18,7 @@ struct schema_decoder {
 	struct arena *arena;
 	struct schema_errors *errors;
 	struct schema_errors *unknown; // where fields go that the table does not know: `errors` when strict
-	bool in_default;               // what is decoded comes from the table: any error is a bug
+	bool in_default;               // the decoded value comes from the table: any error is a bug
 	int depth;
 	size_t path_len;
 	char path[SCHEMA_PATH_BYTES];

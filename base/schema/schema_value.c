@@ -117,7 +117,7 @@ static bool is_any_of(const char *text, const char *const *words, size_t n)
 	return false;
 }
 
-// What YAML 1.1 readers (Kubernetes among them) take for a boolean.
+// A boolean to YAML 1.1 readers (Kubernetes among them).
 static bool is_yaml_true(const char *text)
 {
 	static const char *const words[] = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
@@ -130,7 +130,7 @@ static bool is_yaml_false(const char *text)
 	return is_any_of(text, words, sizeof words / sizeof words[0]);
 }
 
-// What they take for a number: decimal, 0x, 0o, 0b, with "_" between digits, fraction, exponent, .inf, .nan.
+// A number to these readers: decimal, 0x, 0o, 0b, with "_" between digits, fraction, exponent, .inf, .nan.
 static bool is_yaml_number(const char *s)
 {
 	s += *s == '-' || *s == '+';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time zones from the IANA database as it is installed: TZif files (RFC 8536) of version 2 or later, and the rule at
-// their end (POSIX TZ) that holds after the last listed transition.
+// their end (POSIX TZ) that applies after the last listed transition.
 #ifndef GPUSCALE_BASE_TZ_TZFILE_H
 #define GPUSCALE_BASE_TZ_TZFILE_H
 
@@ -15,7 +15,7 @@ struct err;
 #define TZFILE_BYTES_MAX      65536
 #define TZFILE_NAME_BYTES_MAX 64
 #define TZFILE_TIMES_MAX      2000 // transitions listed in a file
-#define TZFILE_FIRST_YEAR     1970 // what lies before is left out
+#define TZFILE_FIRST_YEAR     1970 // earlier transitions are left out
 #define TZFILE_LAST_YEAR      2100 // up to here the rule is written out; later its last offset stays
 
 // The table of a TZif file, in `a`. name is for messages. -1 and *e: ERR_INPUT (not such a file, cut short, leap

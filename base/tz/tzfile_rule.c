@@ -122,7 +122,7 @@ static bool take_date(const char **s, struct rule_date *d)
 struct rule {
 	int32_t standard_s, summer_s; // offsets east of UTC
 	bool has_summer;
-	struct rule_date start, end; // of summer time
+	struct rule_date start, end; // first and last day of summer time
 };
 
 static bool parse(const char *s, struct rule *r)

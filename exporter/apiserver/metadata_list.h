@@ -16,7 +16,7 @@ struct err;
 #define METADATA_LIST_ACCEPT                                                                                           \
 	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" // the latter for errors
 #define METADATA_LIST_BYTES_MAX (16 * 1024 * 1024)
-#define METADATA_LIST_PODS_MAX  4096 // of one node, completed pods included
+#define METADATA_LIST_PODS_MAX  4096 // pods on one node, completed pods included
 #define POD_UID_BYTES_MAX       63   // a UUID has 36
 
 struct metadata_list_item {
@@ -44,7 +44,7 @@ struct metadata_list {
 void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels, metadata_list_fn *fn, void *arg);
 void metadata_list_done(struct metadata_list *l);
 // Decodes the next piece. Returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of another kind
-// is refused before its items are read), ERR_LIMIT (a ceiling is exceeded), ERR_INTERNAL, or the error of `fn`.
+// is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of `fn`.
 int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e);
 // Ends the reply. Returns -1 and *e if it is incomplete.
 int metadata_list_finish(struct metadata_list *l, struct err *e);

@@ -23,11 +23,11 @@
 #define TICK_MS         1000
 #define URL_BYTES       2048
 #define PATH_BYTES      512
-#define MESSAGE_BYTES   300 // of an error of the API server
+#define MESSAGE_BYTES   300 // longest error message of the API server
 #define TABLE_BYTES_MAX (16 * 1024 * 1024)
 #define SINGLE_MS       (10 * 60 * 1000) // pods are requested one by one for this time
 
-// A pod that holds devices.
+// A pod that uses devices.
 struct holder {
 	const char *namespace_, *pod;
 	uint64_t held;  // struct pod_holder
@@ -43,27 +43,27 @@ struct table {
 	size_t n;
 };
 
-// The request in flight. Allocated on its own, so that no memory is held between requests.
+// The request in flight. Allocated on its own, so that no memory is used between requests.
 struct call {
 	struct http_call *http;
 	struct metadata_list list;
 	struct table found; // `list` has room for `room` pods, in the order of the reply
 	size_t room;
 	bool is_single; // pods are requested one by one
-	size_t next;    // of the table
+	size_t next;    // next entry of the table
 	int64_t start_ms;
 };
 
 struct pod_metadata {
 	struct pod_metadata_options options;
-	int server_len; // of `url`: without the path
+	int server_len; // length of `url` without the path
 	char url[URL_BYTES], token_file[PATH_BYTES], ca_file[PATH_BYTES];
 	struct event *tick;
 	struct call *call;       // NULL between requests
 	uint64_t asked;          // number of the last request
 	int64_t asked_ms;        // mono_ms of its start
-	int64_t single_until_ms; // the list of the node exceeds a ceiling: pods are requested one by one until then
-	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: it has answered everything
+	int64_t single_until_ms; // the list of the node exceeds a limit: pods are requested one by one until then
+	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: no pod is missing
 	char last_error[ERR_MSG_BYTES];
 
 	pthread_mutex_t lock; // protects the members below
@@ -94,7 +94,7 @@ static int table_init(struct table *t, size_t room)
 	return t->list ? 0 : -1;
 }
 
-// Appends a copy of `h`. -1 above the ceiling.
+// Appends a copy of `h`. -1 above the limit.
 static int table_add(struct table *t, const struct holder *h)
 {
 	struct holder *to = &t->list[t->n];
@@ -168,7 +168,7 @@ static void finish(struct pod_metadata *p, const struct err *e)
 	snprintf(p->last_error, sizeof p->last_error, "%s", e ? e->msg : "");
 }
 
-// A pod of the reply. Kept if it holds devices since before the request: a later one may be a new pod of the same name.
+// A pod of the reply. Kept if it used devices before the request: a later one may be a new pod of the same name.
 static int on_pod(void *arg, const struct metadata_list_item *pod, struct err *e)
 {
 	struct pod_metadata *p = arg;
@@ -191,7 +191,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *e)
 	return metadata_list_feed(&p->call->list, data, len, e);
 }
 
-// Joins the reply with the pods that hold devices now.
+// Joins the reply with the pods that use devices now.
 static int join(struct pod_metadata *p, struct err *e)
 {
 	struct table next, *found = &p->call->found;
@@ -249,7 +249,7 @@ static bool is_object_name(const char *s)
 	return len > 0 && len <= POD_NAME_BYTES_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
 }
 
-// Requests the next of the pods that hold devices alone, by a list of one: the right to list suffices. Returns 1 when
+// Requests the next of the pods that use devices alone, by a list of one: the right to list suffices. Returns 1 when
 // none is left.
 static int send_single(struct pod_metadata *p, struct err *e)
 {
@@ -268,7 +268,7 @@ static int send_single(struct pod_metadata *p, struct err *e)
 	return 1;
 }
 
-// The pods that hold no devices, with annotations of any size, must not cost the others their labels.
+// The pods that use no devices, with annotations of any size, must not cost the others their labels.
 static void become_single(struct pod_metadata *p, const struct err *e)
 {
 	struct call *c = p->call;

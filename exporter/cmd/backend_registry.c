@@ -32,11 +32,11 @@ struct chooser {
 	size_t n;
 	const char *sysfs_root;
 	struct log *log;
-	struct backend *profiling;      // of the host engine
+	struct backend *profiling;      // backend of the host engine
 	struct device_sample *profiled; // its samples; NULL while it is closed
 	int64_t profiling_retry_ms;
 	struct backend *chosen;   // NULL while closed
-	const char *_Atomic name; // of the backend chosen last
+	const char *_Atomic name; // name of the backend chosen last
 };
 
 static struct chooser *chooser_of(struct backend *b)

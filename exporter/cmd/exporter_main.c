@@ -37,7 +37,7 @@
 #define FILE_ERRORS_MAX        (64 * 1024)
 #define COUNTERS_REMARKS_BYTES (512 * 1024)
 #define REPLIES_MS             5000 // longest wait of --once for the replicas of the mock
-#define COMMAND_INTERVAL_MS    500  // of a command that reads the driver itself
+#define COMMAND_INTERVAL_MS    500  // sampling interval of a command that reads the driver itself
 #define URL_BYTES              320
 #define SERVER_BYTES           512
 #define STOP_MS                800 // a sampler that hangs in a driver call is abandoned after this time
@@ -203,7 +203,7 @@ static void log_remarks(struct exporter *x, struct buf *remarks)
 	for (char *line = remarks->data, *end; line && *line; line = end + 1) {
 		end = strchr(line, '\n');
 		if (!end)
-			return; // truncated by the ceiling
+			return; // truncated by the limit
 		*end = '\0';
 		LOG(x->log, LOG_WARNING, "Row of the counters file skipped", LOG_S("row", line));
 	}

@@ -33,11 +33,11 @@ enum cell_kind {
 };
 
 struct column {
-	const char *header; // of the table
-	const char *key;    // of JSON and CSV
+	const char *header; // column header of the table
+	const char *key;    // key in JSON and CSV
 	enum cell_kind kind;
 	size_t offset;      // CELL_TEXT: of the text in struct device; CELL_WINDOW: enum page_window
-	const char *family; // of the numbers; CELL_PERCENT: a share of 0-1 shown as a percentage
+	const char *family; // family of the numbers; CELL_PERCENT: a share of 0-1 shown as a percentage
 	const char *unit;   // behind the value, in the table only
 };
 #define TEXT(header, key, member)                                                                                      \

@@ -15,7 +15,7 @@ struct page_view;
 #define HEALTH_CHECK_UNKNOWN 2
 
 // Appends the report on `v` to `out`, in the format that `o` requests, and returns the exit code. Without a page, `v`
-// is NULL and `why` holds the reason. `wall_ms` is the current time. Reads the XID policy file of `o`, if any; on
+// is NULL and `why` has the reason. `wall_ms` is the current time. Reads the XID policy file of `o`, if any; on
 // errors in it, returns HEALTH_CHECK_UNKNOWN, fills `e` and appends a line for each error to `ret_errors`.
 int health_check_run(const struct exporter_options *o, const struct page_view *v, const struct err *why,
                      int64_t wall_ms, struct buf *out, struct buf *ret_errors, struct err *e);

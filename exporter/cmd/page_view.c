@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "exporter/naming.h"
 
-// What DCGM writes for a value that it does not have (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
+// The values that DCGM writes for a missing value (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
 #define INT_BLANK    9223372036854775792.0
 #define DOUBLE_BLANK 140737488355328.0
 
@@ -334,7 +334,7 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		v->has_up = true;
 		v->up = s->value == 1;
 	} else if (strcmp(s->name, "gpuscale_exporter_sample_age_seconds") == 0) {
-		// An invalid or absurd age counts as the highest age.
+		// An invalid or absurd age is treated as the highest age.
 		v->has_age = true;
 		v->age_s = s->value >= 0 && s->value < PAGE_VIEW_AGE_MAX_S ? s->value : PAGE_VIEW_AGE_MAX_S;
 	} else if (strcmp(s->name, "gpuscale_exporter_samples_dropped") == 0) {

@@ -28,7 +28,7 @@ struct page_view_xid {
 	bool undated;  // from dcgm-exporter, whose pages have no times
 };
 
-// What gpuscale_gpu_NAME_window_min, _avg and _max report of a family.
+// Statistics of a family: gpuscale_gpu_NAME_window_min, _avg and _max.
 enum page_window { PAGE_WINDOW_MIN, PAGE_WINDOW_AVG, PAGE_WINDOW_MAX, PAGE_WINDOW__COUNT };
 
 // One GPU or MIG instance. Texts come from the labels; "" if absent.
@@ -48,7 +48,7 @@ struct page_view_gpu {
 
 // GPU memory of a process.
 struct page_view_process {
-	char uuid[DEVICE_UUID_BYTES], mig_id[DEVICE_NODE_BYTES]; // of its GPU or instance
+	char uuid[DEVICE_UUID_BYTES], mig_id[DEVICE_NODE_BYTES]; // IDs of its GPU or instance
 	char pid[DEVICE_NODE_BYTES];
 	char name[64]; // "" if unknown
 	double memory_bytes;
@@ -62,10 +62,10 @@ struct page_view {
 	size_t unknown[PAGE_KNOWN__COUNT]; // GPUs whose faults of a kind the page would not show
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
-	size_t processes_left_out; // above the ceiling, or without a valid amount of memory
+	size_t processes_left_out; // above the limit, or without a valid amount of memory
 	bool has_up, up;           // gpuscale_exporter_up
 	bool has_age;
-	double age_s;          // of the sample
+	double age_s;          // age of the sample
 	int64_t lost, missing; // GPUs that do not respond; GPUs that are gone
 	bool dropped;          // the sample is too old and was omitted by the exporter
 };

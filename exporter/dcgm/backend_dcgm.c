@@ -32,10 +32,10 @@ struct dcgm {
 	size_t n;
 	struct device devices[DCGM_GPUS_MAX];
 	unsigned ids[DCGM_GPUS_MAX];
-	int64_t xid_time_us[DCGM_GPUS_MAX]; // of the last XID read; -1: not read yet
+	int64_t xid_time_us[DCGM_GPUS_MAX]; // time of the last XID read; -1: not read yet
 	size_t n_fields;
 	unsigned short fields[FIELD__COUNT];
-	struct dcgm_value *values; // of one device, while open
+	struct dcgm_value *values; // values of one device, while open
 };
 _Static_assert(DCGM_GPUS_MAX <= DEVICES_MAX, "every GPU has a place");
 
@@ -271,7 +271,7 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 {
 	const struct dcgm_entity gpu = {DCGM_ENTITY_GPU, m->ids[i]};
 	for (size_t k = 0; k < m->n_fields; k++)
-		m->values[k].status = DCGM_BAD_PARAM; // so that a missing answer is not the value of another GPU
+		m->values[k].status = DCGM_BAD_PARAM; // so that a missing reply is not the value of another GPU
 	dcgm_return r = m->api.latest(m->handle, &gpu, 1, m->fields, (unsigned)m->n_fields, 0, m->values);
 	if (r == DCGM_GPU_IS_LOST || r == DCGM_RESET_REQUIRED) {
 		s->lost = true;

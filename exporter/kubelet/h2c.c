@@ -246,7 +246,7 @@ static int end_stream(struct h2c *c, struct err *e)
 		return err_set_code(e, ERR_SERVER, status, "the peer replied with gRPC status %d", status);
 	if (!whole)
 		return err_set(e, ERR_PROTOCOL, "the reply ends without a complete gRPC message");
-	// A truncated reply is an error: an empty message would mean that no pod holds a GPU.
+	// A truncated reply is an error: an empty message would mean that no pod uses a GPU.
 	if (status < 0)
 		return err_set(e, ERR_PROTOCOL, "the reply ends without a gRPC status");
 	c->done = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One unary gRPC call over HTTP/2 without TLS ("h2c", prior knowledge), as a state machine: bytes in, bytes out, no
 // sockets and no clock. It covers what the kubelet's pod-resources socket needs: one stream, a request without a
-// body, and a reply whose ceiling fits the flow-control windows, so that WINDOW_UPDATE is never sent. A gRPC library
+// body, and a reply whose limit fits the flow-control windows, so that WINDOW_UPDATE is never sent. A gRPC library
 // would cost every node megabytes for one constant request. References: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
 // PROTOCOL-HTTP2.md of gRPC.
 #ifndef GPUSCALE_EXPORTER_KUBELET_H2C_H
@@ -16,7 +16,7 @@
 struct err;
 
 #define H2C_MESSAGE_BYTES_MAX (16 * 1024 * 1024)
-#define H2C_REPLY_BYTES_MAX   (2 * H2C_MESSAGE_BYTES_MAX) // of all frames, also those that carry nothing
+#define H2C_REPLY_BYTES_MAX   (2 * H2C_MESSAGE_BYTES_MAX) // bytes of all frames, also those that carry nothing
 #define H2C_FRAME_BYTES_MAX   16384 // payload; the limit on a peer without SETTINGS_MAX_FRAME_SIZE (RFC 9113, 4.2)
 #define H2C_HEADER_BYTES_MAX  (64 * 1024)
 #define H2C_CONTROL_MAX       1024 // PING and SETTINGS frames of one call
@@ -41,13 +41,13 @@ struct h2c {
 };
 
 // Prepares a call of `path` ("/package.Service/Method", at most H2C_PATH_BYTES_MAX bytes) with an empty request;
-// `out` then holds the bytes to send first. `max_message_bytes` is at most H2C_MESSAGE_BYTES_MAX. Release `c` with
+// `out` then contains the bytes to send first. `max_message_bytes` is at most H2C_MESSAGE_BYTES_MAX. Release `c` with
 // h2c_done().
 void h2c_init(struct h2c *c, const char *path, size_t max_message_bytes);
 void h2c_done(struct h2c *c);
-// Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may hold bytes to send), 1 when the
+// Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may contain bytes to send), 1 when the
 // reply is in `message`, and -1 on failure. `e` is then ERR_PROTOCOL (not HTTP/2 or not gRPC), ERR_LIMIT (message
-// or reply above its ceiling), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
+// or reply above its limit), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
 // ERR_SERVER, with the status in e->code.
 int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e);
 

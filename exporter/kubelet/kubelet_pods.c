@@ -20,7 +20,7 @@
 
 #define LIST_PATH "/v1.PodResourcesLister/List"
 
-// The request in flight. Allocated on its own, so that no memory is held between requests.
+// The request in flight. Allocated on its own, so that no memory is used between requests.
 struct call {
 	struct bufferevent *bev;
 	struct h2c h2c;

@@ -19,7 +19,7 @@ struct kubelet_pods;
 
 #define KUBELET_PODS_SOCKET      "/var/lib/kubelet/pod-resources/kubelet.sock"
 #define KUBELET_PODS_INTERVAL_MS 10000
-#define KUBELET_PODS_TIMEOUT_MS  2000            // of one request, including the connect
+#define KUBELET_PODS_TIMEOUT_MS  2000            // timeout of one request, including the connect
 #define KUBELET_PODS_STALE_MS    (5 * 60 * 1000) // a map older than this is not used
 
 struct kubelet_pods_options {
@@ -38,11 +38,11 @@ struct kubelet_pods_status {
 	bool has_map;    // at least one request succeeded
 	bool stale;      // the map is too old; no GPU carries pod labels
 	bool last_ok;    // the last completed request succeeded
-	int64_t age_ms;  // of the map; -1: no map
+	int64_t age_ms;  // age of the map; -1: no map
 	int64_t last_ms; // duration of the last request
 	uint64_t polls;  // completed requests
 	uint64_t errors; // failed requests
-	size_t entries;  // devices held by containers
+	size_t entries;  // devices used by containers
 	size_t dropped;  // series of pods that the last round omitted
 };
 

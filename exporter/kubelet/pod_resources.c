@@ -50,7 +50,7 @@ static bool read_varint(struct span *s, uint64_t *ret_value)
 	return false;
 }
 
-// Finds the next field that holds bytes: returns 1 with its number and bytes, 0 at the end of the message, -1 if it
+// Finds the next field that contains bytes: returns 1 with its number and bytes, 0 at the end of the message, -1 if it
 // is malformed. Other fields (cpu ids, memory sizes) and unknown ones are skipped.
 static int next_field(struct span *s, uint32_t *ret_number, struct span *ret_bytes)
 {
@@ -333,7 +333,7 @@ static int read_container(struct pod_map *m, struct span container, const struct
 	if (rc < 0)
 		return malformed(e);
 	if (!has_devices)
-		return 0; // most containers hold no device; their names are not copied
+		return 0; // most containers use no device; their names are not copied
 	if (copy_text(m, name, POD_NAME_BYTES_MAX, &owner.container, e) < 0)
 		return -1;
 	while (next_field(&container, &number, &bytes) > 0) {
@@ -431,7 +431,7 @@ static int by_device(const void *a, const void *b)
 void pod_map_follow(struct pod_map *m, const struct pod_map *old)
 {
 	struct entry **sorted = malloc((m->n ? m->n : 1) * sizeof(struct entry *));
-	size_t n = 0; // of devices that only one pod can hold
+	size_t n = 0; // number of devices that only one pod can use
 	m->number = old ? old->number + 1 : 1;
 	for (size_t i = 0; i < m->n; i++) {
 		struct entry *x = &m->entries[i];

@@ -2,7 +2,7 @@
 // Decodes ListPodResourcesResponse of the kubelet's pod-resources API v1 into a map from device to pods. No I/O.
 // Device ids understood: "GPU-uuid", "MIG-uuid", "MIG-GPU-uuid/gi/ci" (drivers before 470), "nvidiaN", "nvidiaN/giM"
 // (GKE), a PCI address (AMD), "cardN" and "cardN-M" (Intel). The suffixes "::R" (time slicing, MPS) and "/vgpuR"
-// (GKE) select a replica of a shared GPU. Devices held through claims of dynamic resource allocation (DRA) have the
+// (GKE) select a replica of a shared GPU. Devices used through claims of dynamic resource allocation (DRA) have the
 // UUID in a CDI name, or the name that the DRA driver publishes: "gpu-N" and "gpu-N-mig-PROFILE-.." (NVIDIA), "gpu-N-M"
 // (AMD), "0000-03-00-0-0x56c0" (Intel). Kubernetes: staging/src/k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 #ifndef GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
@@ -16,7 +16,7 @@ struct device;
 struct err;
 struct pod_map;
 
-#define POD_MAP_ENTRIES_MAX    8192 // devices held by the containers of all pods of the node
+#define POD_MAP_ENTRIES_MAX    8192 // devices used by the containers of all pods of the node
 #define POD_MAP_BYTES_MAX      (4 * 1024 * 1024)
 #define POD_NAME_BYTES_MAX     253
 #define POD_DEVICE_BYTES_MAX   128
@@ -31,7 +31,7 @@ struct pod_resource_names {
 	size_t n;
 };
 
-// What a pod map depends on besides the reply.
+// The inputs of a pod map besides the reply.
 struct pod_map_options {
 	struct pod_resource_names extra;
 	// Namespaces whose claims have administrative access, which the reply does not report: their devices belong to
@@ -39,24 +39,24 @@ struct pod_map_options {
 	struct pod_resource_names admin_namespaces;
 };
 
-// A pod that holds a device. Valid as long as the map.
+// A pod that uses a device. Valid as long as the map.
 struct pod_share {
 	const char *namespace_, *pod;
-	const char *container; // "" when several containers of the pod hold the device
-	int32_t replica;       // the lowest replica that the pod holds; -1: the device is not shared
+	const char *container; // "" when several containers of the pod use the device
+	int32_t replica;       // the lowest replica that the pod uses; -1: the device is not shared
 };
 
 // Decodes message[0..len). `options` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed
-// message), ERR_LIMIT (a ceiling is exceeded) or ERR_INTERNAL.
+// message), ERR_LIMIT (a limit is exceeded) or ERR_INTERNAL.
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e);
 void pod_map_free(struct pod_map *m);
 // Finds the pods of `m` that have finished, given the map before it (NULL: none). Before Kubernetes 1.34 the kubelet
-// also lists these, and a device without a replica is given to one pod at a time: of several pods that hold it through
+// also lists these, and a device without a replica is given to one pod at a time: of several pods that use it through
 // the same resource, only those that appeared with it last still do. pod_map_find() leaves the others out.
 void pod_map_follow(struct pod_map *m, const struct pod_map *old);
-// The number of devices that containers hold, as the kubelet counts them.
+// The number of devices that containers use, as the kubelet counts them.
 size_t pod_map_entries(const struct pod_map *m);
-// A pod that holds devices, valid as long as the map. `held` is a hash of its containers and their devices, in any
+// A pod that uses devices, valid as long as the map. `held` is a hash of its containers and their devices, in any
 // order: both are fixed while a pod lives, so another hash means another pod of the same name.
 struct pod_holder {
 	const char *namespace_, *pod;
@@ -65,9 +65,9 @@ struct pod_holder {
 // Writes the next pod, sorted by namespace and pod, to *ret_holder. Returns false when there is none. Start with *at
 // = 0.
 bool pod_map_next(const struct pod_map *m, size_t *at, struct pod_holder *ret_holder);
-// Writes the pods that hold devices[at], each once and sorted by namespace and pod, to `ret_shares`; at most
-// POD_SHARERS_MAX. Returns their total number. `devices` are all devices of the node. A pod that holds a MIG instance
-// does not hold its GPU: an instance matches only its own ids.
+// Writes the pods that use devices[at], each once and sorted by namespace and pod, to `ret_shares`; at most
+// POD_SHARERS_MAX. Returns their total number. `devices` are all devices of the node. A pod that uses a MIG instance
+// does not use its GPU: an instance matches only its own ids.
 size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_t n_devices, size_t at,
                     struct pod_share ret_shares[POD_SHARERS_MAX]);
 

@@ -22,7 +22,7 @@ struct part {
 	const struct mock_gpu *gpu;
 	const struct mock_instance *instance; // NULL: the GPU itself
 	int32_t board;                        // number of the GPU
-	int32_t unit;                         // number among the units that a pod can hold; -1: a split GPU
+	int32_t unit;                         // number among the units that a pod can use; -1: a split GPU
 };
 
 struct mock {
@@ -157,7 +157,7 @@ static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
 	}
 }
 
-// The replica of the workload that holds this device: the first devices belong to the first replicas. -1: none.
+// The replica of the workload that uses this device: the first devices belong to the first replicas. -1: none.
 static int32_t holder_of(const struct mock *m, size_t at)
 {
 	if (!m->workload_seen || m->parts[at].unit < 0)

@@ -6,7 +6,7 @@
 #include "exporter/backend.h"
 
 // Uses xids, log, mock_script and ret_errors of `config`. Reads the script and fails if it has errors: ret_errors then
-// holds one line for each.
+// contains one line for each.
 struct backend *backend_mock_new(const struct backend_config *config, struct err *e);
 
 #endif

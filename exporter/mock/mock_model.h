@@ -15,15 +15,15 @@ struct workload_params {
 	struct mock_series demand;
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
 	double capacity_per_replica;
-	double backlog_max; // work queued above this is dropped; 0: no ceiling
-	double idle_ratio;  // utilization of a held GPU without work
+	double backlog_max; // work queued above this is dropped; 0: no limit
+	double idle_ratio;  // utilization of an allocated GPU without work
 };
 
 struct workload_state {
 	double t_ms;        // time of the last step
 	double demand;      // work per second that arrived, mean over the last step
 	double backlog;     // queued work
-	double utilization; // 0 to 1, of every GPU held by a ready replica
+	double utilization; // 0 to 1, of every GPU used by a ready replica
 	int32_t replicas;   // ready replicas at the last step
 };
 

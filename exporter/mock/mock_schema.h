@@ -77,7 +77,7 @@ struct mock_workload {
 	struct mock_replicas_source replicas;
 	int32_t gpus_per_replica;
 	double idle_percent;
-	double backlog_max;               // 0: no ceiling
+	double backlog_max;               // 0: no limit
 	struct mock_series demand_series; // compiled from `demand`
 };
 

@@ -67,7 +67,7 @@ static void decode_series_map(struct decoding *d, const struct mock_script *s, c
 		char child[224];
 		snprintf(child, sizeof child, "%s.%s", path, c->key);
 		if (f == FIELD__COUNT) {
-			// Errors above the ceiling are only counted and need no suggestion.
+			// Errors above the limit are only counted and need no suggestion.
 			const char *closest = d->errors->n < SCHEMA_ERRORS_MAX ? family_closest_name(c->key) : NULL;
 			schema_report(d->errors, c, path, "no field \"%s\"%s%s%s", c->key,
 			              closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "");

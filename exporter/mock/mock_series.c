@@ -49,7 +49,7 @@ int mock_series_parse(struct arena *a, const char *text, double step_ms, bool lo
 	return finish(a, points, n, step_ms, loop, ret_series, e);
 }
 
-// Finds cell `index` of a line, without surrounding blanks.
+// Finds cell `index` of a line, without surrounding spaces.
 static bool csv_cell(const char *line, size_t len, size_t index, const char **ret_cell, size_t *ret_len)
 {
 	const char *p = line, *end = line + len;

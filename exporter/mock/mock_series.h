@@ -19,7 +19,7 @@ struct mock_series {
 	const double *sums;   // sums[i] = points[0] + .. + points[i - 1], missing ones as 0
 	size_t n;
 	double step_ms;
-	bool loop; // repeats after the last step; otherwise holds its value
+	bool loop; // repeats after the last step; otherwise keeps its value
 	double mean, amplitude, period_ms, phase_ms;
 };
 

@@ -109,7 +109,7 @@ struct nvml_bar1 {
 };
 _Static_assert(sizeof(struct nvml_bar1) == 24, "nvmlBAR1Memory_t");
 
-// Of a MIG device; of its compute instance if there are several.
+// Attributes of a MIG device; those of its compute instance if there are several.
 struct nvml_attributes {
 	unsigned multiprocessors, copy_engines, decoders, encoders, jpeg_engines, ofa_engines, gpu_slices,
 	        compute_slices;

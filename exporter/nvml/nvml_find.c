@@ -113,7 +113,7 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		return err_set(e, ERR_NOT_FOUND, "NVML found no GPU on this node");
 	nvml_return last = NVML_SUCCESS;
 	for (unsigned index = 0; index < count; index++) {
-		// The same holds for devices without a handle: the library's count alone must not keep this loop
+		// The same applies to devices without a handle: the library's count alone must not keep this loop
 		// running.
 		if (f->n == DEVICES_MAX || index == DEVICES_MAX) {
 			LOG(log, LOG_WARNING, "Too many GPUs, some skipped", LOG_I("gpus", count),

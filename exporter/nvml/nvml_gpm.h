@@ -17,7 +17,7 @@
 // State of a device or instance between two rounds. Zero it before use.
 struct nvml_gpm {
 	bool asked, supported;
-	bool seeded; // `previous` holds a sample taken at previous_ms
+	bool seeded; // `previous` has a sample taken at previous_ms
 	int64_t previous_ms;
 	nvml_gpm_sample previous, current; // NULL until the device reports support
 	struct device_sample values;       // the last values, for rounds that come too early

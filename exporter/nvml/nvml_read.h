@@ -34,7 +34,7 @@ bool nvml_result_is_lost(nvml_return r);
 bool nvml_result_is_fatal(nvml_return r);
 
 // Fills `s` with every field of the device except XID_ERRORS and the profiling fields. Returns NVML_SUCCESS, or a
-// result for which nvml_result_is_lost() or nvml_result_is_fatal() holds. A device without a single field is
+// result for which nvml_result_is_lost() or nvml_result_is_fatal() is true. A device without a single field is
 // NVML_GPU_IS_LOST.
 nvml_return nvml_read_device(const struct nvml_api *api, nvml_device d, struct nvml_reader *reader, int64_t mono_ms,
                              struct device_sample *s);

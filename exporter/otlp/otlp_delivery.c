@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/text.h"
 
-#define SHOWN_BYTES 200 // of a text of the endpoint
+#define SHOWN_BYTES 200 // longest text of the endpoint in a message
 
 int otlp_url(const char *endpoint, const char *path, char url[OTLP_URL_BYTES], struct err *e)
 {

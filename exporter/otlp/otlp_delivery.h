@@ -10,12 +10,12 @@
 struct err;
 
 #define OTLP_URL_BYTES      4096
-#define OTLP_TIMEOUT_MS     10000 // of one attempt
-#define OTLP_ATTEMPTS_MAX   4     // of one request
+#define OTLP_TIMEOUT_MS     10000 // timeout of one attempt
+#define OTLP_ATTEMPTS_MAX   4     // attempts per request
 #define OTLP_PAUSE_MS       1000  // before the second attempt at most; the pause doubles
 #define OTLP_RETRY_AFTER_MS 60000 // the longest Retry-After that is honoured
 #define OTLP_WHY_BYTES      320
-#define OTLP_REPLY_BYTES    65536 // of a reply that are read
+#define OTLP_REPLY_BYTES    65536 // bytes of a reply that are read
 
 // The outcome of an attempt.
 enum otlp_outcome {
@@ -27,7 +27,7 @@ enum otlp_outcome {
 
 // Zero it before use.
 struct otlp_delivery {
-	int attempts;     // of the current request
+	int attempts;     // attempts of the current request
 	int64_t wait_ms;  // OTLP_AGAIN: the pause before the next attempt
 	int64_t rejected; // OTLP_PARTIAL: the number of rejected items
 };

@@ -24,7 +24,7 @@ struct encoder {
 	struct json_writer w;
 	const struct otlp_encode_options *options;
 	const struct sampler_round *round;
-	char time[NANOS_BYTES]; // of the round, as JSON writes a fixed64
+	char time[NANOS_BYTES]; // time of the round, as JSON writes a fixed64
 };
 
 // Writes one item of an array of attributes. A text of "" or NULL is left out.
@@ -67,7 +67,7 @@ static void put_component(struct encoder *x, size_t i, const struct otel_metric 
 	if (location || instance)
 		put_text(&x->w, "hw.parent", location ? id : d->uuid);
 	if (!m)
-		return; // what the conventions do not have is kept short
+		return; // short: the conventions do not have it
 	put_text(&x->w, "hw.name", d->node);
 	put_text(&x->w, "hw.model", d->model);
 	put_text(&x->w, "hw.driver_version", x->round->driver_version);

@@ -18,7 +18,7 @@ struct otlp_encode_options {
 	struct xid_store *xids;
 };
 
-// Appends the request to `out`; out->failed is set above the ceiling of `out`.
+// Appends the request to `out`; out->failed is set above the limit of `out`.
 void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out);
 
 #endif

@@ -24,18 +24,18 @@ struct otlp_push {
 	struct event *tick;
 	struct http_call *call;
 	bool has_body;
-	struct otlp_delivery delivery; // of `body`
+	struct otlp_delivery delivery; // delivery of `body`
 	int64_t wait_ms;               // until the next attempt
 	bool failing;                  // the last attempt failed, and was logged
 	struct otlp_push_status status;
 
 	int64_t next_ms;    // wall time; used only by the sampler thread, like encoded_len
-	size_t encoded_len; // of the last round
+	size_t encoded_len; // encoded size of the last round
 
 	pthread_mutex_t lock; // protects what follows
 	struct buf fresh;     // encoded and not taken yet; empty: none
 	struct buf body;      // the round that is being sent, or waits for an attempt; empty: a newer one replaces it
-	bool is_sending;      // `body` is in use, and no round is encoded: the memory would hold two
+	bool is_sending;      // `body` is in use, and no round is encoded: it would need memory for two
 };
 
 // Leaves the encoded round in `fresh`; one that was not taken yet is replaced. Buffers are released after use: a push
@@ -59,7 +59,7 @@ void otlp_push_round(struct otlp_push *p, const struct sampler_round *round)
 	buf_init(&encoded, OTLP_BYTES_MAX);
 	buf_reserve(&encoded, p->encoded_len + p->encoded_len / 16);
 	otlp_encode(&p->options.encode, round, &encoded);
-	if (encoded.failed) // above the ceiling: nothing is better than a part
+	if (encoded.failed) // above the limit: nothing is better than a part
 		buf_reset(&encoded);
 	p->encoded_len = encoded.len;
 	pthread_mutex_lock(&p->lock);

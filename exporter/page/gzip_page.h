@@ -21,7 +21,7 @@ struct gzip_page {
 	size_t front_len; // uncompressed
 };
 
-// Prepares `g`. `max_bytes` is the ceiling on the compressed front.
+// Prepares `g`. `max_bytes` is the limit on the compressed front.
 void gzip_page_init(struct gzip_page *g, size_t max_bytes);
 void gzip_page_done(struct gzip_page *g);
 // Compresses text[0..len) as the front of the following pages.

@@ -17,7 +17,7 @@ const char *page_content_type(enum page_format format)
 	return format == PAGE_OPENMETRICS ? OPENMETRICS_TYPE "; version=1.0.0; charset=utf-8" : EXPOSITION_CONTENT_TYPE;
 }
 
-// ---- what a client asks for ----
+// ---- the requested format ----
 
 struct span {
 	const char *p;

@@ -20,19 +20,19 @@ struct page {
 		uint64_t round;
 		struct gzip_page gzip;
 	} forms[PAGE_FORMAT__COUNT];
-	struct buf text; // of the round, where it is not the front of the page as it is
+	struct buf text; // text of the round, where it is not the front of the page as it is
 	struct buf tail; // the self metrics in OpenMetrics
 	struct buf out;  // the whole page
 };
 
-// Prepares `p`. `max_bytes` is the ceiling on a page.
+// Prepares `p`. `max_bytes` is the limit on a page.
 void page_init(struct page *p, size_t max_bytes);
 void page_done(struct page *p);
 // Returns the empty buffer into which the caller writes the text of the round, for page_make with the same format and
 // gzip. The plain text is written where it is sent from, because copying it would be half of the work of a scrape.
 struct buf *page_text(struct page *p, enum page_format format, bool gzip);
 // Renders the text of the round and `self` (the self metrics) into p->out. `round` is above 0 and differs for each
-// text. Returns -1 and fills `e` if the page exceeds its ceiling.
+// text. Returns -1 and fills `e` if the page exceeds its limit.
 int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self,
               struct err *e);
 

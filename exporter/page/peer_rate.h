@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define PEER_RATE_PEERS_MAX   256
-#define PEER_RATE_TRUSTED_MAX 64 // of PEER_RATE_PEERS_MAX; the other entries are for untrusted peers
+#define PEER_RATE_TRUSTED_MAX 64 // trusted entries in PEER_RATE_PEERS_MAX; the others are for untrusted peers
 #define PEER_RATE_NAME_BYTES  64
 
 struct peer_rate_entry {
@@ -23,8 +23,8 @@ struct peer_rate { // zero it before use
 	size_t n;
 };
 
-// Takes one token at now_ms from a bucket that holds `burst` tokens and gains one each interval_ms. Returns false when
-// the bucket is empty. *full_ms is the state of the bucket; 0 is a full bucket.
+// Takes one token at now_ms from a bucket that has room for `burst` tokens and gains one each interval_ms. Returns
+// false when the bucket is empty. *full_ms is the state of the bucket; 0 is a full bucket.
 bool peer_rate_take(int64_t *full_ms, int64_t interval_ms, int64_t burst, int64_t now_ms);
 
 // Returns the entry of the peer, or NULL. Valid until the next peer_rate_add.

@@ -112,8 +112,8 @@ static void add_block(struct blocks *bl, struct buf *labels, const struct render
 		add_job_block(bl, labels, r, devices, i, owner, "");
 }
 
-// Finds the pods that hold devices[at]: the owner in the sample (from the mock), else the pods that the kubelet
-// reports. Returns the number of filled shares[]; 0 if no pod holds the device.
+// Finds the pods that use devices[at]: the owner in the sample (from the mock), else the pods that the kubelet
+// reports. Returns the number of filled shares[]; 0 if no pod uses the device.
 static size_t find_pods(const struct pod_map *map, const struct device *devices, size_t n_devices, size_t at,
                         const struct device_owner *owner, struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
 {

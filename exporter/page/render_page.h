@@ -23,7 +23,7 @@ struct pod_share;
 struct xid_store;
 
 // Most series of one family: devices, or pods on devices. Further ones are omitted and counted
-// (kubelet_pods_release). With every family and labels of usual length, this many fit the ceiling of bytes.
+// (kubelet_pods_release). With every family and labels of usual length, this many fit the limit of bytes.
 #define RENDER_PAGE_BLOCKS_MAX 384
 #define RENDER_PAGE_BYTES_MAX  (16 * 1024 * 1024)
 
@@ -34,10 +34,10 @@ struct render_page_options {
 	// Which families are served, in which order, and whether the driver's version is a label. NULL serves every
 	// family of the table, with that label.
 	const struct csv_counters *counters; // not owned
-	// The pod whose sidecar this process is: it holds every GPU. NULL: no such pod. Not owned.
+	// The pod whose sidecar this process is: it uses every GPU. NULL: no such pod. Not owned.
 	const struct pod_share *sidecar_of;
-	struct hpc_jobs *jobs;     // which jobs hold the GPUs; not owned; NULL: jobs are not labelled
-	struct kubelet_pods *pods; // which pods hold the GPUs; not owned; NULL: only what the samples contain
+	struct hpc_jobs *jobs;     // which jobs use the GPUs; not owned; NULL: jobs are not labelled
+	struct kubelet_pods *pods; // which pods use the GPUs; not owned; NULL: only what the samples contain
 	// UIDs and labels of these pods; not owned; NULL: no such labels.
 	struct pod_metadata *metadata;
 	bool pod_uid;                       // whether the UID is a label
@@ -48,7 +48,7 @@ struct render_page_options {
 
 struct render_page {
 	struct render_page_options options;
-	const char *driver_version; // of the round that is being rendered
+	const char *driver_version; // driver of the round that is being rendered
 	struct buf labels;          // scratch, kept between rounds
 };
 
@@ -57,7 +57,7 @@ void render_page_init(struct render_page *r, const struct render_page_options *o
 void render_page_done(struct render_page *r);
 
 // Appends the families of `round` to `out`, then the XID counters of its devices. `render_page` is a struct
-// render_page; the signature is that of sampler_render_fn. out->failed is set when the text exceeds the ceiling of
+// render_page; the signature is that of sampler_render_fn. out->failed is set when the text exceeds the limit of
 // `out`.
 void render_page_round(void *render_page, const struct sampler_round *round, struct buf *out);
 

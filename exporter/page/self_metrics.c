@@ -146,7 +146,7 @@ void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods)
 		        (double)st.age_ms / 1000);
 	put_i64(out, "gpuscale_exporter_pod_map_stale",
 	        "1 if the pod map is too old to be used, so that no GPU carries pod labels.", METRIC_GAUGE, st.stale);
-	// Absent before the first reply: 0 would mean that containers hold no device.
+	// Absent before the first reply: 0 would mean that containers use no device.
 	if (st.has_map)
 		put_i64(out, "gpuscale_exporter_pod_map_devices",
 		        "Devices held by containers, as the kubelet counts them.", METRIC_GAUGE, (int64_t)st.entries);
@@ -167,7 +167,7 @@ void self_metrics_render_pod_metadata(struct buf *out, struct pod_metadata *meta
 		return;
 	struct pod_metadata_status st;
 	pod_metadata_get_status(metadata, &st);
-	// Absent before the first reply, and while no pod holds a device: no request is sent then.
+	// Absent before the first reply, and while no pod uses a device: no request is sent then.
 	if (st.polls)
 		put_i64(out, "gpuscale_exporter_pod_metadata_up",
 		        "1 if the last request for the metadata of pods succeeded.", METRIC_GAUGE, st.last_ok);

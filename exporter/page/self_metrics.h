@@ -19,7 +19,7 @@ struct self_metrics {
 	uint64_t xid_overflows;
 	uint64_t connections_closed[HTTP_CLOSE__COUNT];
 	struct web_stats web;
-	uint64_t counter_rows_skipped; // of the counters file
+	uint64_t counter_rows_skipped; // rows of the counters file
 };
 
 // Appends the duration and the success of the last attempt to collect, per collector: the backend and, unless `pods`
@@ -34,7 +34,7 @@ void self_metrics_render_pod_metadata(struct buf *out, struct pod_metadata *meta
 void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp);
 // Appends build_info, up and devices, which the output of --once contains too.
 void self_metrics_render_state(struct buf *out, const struct sampler_status *status);
-// Appends the other metrics: rounds, errors, durations, ages, label ceilings, and the memory and CPU time of the
+// Appends the other metrics: rounds, errors, durations, ages, label limits, and the memory and CPU time of the
 // process.
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
 

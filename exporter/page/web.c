@@ -32,8 +32,8 @@ struct web {
 	struct web_auth *auth; // NULL: no basic auth
 	struct http_server *server;
 	struct event *tick;
-	struct stamp stamps[FILES]; // of the files, taken just before they were read
-	struct stamp seen[FILES];   // of the files at the last check
+	struct stamp stamps[FILES]; // stamps of the files, taken just before they were read
+	struct stamp seen[FILES];   // stamps of the files at the last check
 	bool failing;               // the last change had errors: retry, because a missing file may appear
 	char last_error[ERR_MSG_BYTES];
 	struct peer_rate rates; // request rates

@@ -31,7 +31,7 @@ struct web_stats {
 struct web *web_new(const char *path, const struct clock *clock, struct log *log, struct buf *ret_errors,
                     struct err *e);
 void web_free(struct web *w);
-// Sets the tls_* members of `options`, which are valid as long as the configuration in force.
+// Sets the tls_* members of `options`, which are valid as long as the active configuration.
 void web_fill_tls(const struct web *w, struct http_server_options *options);
 // Starts to watch the files. The TLS settings of `server` follow them until web_free(). Returns -1 and fills `e` on
 // failure.

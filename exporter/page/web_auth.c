@@ -78,7 +78,7 @@ static bool bcrypt_verify(struct bcrypt *b, const char *password, const char *ha
 // count-min sketch that halves its counts every minute). An address that shares its counters with others is counted too
 // high, never too low.
 #define PEER_TRIES_ROWS     4
-#define PEER_TRIES_COUNTERS 65536 // of each row; beside 10,000 addresses, 1 of 2,000 new ones is counted too high
+#define PEER_TRIES_COUNTERS 65536 // counters per row; with 10,000 addresses, 1 of 2,000 new ones is counted too high
 #define PEER_TRIES_HALVE_MS 60000
 #define PEER_TRIES_LEVELS   8 // 0: no try, 1: 1 try, 2: 2 or 3, 3: 4 to 7, ..
 #define PEER_TRIES_PREFIX   4 // an IPv6 address has at least the level of this share of the tries of its /64
@@ -89,7 +89,7 @@ struct peer_tries { // `keys` are random bytes
 	int64_t halved_ms; // when the counts were halved last
 };
 
-#define PREFIX_BYTES 8 // of an IPv6 address, the /64
+#define PREFIX_BYTES 8 // the /64 of an IPv6 address
 
 // A host chooses the second half of its IPv6 address, and may use a new one for each connection.
 static bool has_prefix(const char *peer, unsigned char ret_prefix[PREFIX_BYTES])
@@ -188,7 +188,7 @@ struct web_auth {
 	unsigned char wrong[WEB_AUTH_WRONG_MAX][DIGEST_BYTES];
 	size_t n_wrong; // total; only the latest are kept
 	struct peer_rate peers;
-	struct peer_tries tries;       // of addresses that are not in `peers` or not trusted
+	struct peer_tries tries;       // tries of addresses that are not in `peers` or not trusted
 	int64_t tries_ms[KIND__COUNT]; // buckets of peer_rate_take
 };
 

@@ -16,7 +16,7 @@ struct err;
 #define WEB_CONFIG_USERS_MAX  64
 #define WEB_CONFIG_MEMORY_MAX (4 * 1024 * 1024) // while the file is decoded; a fraction of it is kept
 #define WEB_CONFIG_USER_BYTES 128
-#define WEB_CONFIG_HASH_BYTES 60 // of bcrypt: "$2y$10$", 22 characters of salt, 31 of digest
+#define WEB_CONFIG_HASH_BYTES 60 // length of a bcrypt hash: "$2y$10$", 22 characters of salt, 31 of digest
 #define WEB_CONFIG_COST_MAX   12 // 2^12 rounds take about 0.2 s, which block all other replies
 
 struct web_user {
@@ -34,7 +34,7 @@ struct web_config {
 	int64_t rate_interval_ms; // one request per address in this time; 0: no limit
 	int32_t rate_burst;
 	bool no_document;   // the file is empty or contains only comments
-	struct arena arena; // holds the paths
+	struct arena arena; // memory of the paths
 };
 
 // Decodes text[0..len), which messages call `name`. Returns -1 and fills `e` with ERR_INPUT (with one line for each

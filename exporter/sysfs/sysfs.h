@@ -10,7 +10,7 @@
 #define SYSFS_PATH_BYTES 384
 #define SYSFS_TEXT_BYTES 1024 // longer files are truncated
 
-// Reads the file dir/name without trailing blanks. False if it cannot be read or is empty.
+// Reads the file dir/name without trailing spaces. False if it cannot be read or is empty.
 bool sysfs_read_text(const char *dir, const char *name, char out[SYSFS_TEXT_BYTES]);
 // Reads the decimal number in the file dir/name. False if there is none.
 bool sysfs_read_i64(const char *dir, const char *name, int64_t *ret_value);

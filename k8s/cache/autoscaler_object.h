@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define AUTOSCALER_NAME_BYTES 254 // of a namespace, an object or a group, with its NUL
+#define AUTOSCALER_NAME_BYTES 254 // name of a namespace, an object or a group, with its NUL
 #define AUTOSCALER_KIND_BYTES 64
 
 // In the order in which they are reported when several scale one target: others create HPAs of their own.
@@ -25,7 +25,7 @@ enum autoscaler_kind {
 struct autoscaler_kind_info {
 	const char *name, *group_version, *plural;
 	const char *target[5], *part[6];        // paths; part: present in an object that scales a part of its target
-	const char *target_group, *target_kind; // of a reference without them; "": such an object has no valid target
+	const char *target_group, *target_kind; // default where missing; "": such an object has no valid target
 };
 // One row per kind. An object with several targets (kthena's heterogeneousTarget) is not read; llm-d's
 // VariantAutoscaling is left out, because it publishes a metric on which an HPA or a ScaledObject acts.

@@ -21,7 +21,7 @@ static bool is_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-// ---- the answer ----
+// ---- the result ----
 
 static const struct conflict *first_of(const struct conflict_watch_want *w)
 {

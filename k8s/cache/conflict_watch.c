@@ -125,7 +125,7 @@ static bool is_same_version(int a, int b)
 	return strcmp(autoscaler_kinds[a].group_version, autoscaler_kinds[b].group_version) == 0;
 }
 
-// Returns the kind that asks for all kinds of its group version.
+// Returns the kind that requests all kinds of its group version.
 static struct resource_watch *asker_of(struct conflict_watch *s, int kind)
 {
 	int first = 0;
@@ -134,14 +134,14 @@ static struct resource_watch *asker_of(struct conflict_watch *s, int kind)
 	return &s->of[first];
 }
 
-// Asks again when a kind is not served: soon when an answer failed. ms: the time until then otherwise.
+// Repeats the request when a kind is not served: soon when a request failed. ms: the time until then otherwise.
 static void ask_again_in(struct conflict_watch *s, int64_t ms)
 {
 	bool is_needed = false;
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
 		const struct resource_watch *c = &s->of[kind];
 		if (c->asking)
-			return; // its answer comes here
+			return; // its response comes here
 		is_needed |= c->served != SERVED_YES;
 		ms = c->error && ms > CONFLICT_ASK_RETRY_MS ? CONFLICT_ASK_RETRY_MS : ms;
 	}
@@ -149,7 +149,7 @@ static void ask_again_in(struct conflict_watch *s, int64_t ms)
 		timer_start(&s->ask_timer, ms + backoff_random_ms(ms / 10 + 1));
 }
 
-// Of a kind that is served in two versions, one is watched.
+// A kind that is served in two versions is watched in one of them.
 static bool is_watched_already(const struct conflict_watch *s, int kind)
 {
 	for (int i = 0; i < AUTOSCALER_KIND__COUNT; i++)
@@ -170,7 +170,7 @@ static void set_served(struct conflict_watch *s, struct resource_watch *c, const
 		open_one(watched, c);
 }
 
-// error is NULL when the server answered.
+// error is NULL when the server responded.
 static void set_error(struct resource_watch *c, const struct err *error)
 {
 	struct err e;

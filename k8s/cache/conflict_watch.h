@@ -2,7 +2,7 @@
 // Finds conflicting autoscalers of a target: objects of the kinds in autoscaler_kinds (k8s/cache/autoscaler_object.h)
 // that the cluster serves. Watches the namespaces of the policies. Above CONFLICT_NAMESPACES_MAX namespaces, one watch
 // of all namespaces takes over, where RBAC permits it (k8s/cache/informer.h). At start, and then every few minutes, the
-// server is asked for the kinds that it does not serve yet; apart from that, no requests are sent while nothing
+// server is queried for the kinds that it does not serve yet; apart from that, no requests are sent while nothing
 // changes.
 #ifndef GPUSCALE_K8S_CACHE_CONFLICT_WATCH_H
 #define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_H

@@ -17,7 +17,7 @@ struct target;
 // A conflicting autoscaler; text: how messages name it.
 struct conflict {
 	struct informer_item item;
-	struct conflict *target_prev, *target_next; // of its target
+	struct conflict *target_prev, *target_next; // conflicts of its target
 	struct target *target;
 	int rank; // the lowest is named
 	char *group, *text;
@@ -33,8 +33,8 @@ struct target {
 };
 
 struct conflict_watch_want {
-	struct conflict_watch_want *prev, *next;         // of its target
-	struct conflict_watch_want *all_prev, *all_next; // of all
+	struct conflict_watch_want *prev, *next;         // list of its target
+	struct conflict_watch_want *all_prev, *all_next; // list of all
 	struct conflict_watch *s;
 	struct target *target;
 	struct namespace_watch *watched;
@@ -42,7 +42,7 @@ struct conflict_watch_want {
 	char *reported; // the conflict that on_change was last called for; NULL: none
 	char *error_reported;
 	bool was_known;
-	char group[]; // of the target
+	char group[]; // API group of the target
 };
 
 // A namespace in which targets are wanted.
@@ -61,10 +61,10 @@ struct resource_watch {
 	enum autoscaler_kind kind;
 	enum served served;
 	struct informer *informer;
-	// Of the first kind of a group version, whose request asks for all of them.
+	// Request for the first kind of a group version, which covers all of its kinds.
 	struct k8s_call *asking;
 	uint64_t n_asked;
-	char *error; // why the server did not say whether it serves the kind; NULL: it did, or was not asked
+	char *error; // why the server did not report whether it serves the kind; NULL: it did, or was not queried
 };
 
 struct conflict_watch {

@@ -18,8 +18,8 @@
 
 // A pod belongs to a set; usually to one.
 struct membership {
-	struct membership *prev, *next; // of the set
-	struct membership *also;        // of the pod: its next set
+	struct membership *prev, *next; // memberships of the set
+	struct membership *also;        // the pod's next membership
 	struct pod *pod;
 	struct pod_set *set;
 	struct group_member member;
@@ -36,13 +36,13 @@ struct pod {
 };
 
 struct pod_set {
-	struct pod_set *prev, *next; // of the namespace
+	struct pod_set *prev, *next; // sets of the namespace
 	struct pod_set *next_of_term;
 	struct pod_namespace *space;
 	struct pod_term *term;
 	struct label_selector *selector;
 	const struct workload_kind *workload;
-	bool is_wide; // `text` and `selector` match more pods than the leaders, which were asked for
+	bool is_wide; // `text` and `selector` match more pods than the leaders, which were requested
 	struct membership *members;
 	int refs;
 	uint32_t after; // number of the latest list requested when the set was created; only a later list contains its

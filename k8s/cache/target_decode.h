@@ -13,7 +13,7 @@
 
 struct err;
 
-#define TARGET_NAME_BYTES 254 // of a namespace or an object, with its NUL
+#define TARGET_NAME_BYTES 254 // name of a namespace or an object, with its NUL
 #define TARGET_UID_BYTES  40
 
 // Reads the namespace ("" when there is none) and the name of an object. Returns false when it has no valid name.

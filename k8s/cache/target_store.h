@@ -81,12 +81,12 @@ void target_store_wait(struct target_store *s, const struct scale_ref *ref, stru
 
 // Records the reply to a PATCH of /scale, which arrives before the event, so that the next PATCH does not conflict.
 void target_store_note_scaled(struct target_store *s, const struct scale_ref *ref, const struct scale *scale);
-// Records that a PATCH of /scale was answered 404: the target is unknown until it is requested again.
+// Records that the response to a PATCH of /scale was 404: the target is unknown until it is requested again.
 void target_store_note_missing(struct target_store *s, const struct scale_ref *ref);
 
 struct target_store_stats {
 	size_t targets;          // wanted and watched
-	size_t watches;          // of these:
+	size_t watches;          // all watches, including:
 	size_t unsynced, broken; // without a complete list; with an error
 	const char *broken_why;  // the error of one of them, valid until the loop runs; NULL: none
 	uint64_t lists, streams, events, gone, fetches;

@@ -39,7 +39,7 @@ struct target_record {
 	int refs, pods_refs;
 	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
 	bool is_known, exists;
-	bool reports_ready, is_ready_stale; // of ready_replicas: the object has reported some; see target_view
+	bool reports_ready, is_ready_stale; // ready_replicas: the object has reported some; see target_view
 	bool is_noted; // for a kind whose objects do not contain the scale: the version is that of /scale or of our own
 	               // write
 	int64_t generation;

@@ -79,7 +79,7 @@ static struct capacity_resource *get_resource(struct capacity_node *n, uint8_t i
 	return r;
 }
 
-// Forgets what the Node object stated; what pods hold stays.
+// Forgets what the Node object stated; the use by pods stays.
 static void clear_node(struct capacity *c, struct capacity_node *n)
 {
 	capacity_forget_verdicts(c, n->slot);
@@ -148,7 +148,7 @@ static void read_taints(struct capacity *c, struct capacity_node *n, struct json
 		if (has_value.text)
 			json_span_text(has_value, value, sizeof value);
 		const struct label *label = label_pool_take(&c->pool, key, value);
-		assert(label); // the buffers are smaller than the ceiling
+		assert(label); // the buffers are smaller than the limit
 		n->taints[n->n_taints++] =
 		        (struct node_taint){label, effect == TAINT_EFFECT__COUNT ? TAINT_NO_SCHEDULE : effect};
 	}
@@ -204,7 +204,7 @@ static void read_allocatable(struct capacity *c, struct capacity_node *n, struct
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }
 
-// What is read of a Node: everything else in it, such as its heartbeats, has no effect.
+// The fields read from a Node: everything else in it, such as its heartbeats, has no effect.
 static uint64_t hash_node(struct json_span labels, int32_t failing_gpus, struct json_span spec, struct json_span status)
 {
 	uint64_t h = hash_bytes(hash_bytes(HASH_START, labels.text, labels.len), &failing_gpus, sizeof failing_gpus);

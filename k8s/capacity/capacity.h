@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster has and what its pods hold of it: an account of nodes, pods and the devices of dynamic resource
+// The resources of a cluster and their use by pods: an account of nodes, pods and the devices of dynamic resource
 // allocation (DRA), kept from the JSON of their objects, without a clock, a network or a loop. k8s/cache/inventory.h
 // watches the objects. capacity_fit() reports how many more replicas fit. Callbacks of watches call these functions, so
 // they abort when memory is exhausted (base/must.h).
@@ -36,11 +36,11 @@ struct capacity_node;
 #define CAPACITY_DEVICE_KINDS_MAX  1024 // different sets of attributes
 #define CAPACITY_DEMANDS_MAX       4    // device classes that one replica needs
 #define CAPACITY_FAILING_ALL       INT32_MAX
-#define CAPACITY_MESSAGE_BYTES     600 // of the scheduler's message; a longer one is cut
+#define CAPACITY_MESSAGE_BYTES     600 // length of the scheduler's message; a longer one is cut
 
 struct capacity_resource {
 	int64_t allocatable, used;
-	int64_t planned; // of capacity_fit
+	int64_t planned; // amount planned by capacity_fit
 	uint8_t id;
 };
 
@@ -49,27 +49,27 @@ struct capacity_node {
 	bool is_known; // false: only its pods are known
 	bool is_ready, is_unschedulable;
 	uint8_t faults; // enum resource_fault of its allocatable
-	uint64_t hash;  // of what the Node object states
+	uint64_t hash;  // hash of what the Node object states
 	uint8_t n_resources, n_taints;
 	uint16_t n_labels;
 	int32_t pods, planned_pods;
-	int32_t failing_pods; // of fit_target_failing: 0 between two calls
+	int32_t failing_pods; // count of fit_target_failing: 0 between two calls
 	int32_t failing_gpus; // by the annotation and the taint of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
 	int32_t slices;       // that name the node
-	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // devices in capacity_fit
 	uint32_t slot; // its place in what is known about rules
 	struct capacity_resource *resources;
 	const struct label **labels;
 	struct node_taint *taints;
 	char name[];
 };
-// NULL: the node does not list the resource, and no pod on it holds any.
+// NULL: the node does not list the resource, and no pod on it uses any.
 const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id);
 
 // A pod that has no node yet.
 struct capacity_waiting {
 	struct capacity_waiting *prev, *next;
-	bool has_shape;        // false: its rules are invalid or exceed a ceiling
+	bool has_shape;        // false: its rules are invalid or exceed a limit
 	bool is_unschedulable; // the scheduler reported so
 	bool is_gated;         // spec.schedulingGates keep the scheduler away from it
 	int64_t since_ms;      // when it began to wait for a node, since the epoch: capacity_set_pod(); 0: unknown
@@ -79,7 +79,7 @@ struct capacity_waiting {
 	struct waiting_space *space; // its namespace
 	size_t bytes;                // that it takes
 	const char *namespace_name, *name;
-	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, or the first gate; "": none
+	char message[CAPACITY_MESSAGE_BYTES]; // message of the scheduler, or the first gate; "": none
 	char text[];
 };
 
@@ -135,7 +135,7 @@ struct resource_names *capacity_names(struct capacity *c);
 // of a node and the progress of a pod that has a node do not change it.
 uint64_t capacity_generation(const struct capacity *c);
 
-// What the objects state that cannot be counted.
+// Faults in the objects, which cannot be counted.
 enum capacity_fault {
 	CAPACITY_FAULT_NODE_NEGATIVE,
 	CAPACITY_FAULT_NODE_HUGE,
@@ -174,7 +174,7 @@ enum fit_reason {
 	FIT_CORDONED,
 	FIT_TAINT,
 	FIT_PODS,     // the number of pods
-	FIT_RESOURCE, // of a resource, too little is free
+	FIT_RESOURCE, // too little of a resource is free
 	FIT_REASON__COUNT
 };
 
@@ -182,7 +182,7 @@ struct fit_result {
 	int64_t replicas; // how many more fit, at most FIT_REPLICAS_MAX
 	size_t nodes;     // in the cluster
 	size_t nodes_of[FIT_REASON__COUNT];
-	size_t lacking[RESOURCE_NAMES_MAX]; // of FIT_NO_RESOURCE and FIT_RESOURCE: nodes, by resource
+	size_t lacking[RESOURCE_NAMES_MAX]; // nodes with FIT_NO_RESOURCE or FIT_RESOURCE, by resource
 	const struct label *taint;          // one that is not tolerated; NULL: none
 	size_t waiting;                     // pods without a node for which room was reserved first
 };
@@ -207,7 +207,7 @@ void capacity_drop_plan(struct capacity *c);
 // Reserves room for n more replicas, which were ordered and do not exist as pods yet, in a complete plan. Returns for
 // how many this was done, or found to be impossible; fewer than n: *work is used up.
 int64_t capacity_plan_order(struct capacity *c, const struct replica_shape *shape, int64_t n, int64_t *work);
-// Returns whether *ret_fit has the result of capacity_fit() beside the orders; false: *work is used up.
+// Returns whether *ret_fit has the result of capacity_fit() in addition to the orders; false: *work is used up.
 bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape, int64_t *work,
                           struct fit_result *ret_fit);
 // Writes why no more replicas fit, as one clause: "3 of 5 nodes have too little nvidia.com/gpu free, ..".

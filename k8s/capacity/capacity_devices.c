@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of dynamic resource allocation: what slices list, classes select and claims hold.
+// The devices of dynamic resource allocation: what slices list, classes select and claims use.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static struct device_kind *kind_new(struct capacity *c, const struct buf *text, 
 	return k;
 }
 
-// Returns NULL above the ceilings.
+// Returns NULL above the limits.
 static struct device_kind *kind_take(struct capacity *c, const char *driver, struct json_span device)
 {
 	struct buf text;
@@ -297,7 +297,7 @@ static void hold_device(struct capacity *c, struct capacity_claim *claim, struct
 {
 	char driver[NAME_BYTES], pool[NAME_BYTES], device[NAME_BYTES], key[KEY_BYTES];
 	struct allocated_device *a;
-	// Administrative access holds no device.
+	// Administrative access occupies no device.
 	if (json_span_kind(json_span_get(result, "adminAccess")) == 't' ||
 	    !read_text(json_span_get(result, "driver"), driver) || !read_text(json_span_get(result, "pool"), pool) ||
 	    !read_text(json_span_get(result, "device"), device))
@@ -315,7 +315,7 @@ static void hold_device(struct capacity *c, struct capacity_claim *claim, struct
 	claim->devices[claim->n_devices++] = a;
 }
 
-// What a claim without devices waits for. A request that cannot be read is left out.
+// Records the devices that a claim without devices waits for. A request that cannot be read is left out.
 static void wait_for_devices(struct capacity *c, struct capacity_claim *claim, struct json_span requests)
 {
 	struct json_span_iter it = {.rest = requests};

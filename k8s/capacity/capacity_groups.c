@@ -15,7 +15,7 @@ static int compare(const struct capacity_group *g, const char *pool, const char 
 	return order ? order : strcmp(g->resource, resource);
 }
 
-// Returns the group, inserted in order when it is new; NULL at the ceiling or when memory is exhausted.
+// Returns the group, inserted in order when it is new; NULL at the limit or when memory is exhausted.
 static struct capacity_group *get_group(struct capacity_groups *g, const char *pool, const char *model,
                                         const char *resource)
 {
@@ -98,7 +98,7 @@ static bool is_gpu_driver(const char *driver)
 	return false;
 }
 
-// A device counts as a resource of the name of its driver.
+// A device is treated as a resource of the name of its driver.
 static void add_device(const struct capacity *c, const struct device_slice *s, const struct slice_device *d,
                        struct capacity_group *group)
 {

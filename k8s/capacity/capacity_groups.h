@@ -11,7 +11,7 @@ struct capacity;
 #define CAPACITY_GROUPS_MAX 4096
 #define CAPACITY_UNKNOWN    "<unknown>" // a pool or model that no known label names
 
-// allocatable = used + free + unready, unless pods hold more than there is: then free and unready are 0.
+// allocatable = used + free + unready, unless pods use more than there is: then free and unready are 0.
 struct capacity_group {
 	const char *pool, *model; // valid until the account changes
 	const char *resource;     // or the driver of devices of dynamic resource allocation
@@ -23,7 +23,7 @@ struct capacity_group {
 };
 struct capacity_groups {
 	struct capacity_group *items; // sorted by pool, model, resource
-	size_t n, left_out;           // left_out: nodes of groups above the ceiling
+	size_t n, left_out;           // left_out: nodes of groups above the limit
 };
 
 // pool_label: a label of nodes that names their pool and ranks before the known ones; NULL: none. Returns -1 when

@@ -29,7 +29,7 @@ struct device_kind {
 struct device_pool {
 	UT_hash_handle hh;
 	size_t refs;
-	int64_t generation, wanted; // of capacity_devices_update: the newest generation and how many slices it has
+	int64_t generation, wanted; // for capacity_devices_update: the newest generation and how many slices it has
 	int64_t found;
 	const char *driver, *name;
 	char text[]; // both, each with its NUL
@@ -37,7 +37,7 @@ struct device_pool {
 
 struct slice_device {
 	const struct label *name; // its value
-	struct device_kind *kind; // NULL: above the ceiling
+	struct device_kind *kind; // NULL: above the limit
 	bool is_tainted, is_shared;
 };
 
@@ -51,7 +51,7 @@ struct device_slice {
 	char name[];
 };
 
-// A device that claims hold, whether a slice lists it or not.
+// A device that claims use, whether a slice lists it or not.
 struct allocated_device {
 	UT_hash_handle hh;
 	size_t refs;
@@ -98,7 +98,7 @@ struct device_demand {
 struct fit_plan {
 	uint64_t number; // counts the plans
 	bool is_begun, is_complete;
-	uint64_t generation;             // of the account when the plan began
+	uint64_t generation;             // generation of the account when the plan began
 	int id;                          // the scarcest resource of the shapes that it serves
 	const struct replica_shape *own; // it serves only this shape, which has selectors of its own; NULL: any
 	struct capacity_waiting *next;   // the next to get room; NULL: all have it
@@ -107,7 +107,7 @@ struct fit_plan {
 };
 
 struct capacity {
-	uint64_t generation; // of everything that capacity_fit() depends on
+	uint64_t generation; // generation of everything that capacity_fit() depends on
 	struct resource_names names;
 	struct label_pool pool;
 	struct capacity_node *nodes; // hash, by name
@@ -122,10 +122,10 @@ struct capacity {
 	struct capacity_claim *waiting_claims;
 	struct fit_plan plan;
 	struct resource_vector plan_names;                  // held, so that no other name gets their numbers
-	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of the plan
+	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // demands of the plan
 	size_t n_demands;
 	struct rule_verdicts *rules; // hash
-	uint32_t *free_slots;        // of nodes that are gone
+	uint32_t *free_slots;        // slots of nodes that are gone
 	uint32_t n_slots, n_free_slots;
 	struct waiting_space *waiting_spaces; // hash: namespaces with waiting pods
 	size_t waiting_bytes;

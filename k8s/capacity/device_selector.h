@@ -8,7 +8,7 @@
 #include "base/json/json_span.h"
 
 #define DEVICE_SELECTOR_BYTES_MAX 10240 // Kubernetes: CELSelectorExpressionMaxLength
-#define DEVICE_SELECTOR_DEPTH_MAX 32    // of parentheses and negations
+#define DEVICE_SELECTOR_DEPTH_MAX 32    // nesting of parentheses and negations
 
 enum device_match { DEVICE_MATCH_NO, DEVICE_MATCH_YES, DEVICE_MATCH_UNKNOWN };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceTaintRules: taints of devices that an administrator or another program sets, beside those of the driver.
+// DeviceTaintRules: taints of devices that an administrator or another program sets, next to those of the driver.
 #include <stdlib.h>
 #include <string.h>
 

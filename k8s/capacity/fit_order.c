@@ -42,7 +42,7 @@ static int64_t count_missing(const struct fit_order *o, int32_t spec, int32_t st
 {
 	if (status < 0 || o->to < 0)
 		return 0; // it is unknown which replicas exist
-	// What another client has lowered since is not coming.
+	// Replicas that another client has removed since are not coming.
 	int32_t most = !o->is_unacked && spec < o->to ? spec : o->to;
 	int64_t n = (int64_t)most - (status > o->from ? status : o->from);
 	return n > 0 ? n : 0;

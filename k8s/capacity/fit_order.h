@@ -14,8 +14,8 @@
 #define FIT_ORDER_REST_MS 600000
 
 struct fit_order {
-	int32_t from, to; // of the writes since all replicas existed; to -1: none
-	bool is_unacked;  // the last write is in flight, or its answer was lost
+	int32_t from, to; // scale before and after the writes since all replicas existed; to -1: none
+	bool is_unacked;  // the last write is in flight, or its response was lost
 	int64_t at_ms;    // monotonic clock: of the first of these writes
 	int64_t since_ms; // monotonic clock: since when replicas are missing; 0: none is
 	struct {

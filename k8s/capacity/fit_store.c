@@ -21,21 +21,21 @@
 
 struct fit_target {
 	struct fit_store *store;
-	struct fit_target *prev, *next;                 // of all targets
-	struct fit_target *prev_asking, *next_asking;   // of those with a question that waits
-	struct fit_target *prev_ordered, *next_ordered; // of those with replicas that do not exist as pods yet
-	struct fit_target *prev_late, *next_late;       // of those whose fit is computed in later turns
+	struct fit_target *prev, *next;                 // list of all targets
+	struct fit_target *prev_asking, *next_asking;   // list of targets with a question that waits
+	struct fit_target *prev_ordered, *next_ordered; // list of targets with replicas that do not exist as pods yet
+	struct fit_target *prev_late, *next_late;       // list of targets whose fit is computed in later turns
 	bool is_ordering, is_late, was_late;
 	char *api_version, *kind, *namespace_name, *name;
 	const struct workload_kind *workload;
-	char *selector_text; // of the scale; NULL: unknown
+	char *selector_text; // selector of the scale; NULL: unknown
 	struct label_selector *selector;
 	struct target_shape shape;          // the last one fetched
 	int64_t of_target, fetched_mono_ms; // the generation that it was fetched for, and when
 	struct shape_fetch *fetching;
-	void (*done)(void *arg); // of a question that waits; NULL: none
+	void (*done)(void *arg); // callback of a question that waits; NULL: none
 	void *arg;
-	int32_t spec, status; // status -1: it was never asked how much fits
+	int32_t spec, status; // status -1: no fit was requested yet
 	struct fit_order order;
 	int64_t in_flight;  // replicas for which room is reserved
 	uint64_t placed_in; // number of the plan in which they have got it
@@ -171,7 +171,7 @@ void fit_store_stop(struct fit_store *s)
 	wake(s);
 	DL_FOREACH(s->targets, t)
 	{
-		forget_shape(t); // it holds names of the inventory
+		forget_shape(t); // it refers to names of the inventory
 	}
 	inventory_free(s->inventory);
 	s->inventory = NULL;
@@ -211,7 +211,7 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 	return t;
 }
 
-// What the plan reserved for the target is void.
+// The reservation of the plan for the target is void.
 static void drop_plan(const struct fit_target *t)
 {
 	struct capacity *c = t->store->inventory ? inventory_capacity(t->store->inventory) : NULL;
@@ -434,7 +434,7 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 			memcpy(t->detail, w->message, sizeof t->detail);
 		t->since_ms[t->n_since++] = w->since_ms > 0 ? w->since_ms : INT64_MAX; // never overdue
 	}
-	// A ReplicaSet may remove a gated pod in place of an overdue one, so none is overdue beside it.
+	// A ReplicaSet may remove a gated pod in place of an overdue one, so none is overdue in addition to it.
 	for (size_t i = 0; i < t->n_since && t->gated > 0; i++)
 		t->since_ms[i] = INT64_MAX;
 	if (t->n_since > 1)
@@ -568,7 +568,7 @@ static int update(struct fit_target *t, struct err *e)
 	struct capacity *c = inventory_capacity(s->inventory);
 	if (!is_current(t, c)) {
 		timer_start(s->turn_timer, 0);
-		// A plan in progress is not given up for one that serves another resource.
+		// A plan in progress is not dropped for one that serves another resource.
 		bool may_plan = !s->late || s->late == t || capacity_plan_serves(c, &t->shape.shape);
 		t->was_late = !may_plan || !compute(t, c);
 		if (t->was_late) {

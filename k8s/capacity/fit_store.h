@@ -53,13 +53,13 @@ void fit_target_select(struct fit_target *t, const char *selector);
 
 struct fit_view {
 	bool is_known;
-	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate holds
+	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate blocks
 	// one.
 	int32_t fit;
-	// Replicas of the target of which the scheduler cannot place a pod, or a scheduling gate holds one.
+	// Replicas of the target of which the scheduler cannot place a pod, or a scheduling gate blocks one.
 	int32_t unschedulable;
 	// Since when each of those that a scale-down removes first, oldest first; INT64_MAX: unknown, or a scheduling
-	// gate holds any of them.
+	// gate blocks any of them.
 	const int64_t *since_ms;
 	size_t n_since;
 	// Why no more fit: the scheduling gate, or the words of the scheduler if possible; or why that is unknown.
@@ -67,8 +67,8 @@ struct fit_view {
 };
 // Returns the fit at this moment, or while that takes more work than one turn has left: the last one; 0, with the
 // reason in `detail`, when there is none or something was ordered since. spec and status: the replicas that the target
-// requests, and those that exist. keeps_order: a write whose answer was lost may still take effect. Pointers are valid
-// until the next call.
+// requests, and those that exist. keeps_order: a write whose response was lost may still take effect. Pointers are
+// valid until the next call.
 void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool keeps_order, struct fit_view *ret_view);
 // Returns how many GPUs a replica requests (replica_shape_gpus); 0: unknown.
 int32_t fit_target_gpus(const struct fit_target *t);

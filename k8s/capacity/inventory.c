@@ -51,7 +51,7 @@ struct inventory {
 		struct inventory *inventory;
 		enum probe_state state;
 		struct k8s_call *asking; // NULL: no request is in flight
-		struct err error;        // of the last request
+		struct err error;        // error of the last request
 		struct event timer;
 	} probes[PROBES];
 };
@@ -157,7 +157,7 @@ static void on_change(void *arg)
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	struct kind_watch *w = arg;
-	// Of an object that is too large, the account knows nothing; all others count.
+	// The account leaves out an object that is too large; all others count.
 	w->error = error && error->code != K8S_WATCH_LEFT_OUT ? *error : (struct err){0};
 }
 

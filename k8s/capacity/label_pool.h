@@ -8,7 +8,7 @@
 
 #include "k8s/client/label_selector.h"
 
-#define LABEL_POOL_TEXT_BYTES 1024 // of a key and a value together, with their NULs; a value has at most 63 bytes
+#define LABEL_POOL_TEXT_BYTES 1024 // a key and a value together, with their NULs; a value has at most 63 bytes
 
 struct pooled_label;
 

@@ -22,7 +22,7 @@ struct rule_text {
 
 struct node_requirement {
 	enum node_operator op;
-	bool is_name; // of matchFields: the node's name instead of a label
+	bool is_name; // entry of matchFields: the node's name instead of a label
 	struct rule_text key;
 	struct rule_text *values;
 	size_t n_values;

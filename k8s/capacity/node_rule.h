@@ -13,12 +13,12 @@
 struct arena;
 struct err;
 
-#define NODE_RULE_TERMS_MAX        64 // of the affinity
-#define NODE_RULE_REQUIREMENTS_MAX 64 // of one term, or of the node selector
+#define NODE_RULE_TERMS_MAX        64 // terms of the affinity
+#define NODE_RULE_REQUIREMENTS_MAX 64 // requirements in one term, or in the node selector
 #define NODE_RULE_VALUES_MAX       256
 #define NODE_RULE_TOLERATIONS_MAX  64
 #define NODE_RULE_TEXTS_MAX        1024 // keys and values of one rule together
-#define NODE_RULE_TEXT_BYTES       512  // of a key or a value
+#define NODE_RULE_TEXT_BYTES       512  // length of a key or a value
 
 enum taint_effect { TAINT_NO_SCHEDULE, TAINT_NO_EXECUTE, TAINT_PREFER_NO_SCHEDULE, TAINT_EFFECT__COUNT };
 struct node_taint {
@@ -35,7 +35,7 @@ struct toleration;
 struct node_rule { // in the arena of its shape
 	struct node_requirement *selector;
 	size_t n_selector;
-	struct node_term *terms; // of the affinity: one must match
+	struct node_term *terms; // terms of the affinity: one must match
 	size_t n_terms;
 	bool has_affinity; // with no terms, no node matches
 	struct toleration *tolerations;

@@ -57,7 +57,7 @@ static int read_containers(struct resource_names *names, resource_add_fn *add_na
 	return faults;
 }
 
-// An init container runs alone, beside the sidecars that were started before it; a sidecar stays.
+// An init container runs alone, next to the sidecars that were started before it; a sidecar stays.
 static int read_init_containers(struct resource_names *names, resource_add_fn *add_name, struct json_span list,
                                 struct resource_vector *sum)
 {

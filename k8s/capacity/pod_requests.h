@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod requests in effect, as the scheduler counts it: containers and sidecars together, or the largest init
+// The effective requests of a pod, as the scheduler counts it: containers and sidecars together, or the largest init
 // container with the sidecars started before it, whichever is more; requests of the whole pod replace those of its
 // containers; overhead comes on top. Kubernetes: component-helpers/resource, PodRequests; defaults as in
 // pkg/apis/core/v1, SetDefaults_Pod.
@@ -9,7 +9,7 @@
 #include "base/json/json_span.h"
 #include "k8s/capacity/resource_names.h"
 
-#define POD_CONTAINERS_MAX 1000 // of each list; a pod with more is not read
+#define POD_CONTAINERS_MAX 1000 // containers in each list; a pod with more is not read
 
 // The members of a PodSpec that capacity depends on, found in one pass over its text.
 struct pod_spec {

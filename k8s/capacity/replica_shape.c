@@ -160,7 +160,7 @@ static int add_request(struct replica_shape *shape, struct resource_names *names
 	if (json_span_kind(json_span_get(request, "firstAvailable")) == '[')
 		return err_set(e, ERR_UNSUPPORTED, "a request with firstAvailable is not counted");
 	if (json_span_kind(json_span_get(exactly, "adminAccess")) == 't')
-		return 0; // holds no device
+		return 0; // uses no device
 	if (mode.text && !json_span_is(mode, "") && !json_span_is(mode, "ExactCount"))
 		return err_set(e, ERR_UNSUPPORTED,
 		               "a request with an allocationMode other than ExactCount is not counted");

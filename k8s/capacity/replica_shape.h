@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one replica needs: resources, and the nodes on which it may run.
+// The needs of one replica: resources, and the nodes on which it may run.
 #ifndef GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 #define GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 
@@ -14,7 +14,7 @@
 struct err;
 
 #define REPLICA_SHAPE_BYTES_MAX ((size_t)256 * 1024)
-#define REPLICA_SPEC_BYTES_MAX  ((size_t)512 * 1024) // of the JSON of a PodSpec of which the rules are read
+#define REPLICA_SPEC_BYTES_MAX  ((size_t)512 * 1024) // JSON of a PodSpec of which the rules are read
 #define REPLICA_PRINT_BYTES     32                   // SHA-256
 
 // Rules of the scheduler that capacity_fit() does not count: with one of them, fewer replicas may fit than it reports.
@@ -23,30 +23,30 @@ enum uncounted_rule {
 	UNCOUNTED_TOPOLOGY = 1 << 1,     // topologySpreadConstraints with DoNotSchedule
 	UNCOUNTED_VOLUMES = 1 << 2,      // persistentVolumeClaim, which may be bound to a zone or a node
 	UNCOUNTED_HOST_PORTS = 1 << 3,
-	UNCOUNTED_CONSTRAINTS = 1 << 4, // of a resource claim: devices that must share an attribute
+	UNCOUNTED_CONSTRAINTS = 1 << 4, // constraints of a resource claim: devices that must share an attribute
 };
 #define UNCOUNTED_RULES 5
 
-#define REPLICA_CLAIMS_MAX    16 // of one pod
-#define REPLICA_SELECTORS_MAX 16 // of the requests of its claims, together
+#define REPLICA_CLAIMS_MAX    16 // claims of one pod
+#define REPLICA_SELECTORS_MAX 16 // selectors in all requests of its claims
 
 // A claim of a PodSpec: exactly one is set.
 struct replica_claim {
-	const char *template_name; // of a ResourceClaimTemplate: each replica gets a claim of its own
-	const char *claim_name;    // of a ResourceClaim that all replicas share
+	const char *template_name; // ResourceClaimTemplate: each replica gets a claim of its own
+	const char *claim_name;    // ResourceClaim that all replicas share
 };
 // Returns the name of the rule with this bit, as in a PodSpec.
 const char *uncounted_rule_name(int bit);
 
 struct replica_shape {
 	struct arena arena;
-	struct resource_names *names; // holds those of the requests; NULL: none
+	struct resource_names *names; // names of the requests; NULL: none
 	struct resource_vector requests;
 	struct node_rule rule;
 	// SHA-256 of what `rule` was read from: a tenant cannot give a rule the print of another.
 	unsigned char rule_print[REPLICA_PRINT_BYTES];
 	int uncounted;                                   // enum uncounted_rule
-	struct replica_claim claims[REPLICA_CLAIMS_MAX]; // of dynamic resources; see replica_shape_add_claim
+	struct replica_claim claims[REPLICA_CLAIMS_MAX]; // claims of dynamic resources; see replica_shape_add_claim
 	size_t n_claims;
 	struct {
 		int id;                 // the device class as a resource, among `requests`

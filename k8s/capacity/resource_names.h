@@ -18,9 +18,9 @@
 #define RESOURCE_NAMES_NEEDED_MAX 96
 #define RESOURCE_MAP_MAX          256 // entries of one map of amounts that are read
 #define RESOURCE_NAME_BYTES       318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
-#define RESOURCES_MAX             48  // of one pod or node
+#define RESOURCES_MAX             48  // resources of one pod or node
 // Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
-// the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
+// the limit is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
 #define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
 #define RESOURCE_DEVICES_MAX 10000000
 
@@ -35,7 +35,7 @@ struct resource_names {
 	struct {
 		uint32_t holders;
 		bool is_offered; // by a node or a DeviceClass: stays
-		bool is_new;     // of a read whose amounts are not held yet
+		bool is_new;     // name from a read whose amounts are not held yet
 	} of[RESOURCE_NAMES_MAX];
 	size_t n;
 };
@@ -45,7 +45,7 @@ void resource_names_done(struct resource_names *r);
 // Returns the number of a name that a node or a DeviceClass offers; adds it when it is new. -1: there are
 // RESOURCE_NAMES_MAX others, the name is longer than RESOURCE_NAME_BYTES, or memory is exhausted.
 int resource_names_add(struct resource_names *r, const char *name);
-// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the ceiling of
+// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the limit of
 // these. The number is valid until the next call of resource_names_hold(), and while it is held.
 int resource_names_request(struct resource_names *r, const char *name);
 int resource_names_need(struct resource_names *r, const char *name);
@@ -80,7 +80,7 @@ bool resource_vector_has(const struct resource_vector *v, int id);
 // Sets an amount. Returns -1 when the vector is full.
 int resource_vector_set(struct resource_vector *v, int id, int64_t amount);
 
-// What is wrong with amounts. Nothing of it is counted as available.
+// Faults of amounts. A faulty amount is not counted as available.
 enum resource_fault {
 	RESOURCE_FAULT_NEGATIVE = 1 << 0,
 	RESOURCE_FAULT_HUGE = 1 << 1,

@@ -20,12 +20,12 @@ struct shape_fetch;
 
 struct target_shape {
 	struct err error; // kind ERR_NONE: everything was read; else the members below have what was read until then
-	struct replica_shape shape; // of one pod
+	struct replica_shape shape; // shape of one pod
 	bool has_shape;
-	int32_t pods;                    // of a replica
+	int32_t pods;                    // pods per replica
 	int32_t replicas;                // spec.replicas of the target
 	int64_t generation;              // metadata.generation of the target
-	struct label_selector *selector; // of its pods; NULL: the kind has none in spec.selector
+	struct label_selector *selector; // selector of its pods; NULL: the kind has none in spec.selector
 	char queue[LABEL_VALUE_BYTES];   // LocalQueue of Kueue that admits its pods; "": none
 };
 void target_shape_done(struct target_shape *t);

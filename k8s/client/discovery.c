@@ -329,7 +329,7 @@ static int check_version(const char *api_version, struct err *e)
 	return 0;
 }
 
-// Limits the unknown groups that a namespace asks for.
+// Limits the unknown groups that a namespace requests.
 static int check_share(const struct discovery *d, const char *namespace_name, struct err *e)
 {
 	const struct group *g, *one = NULL;
@@ -397,7 +397,7 @@ static int request_list(struct group *g, struct err *e)
 	return 0;
 }
 
-// A kind that is known not to exist costs no request per tick. Returns 1 when the server must be asked.
+// A kind that is known not to exist costs no request per tick. Returns 1 when the server must be queried.
 static int answer_from_memory(const struct group *g, const char *kind, struct err *e)
 {
 	struct err why = {0};

@@ -48,7 +48,7 @@ const struct k8s_resource *discovery_find(const struct discovery *d, const char 
 typedef void discovery_done_fn(void *arg, const struct k8s_resource *resource, const struct err *error);
 // Looks up a target of `namespace_name` at the server; concurrent lookups of one group/version share a request. done is
 // called once, from the loop. ERR_NOT_FOUND when the server does not have the kind, or the kind has no scale
-// subresource; the message lists the kinds of that group that do. Such an answer is cached for a while: the function
+// subresource; the message lists the kinds of that group that do. Such a response is cached for a while: the function
 // then returns -1 and *e, and done is not called. ERR_LIMIT, with a message that names the namespace, when the
 // namespace looks up too many groups that are not known to exist.
 int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, const char *namespace_name,

@@ -49,7 +49,7 @@ struct k8s_call {
 	bool is_guarded; // may_write is called
 	bool was_refused, is_repeatable, is_background, has_refreshed;
 	int attempts, max_attempts;
-	uint64_t generation; // of the credentials that it was sent with
+	uint64_t generation; // generation of the credentials that it was sent with
 	uint64_t term;       // in which it was queued
 	struct http_call *call;
 	struct event *timer;

@@ -23,7 +23,7 @@ struct k8s_config;
 #define K8S_BACKOFF_FIRST_MS     200
 #define K8S_BACKOFF_MAX_MS       5000
 
-// One attempt, answered or failed, for metrics. Strings are valid during the call.
+// One attempt, with a response or failed, for metrics. Strings are valid during the call.
 struct k8s_attempt {
 	const char *verb;     // "GET", "PATCH", ..., "LIST", "WATCH"
 	const char *resource; // k8s_path_class: bounded, no names

@@ -25,7 +25,7 @@ struct k8s_exec {
 struct k8s_config {
 	const char *server;         // https://host:port[/prefix], no '/' at the end
 	struct http_tls tls;        // CA, client certificate, server name
-	const char *namespace_name; // of the context; "default"
+	const char *namespace_name; // namespace of the context; "default"
 	const char *token;          // static bearer token; with a token_file, used only while that cannot be read
 	const char *token_file;     // re-read every minute and after a 401
 	const char *basic_user, *basic_password;

@@ -11,7 +11,7 @@
 #define STATUS_TEXT_BYTES_MAX    300
 #define STATUS_RETRY_AFTER_S_MAX 3600
 
-// Copies text and replaces control characters by blanks, so that a peer cannot add lines to the log.
+// Copies text and replaces control characters by spaces, so that a peer cannot add lines to the log.
 static void copy_clean(char *out, size_t size, const char *text, size_t len)
 {
 	size_t n = len < size - 1 ? len : size - 1;

@@ -183,7 +183,7 @@ static int copy_path(struct arena *a, const struct entry *en, const char *key, c
 	return 0;
 }
 
-// Decodes base64 text[0..len), skipping blanks and line ends, to NUL-terminated PEM in `a`. The message of an error
+// Decodes base64 text[0..len), skipping spaces and line ends, to NUL-terminated PEM in `a`. The message of an error
 // never contains the data.
 static int pem_from_base64(struct arena *a, const char *text, size_t len, const char **ret_pem, struct err *e)
 {

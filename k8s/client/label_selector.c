@@ -17,7 +17,7 @@ enum label_operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_NOT_EXISTS, OP_GREATER, OP
 struct requirement {
 	const char *key;
 	enum label_operator op;
-	size_t first, n; // of values
+	size_t first, n; // range of values
 	int64_t limit;   // OP_GREATER, OP_LESS
 };
 
@@ -77,9 +77,9 @@ enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQUALS, T_NOT_EQU
 struct parser {
 	const char *at; // behind the current token
 	enum token token;
-	const char *word; // of T_WORD, in selector->words
+	const char *word; // text of T_WORD, in selector->words
 	const char *start;
-	size_t len; // of the current token in the text
+	size_t len; // length of the current token in the text
 	char *room; // for the next word
 	struct label_selector *selector;
 	struct err *e;

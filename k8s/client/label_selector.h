@@ -12,7 +12,7 @@ struct label_selector;
 
 #define LABEL_SELECTOR_BYTES_MAX        8192
 #define LABEL_SELECTOR_REQUIREMENTS_MAX 64
-#define LABEL_SELECTOR_VALUES_MAX       256 // of all requirements together
+#define LABEL_SELECTOR_VALUES_MAX       256 // values of all requirements together
 
 struct label {
 	const char *key, *value;

@@ -12,7 +12,7 @@ struct pod_list;
 struct replica_groups {
 	int32_t total;   // groups with at least one pod
 	int32_t ready;   // all of whose pods exist and are ready
-	int32_t pending; // of the others, those of which a pod is missing or pending
+	int32_t pending; // groups that are not ready because a pod is missing or pending
 };
 // Counts the groups of a list (pod_info.member). A group has as many pods as the largest number that one of its pods
 // states; where none states it, as many as the largest group of the list. Pods that are finished or being deleted are

@@ -64,7 +64,7 @@ struct pod_info {
 };
 struct pod_list {
 	const struct workload_kind
-	        *workload;      // of the target, set by the caller of pods_list(); NULL: no groups are read
+	        *workload;      // kind of the target, set by the caller of pods_list(); NULL: no groups are read
 	struct pod_info *items; // by name, as the server sorts them
 	size_t n, cap;
 	struct arena names;

@@ -34,7 +34,7 @@ struct series {
 	char *key;
 	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
 	char *message;
-	uint64_t suffix; // of the Event's name
+	uint64_t suffix; // suffix of the Event's name
 	int64_t first_ms, last_ms;
 	int count;
 	bool exists;  // on the server
@@ -140,7 +140,7 @@ static void refill(struct object *o, int64_t now_ms)
 	o->tokens = more > EVENT_OBJECT_BURST - o->tokens ? EVENT_OBJECT_BURST : o->tokens + (int)more;
 }
 
-// Returns the object's allowance and makes it the most recently used. At the ceiling, the least recently used one is
+// Returns the object's allowance and makes it the most recently used. At the limit, the least recently used one is
 // evicted, so that the objects of one namespace cannot suppress the Events of another.
 static struct object *find_object(struct event_recorder *r, const char *uid, int64_t now_ms)
 {

@@ -18,7 +18,7 @@ struct k8s_client;
 #define EVENT_OBJECT_REFILL_MS  300000 // one more after each of these
 #define EVENT_SERIES_MAX        4096   // Events that are remembered for counting
 #define EVENT_SENDING_MAX       32     // requests in flight; further Events wait as series, which take less memory
-#define EVENT_MESSAGE_BYTES_MAX 1024   // the API server's ceiling
+#define EVENT_MESSAGE_BYTES_MAX 1024   // the API server's limit
 
 // The object of an Event. Strings are copied. namespace_name "": an object without a namespace.
 struct event_object {

@@ -113,7 +113,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *arg)
 		lease_act(l);
 }
 
-// ---- asking ----
+// ---- requests ----
 
 static void on_reply(void *arg, const struct http_response *response, const struct err *error);
 
@@ -125,7 +125,7 @@ int64_t lease_wait_after(const struct lease *l, const struct err *error)
 	return wait_ms;
 }
 
-// A request could not be sent, or was answered with an error: retries. A holder retries until its lease expires.
+// A request could not be sent, or the response was an error: retries. A holder retries until its lease expires.
 static void failed(struct lease *l, const struct err *error)
 {
 	lease_report(l, error);
@@ -218,7 +218,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	lease_act(arg);
 }
 
-// ---- answers ----
+// ---- responses ----
 
 // Acquires the lease when it is free, or waits until then.
 static void take_or_wait(struct lease *l)

@@ -40,7 +40,7 @@ void lease_act(struct lease *l);
 void lease_act_at(struct lease *l, int64_t at_ms);
 // Calls on_error when the error differs from the last report; NULL: requests succeed.
 void lease_report(struct lease *l, const struct err *error);
-// Returns the delay in ms before the next attempt after this error: a retry period, or the Retry-After up to a ceiling.
+// Returns the delay in ms before the next attempt after this error: a retry period, or the Retry-After up to a limit.
 int64_t lease_wait_after(const struct lease *l, const struct err *error);
 // Sends a request. A failure to send it is handled like an error reply.
 void lease_ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body);

@@ -15,7 +15,7 @@ struct err;
 #define LEASE_VERSION_BYTES    64
 #define LEASE_STAMP_BYTES      32
 #define LEASE_OBJECT_BYTES_MAX (64 * 1024)
-#define LEASES_MAX             1000 // of one list
+#define LEASES_MAX             1000 // leases in one list
 
 #define LEASE_LABEL_GROUP       "gpuscale.dev/lease-group" // the leases of one controller: its --lease-name
 #define LEASE_LABEL_ROLE        "gpuscale.dev/lease-role"  // "shard" or "member"

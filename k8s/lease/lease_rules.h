@@ -44,8 +44,8 @@ struct lease_state {
 	int64_t seen_ms; // when its version was first received; when it does not exist: since when
 	// This process:
 	bool is_held;
-	char own_version[LEASE_VERSION_BYTES];                             // of our last accepted write
-	char own_stamp[LEASE_STAMP_BYTES], tried_stamp[LEASE_STAMP_BYTES]; // of that write; of our last attempt
+	char own_version[LEASE_VERSION_BYTES];                             // version of our last accepted write
+	char own_stamp[LEASE_STAMP_BYTES], tried_stamp[LEASE_STAMP_BYTES]; // stamp of that write; of our last attempt
 	int64_t tried_ms;                                                  // when that attempt was sent
 	int64_t valid_from_ms, valid_until_ms;
 };

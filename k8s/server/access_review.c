@@ -66,7 +66,7 @@ void subject_access_review_write(struct buf *out, const struct k8s_user *user,
 	end(&w);
 }
 
-// ---- answers ----
+// ---- responses ----
 
 // The status of a review; NULL and *e when there is none.
 static const cJSON *status_of(const cJSON *root, const char *kind, struct err *e)

@@ -40,7 +40,7 @@ void custom_metrics_path_parse(const char *path, struct custom_metrics_path *ret
 		ret_path->page = CUSTOM_METRICS_OF_GROUP;
 }
 
-// ---- answers ----
+// ---- responses ----
 
 static void write_pair(struct json_writer *w, const char *key, const char *value)
 {

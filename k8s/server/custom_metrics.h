@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths and answers of custom.metrics.k8s.io/v1beta2: metrics of one object of a namespace. Metrics of pods, of the
+// Paths and responses of custom.metrics.k8s.io/v1beta2: metrics of one object of a namespace. Metrics of pods, of the
 // namespace itself and of cluster-wide objects are not served.
 // Kubernetes: k8s.io/metrics/pkg/apis/custom_metrics/v1beta2.
 #ifndef GPUSCALE_K8S_SERVER_CUSTOM_METRICS_H
@@ -32,7 +32,7 @@ struct custom_metrics_path {
 
 extern const struct metrics_api custom_metrics_api;
 
-// Parses a decoded path. One slash at the end is permitted; a name above its ceiling gives CUSTOM_METRICS_NONE.
+// Parses a decoded path. One slash at the end is permitted; a name above its limit gives CUSTOM_METRICS_NONE.
 void custom_metrics_path_parse(const char *path, struct custom_metrics_path *ret_path);
 
 struct custom_metrics_object {

@@ -34,7 +34,7 @@ struct external_metrics_path {
 	char metric[EXTERNAL_METRICS_NAME_BYTES_MAX + 1];
 };
 
-// Parses a decoded path, as http_exchange_path returns it. One slash at the end is permitted; a name above its ceiling
+// Parses a decoded path, as http_exchange_path returns it. One slash at the end is permitted; a name above its limit
 // gives EXTERNAL_METRICS_NONE.
 void external_metrics_path_parse(const char *path, struct external_metrics_path *ret_path);
 
@@ -46,7 +46,7 @@ void external_metrics_write_openapi(struct buf *out, const char *version);
 struct external_metric_value {
 	const struct label *labels;
 	size_t n_labels;
-	int64_t time_ms;  // of the sample, wall clock; written in whole seconds
+	int64_t time_ms;  // time of the sample, wall clock; written in whole seconds
 	int64_t window_s; // window of the value; 0: one sample
 	double value;
 };

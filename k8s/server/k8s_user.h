@@ -11,7 +11,7 @@ struct err;
 struct json_writer;
 struct k8s_user;
 
-#define K8S_USER_BYTES_MAX      65536 // of all its texts
+#define K8S_USER_BYTES_MAX      65536 // size of all its texts
 #define K8S_USER_GROUPS_MAX     256
 #define K8S_USER_EXTRAS_MAX     256 // values, of all keys together
 #define K8S_GROUP_AUTHENTICATED "system:authenticated"

@@ -10,7 +10,7 @@
 struct buf;
 
 struct metrics_api {
-	const char *group, *version, *list_kind; // the kind of its answers
+	const char *group, *version, *list_kind; // the kind of its responses
 };
 
 // Append an APIGroupList and an APIGroup.

@@ -24,8 +24,8 @@ struct request_header_list {
 
 // Allocated in an arena.
 struct request_header_config {
-	const char *client_ca_pem;                 // of ordinary client certificates; NULL: none
-	const char *proxy_ca_pem;                  // of clients that may name the user in headers; NULL: none may
+	const char *client_ca_pem;                 // CA of ordinary client certificates; NULL: none
+	const char *proxy_ca_pem;                  // CA of clients that may name the user in headers; NULL: none may
 	struct request_header_list allowed_names;  // their common names; empty: any
 	struct request_header_list name_headers;   // "X-Remote-User"
 	struct request_header_list uid_headers;    // since Kubernetes 1.32

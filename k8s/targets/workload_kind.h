@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 #define WORKLOAD_GROUP_PODS_MAX 20000 // a larger stated size is taken for none
-#define GROUP_SIZE_BYTES        16    // of its text, with the NUL
+#define GROUP_SIZE_BYTES        16    // size of its text, with the NUL
 
 struct workload_kind {
 	const char *group, *kind; // group: of the apiVersion; NULL: any kind that is not listed
 	const char *plural;       // the resource, where the objects themselves contain their scale; NULL: /scale does
 	const char *ready;        // member of `status`: the replicas that are ready
 	// Where a replica is a group of pods; NULL: it is a pod, or nothing shows which pods belong together.
-	const char *group_label; // of a pod: which replica it belongs to
+	const char *group_label; // label of a pod: which replica it belongs to
 	const char *size;        // annotation or label of a pod: how many pods its replica has; NULL: none
-	const char *leader_label, *leader_value; // of the pods that the selector of /scale is limited to; NULL: of none
+	const char *leader_label, *leader_value; // label of the pods that /scale selects; NULL: no limit
 	// Member of `spec` that has the number of pods of a replica in `size`, and their pod template in
 	// workerTemplate, unless leaderTemplate differs for the first; NULL: the template of a replica's only pod is in
 	// spec.template.
@@ -33,7 +33,7 @@ const struct workload_kind *workload_kind_at(size_t i);
 bool workload_kind_is_pod(const struct workload_kind *k);
 
 // Writes the selector of all pods of the replicas to out, of at least strlen(selector) + 1 bytes: the selector of
-// /scale without the requirement that only the leaders meet. Returns whether it had one, beside others.
+// /scale without the requirement that only the leaders meet. Returns whether it had one, in addition to others.
 bool workload_kind_widen(const struct workload_kind *k, const char *selector, char *out);
 
 // What the labels and annotations of a pod state about its replica. A pod of a tenant may state anything: it changes

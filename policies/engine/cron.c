@@ -8,7 +8,7 @@
 #define DAY_MIN      1440
 #define SEARCH_DAYS  14976        // 41 years
 #define LOCAL_MAX_S  253402300799 // the end of the year 9999
-#define VALUE_DIGITS 4            // of a number in a field
+#define VALUE_DIGITS 4            // digits of a number in a field
 
 // ---- reading ----
 
@@ -21,7 +21,7 @@ enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELD__COUNT };
 static const struct {
 	int min, max;
 	const char *const *names;
-	int n_names; // of min, min + 1, ...
+	int n_names; // names of min, min + 1, ...
 	const char *fault;
 } fields[] = {
         [MINUTE] = {0, 59, NULL, 0,

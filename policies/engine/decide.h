@@ -14,8 +14,8 @@ struct policy;
 
 // Decides one tick at now_ms, in ms since the epoch, and writes the decision with its trace to ret_decision.
 // observation->n_signals must be policy->n_signals. Updates `state` in place; pass a copy to decide without side
-// effects. At the first tick, a recorded stamp later than now_ms counts as now_ms, so that a stamp from a wrong clock
-// cannot prevent scaling.
+// effects. At the first tick, a recorded stamp later than now_ms is treated as now_ms, so that a stamp from a wrong
+// clock cannot prevent scaling.
 void decide(const struct policy *policy, const struct observation *observation, int64_t now_ms, void *state,
             struct decision *ret_decision);
 

@@ -47,8 +47,8 @@ void decide_state_unpack(const struct policy *policy, void *packed, void *ret_st
 
 // Adds n_samples past samples of the signal with index `signal` to its window, and runs its sustain timers over them
 // with ready_replicas as the ready count. The samples are reduced to one series, ordered by time and older than now_ms.
-// The window counts as filled as far as the samples reach back. Does nothing for a signal of type Pods, which has no
-// window and whose sustain timers restart.
+// The window is treated as filled as far as the samples reach back. Does nothing for a signal of type Pods, which has
+// no window and whose sustain timers restart.
 void decide_refill(const struct policy *policy, void *state, size_t signal, const struct obs_series *samples,
                    size_t n_samples, int32_t ready_replicas, int64_t now_ms);
 
@@ -83,8 +83,8 @@ void decide_refill_objective(const struct policy *policy, void *state, const str
 // forecast that cannot be refilled moves by step_ms. The next decision reports REASON_CLOCK_SET. 0: does nothing.
 void decide_clock_was_set(const struct policy *policy, void *state, int64_t step_ms);
 
-// Reports that a stamp restored by the caller was ahead_ms in the future and counts as now. The next decision reports
-// REASON_FUTURE_STAMP.
+// Reports that a stamp restored by the caller was ahead_ms in the future and is treated as now. The next decision
+// reports REASON_FUTURE_STAMP.
 void decide_note_future_stamp(const struct policy *policy, void *state, int64_t ahead_ms);
 
 // A clock that goes back by at most this between two ticks is treated as standing still; a clock that goes back further

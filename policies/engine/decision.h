@@ -42,7 +42,7 @@ struct decision_signal {
 	double value;            // after series reduction and window; NaN when missing
 	double target;  // what `value` was compared with: the target value, or the watermark it crossed (else the high
 	                // one)
-	int64_t age_ms; // of the newest sample; -1 when there is none
+	int64_t age_ms; // age of the newest sample; -1 when there is none
 };
 _Static_assert(sizeof(struct decision_signal) == 32, "no padding");
 
@@ -50,7 +50,7 @@ struct decision {
 	int64_t time_ms;
 	int32_t current, ready, pending; // as observed; ready -1 = unknown
 	int32_t min_replicas,
-	        max_replicas; // bounds in force at this tick: a schedule or the idle level may change them
+	        max_replicas; // active bounds at this tick: a schedule or the idle level may change them
 	int32_t desired;
 	enum action action;
 	enum reason reason; // the last stage that limited or changed the proposal; DesiredWithinRange when none did

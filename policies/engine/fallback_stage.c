@@ -67,7 +67,7 @@ enum fallback_data fallback_data_of(const struct tick *t, size_t i)
 
 struct signal_counts {
 	size_t n_ok, n_failed, n_waiting; // waiting: without data for a short time only, or with a window that fills
-	int32_t best;                     // of the proposals of the n_ok signals, by `combine`
+	int32_t best;                     // best proposal of the n_ok signals, by `combine`
 	int64_t failures;                 // largest number of consecutive failures
 };
 

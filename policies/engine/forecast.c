@@ -198,7 +198,7 @@ static void skip_season_slots(struct forecast *f, double *slots, const struct po
 		return;
 	}
 	for (int64_t i = f->index + 1; i < next && f->learnt; i++)
-		*mean_of(f, slots, i) = *mean_of(f, slots, i + 1); // of the season before
+		*mean_of(f, slots, i) = *mean_of(f, slots, i + 1); // mean of the season before
 	if (!f->learnt) {
 		for (int64_t i = 0; i < missing && f->index != TIME_NONE; i++) {
 			f->index++;

@@ -28,16 +28,16 @@ struct policy_forecast;
 
 // Part of the flat state; has no padding.
 struct forecast {
-	uint64_t slots_offset; // of the doubles in the state block
+	uint64_t slots_offset; // offset of the doubles in the state block
 	uint32_t n_slots;      // a season or window; 0: the policy has no forecast
 	uint32_t learnt;       // HoltWinters: two seasons are complete
 	int64_t index, first;  // the slot being filled, the first slot with data; TIME_NONE
 	int64_t n_samples;     // in the slot being filled
 	double sum, last;      // sum of these samples; mean of the previous slot
 	double level, trend;
-	double variance; // of the errors one slot ahead
+	double variance; // variance of the errors one slot ahead
 	int64_t n_errors;
-	double totals[2], squares; // of the first two seasons: sums of the means, squares of their differences
+	double totals[2], squares; // first two seasons: sums of the means, squares of their differences
 	struct doubt doubt;        // about the load
 };
 

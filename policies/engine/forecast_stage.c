@@ -212,7 +212,7 @@ int64_t decide_forecast_history_ms(const struct policy *policy, int64_t *ret_ste
 		return 0;
 	const struct forecast shape = {.n_slots = forecast_slots_needed(config, policy->interval_ms)};
 	*ret_step_ms = i64_max(forecast_slot_ms(&shape, config), policy->interval_ms);
-	// What the model learns from; a horizon later, the first comparison; then a season or a window of comparisons.
+	// Data to learn from; a horizon later, the first comparison; then a season or a window of comparisons.
 	int64_t span_ms = forecast_slot_ms(&shape, config) * (int64_t)shape.n_slots;
 	int64_t horizon_ms = config->horizon_ms == FORECAST_HORIZON_STARTUP
 	                             ? (policy->startup.given ? policy->startup.start_ms : *ret_step_ms)

@@ -9,7 +9,7 @@
 //   numbers (12, 0.5, 1_000, 1e3), true, false; ( ); a name with characters other than letters, digits and _ in
 //   backquotes: `sm-active` min(a, b..) max(a, b..) abs(a) clamp(a, low, high) ceil(a) floor(a) round(a) int(a)
 //   float(a) sum([a, b..]) mean([a, b..]) min([a, b..]) max([a, b..]) count([a, b..], {# > 1}) any(..) all(..) none(..)
-//   one(..): of how many elements, called #, the condition holds;
+//   one(..): of how many elements, called #, the condition is true;
 //                 without a condition, the elements are conditions themselves: count([a > 1, b == nil])
 //   let x = a; b  x stands for a in b
 // Operators, tightest first; those of one line associate to the left:
@@ -43,9 +43,9 @@
 #define FORMULA_LETS_MAX    8
 
 struct formula_op {
-	double number;  // of a constant
+	double number;  // value of a constant
 	uint8_t code;   // private to formula*.c
-	uint8_t signal; // of a name; of FORMULA_LOAD: the place on the stack
+	uint8_t signal; // index of a name; FORMULA_LOAD: the place on the stack
 	uint8_t unused[6];
 };
 
@@ -64,7 +64,7 @@ struct formula_fault {
 	bool is_name;        // the bytes are an unknown name: the caller may suggest a similar one
 };
 
-// What the name of a signal stands for.
+// The meaning of a signal's name: its proposal or its value.
 enum formula_names { FORMULA_PROPOSALS, FORMULA_VALUES };
 
 // Compiles text[0..len) (at most FORMULA_BYTES_MAX) over names[0..n_names) (at most FORMULA_SIGNALS_MAX) into ops, and

@@ -7,7 +7,7 @@
 #include "policies/engine/formula_token.h"
 
 #define DIGITS_MAX 15 // significant: then a decimal number is one rounded division away from its digits
-#define SCALE_MAX  22 // 10^22 is the largest power of ten that a double holds exactly
+#define SCALE_MAX  22 // 10^22 is the largest power of ten that a double represents exactly
 
 enum type { NUMBER, BOOLEAN };
 
@@ -220,7 +220,7 @@ enum arguments { ONE, THREE, SEVERAL, NUMBERS, CONDITIONS }; // the last two: a 
 struct function {
 	const char *name, *usage;
 	enum arguments arguments;
-	enum formula_code code; // of CONDITIONS: how the count is compared; FORMULA_CODE__COUNT: not
+	enum formula_code code; // CONDITIONS: how the count is compared; FORMULA_CODE__COUNT: it is not
 	bool with_all;          // .. with the number of elements, else with `number`
 	uint8_t number;
 };
@@ -251,7 +251,7 @@ static void load(struct compiler *c, const struct local *l, struct part *p)
 }
 
 // Compiles the condition, which the token after the comma starts, once for each of the n elements from `first` on, and
-// adds up how often it holds.
+// adds up how often it is true.
 static void count_elements(struct compiler *c, const struct local *first, int n, bool has_condition, struct part *p)
 {
 	struct local *hash = &c->locals[c->n_locals];

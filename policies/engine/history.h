@@ -16,7 +16,7 @@ struct history_mark {
 };
 
 struct history {
-	uint64_t marks_offset; // of the mark array in the state block
+	uint64_t marks_offset; // offset of the mark array in the state block
 	uint32_t cap, start, len;
 	uint32_t unused;
 };
@@ -30,7 +30,7 @@ void history_init(struct history *h, uint64_t marks_offset, uint32_t cap);
 const struct history_mark *history_at(const struct history *h, const struct history_mark *marks, uint32_t i);
 
 // Adds a recommendation, or a scale event, after dropping marks not newer than time_ms - keep_ms. A time_ms before the
-// newest mark counts as the time of that mark.
+// newest mark is treated as the time of that mark.
 void history_add_recommendation(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t replicas,
                                 int64_t keep_ms);
 void history_add_event(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t added, int32_t removed,

@@ -2,7 +2,7 @@
 // Proportional signals: the arithmetic of the HorizontalPodAutoscaler for Object and External metrics, except that a
 // value above the target never lowers the scale and one below never raises it. The HPA multiplies the ratio with the
 // ready replicas, or compares with the existing ones, and sets the result as the scale: with 6 of 10 replicas ready it
-// answers an overload with a scale-down.
+// reacts to an overload with a scale-down.
 #ifndef GPUSCALE_POLICIES_ENGINE_HPA_H
 #define GPUSCALE_POLICIES_ENGINE_HPA_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idle and activation: few or no replicas after a time without activity, and back. KEDA: scale_scaledobjects.go, except
-// that an outage never counts as a lack of activity.
+// that an outage is never treated as a lack of activity.
 #ifndef GPUSCALE_POLICIES_ENGINE_IDLE_H
 #define GPUSCALE_POLICIES_ENGINE_IDLE_H
 

@@ -13,7 +13,7 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
-// Returns the proposal, or the floor of the schedule in force where that is higher. The floor is a recommendation like
+// Returns the proposal, or the floor of the active schedule where that is higher. The floor is a recommendation like
 // a cron trigger of KEDA, so that its end is a scale-down like any other.
 __attribute__((noinline)) static int32_t at_least_floor(const struct tick *t, int32_t proposal)
 {
@@ -101,7 +101,7 @@ void schedule_observe(struct tick *t)
 	struct schedule_cache *c = &t->state->schedule;
 	if (t->policy->n_schedules == 0)
 		return;
-	// The end of the cached answer is enough to compare with: now_ms never decreases.
+	// The end of the cached result is enough to compare with: now_ms never decreases.
 	if (c->until_ms == TIME_NONE || t->now_ms >= c->until_ms)
 		c->winner = schedule_at(t->policy, t->now_ms, &c->until_ms);
 	t->schedule = c->winner;
@@ -123,7 +123,7 @@ __attribute__((noinline)) static void trace_schedule(struct tick *t)
 	                      .duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms),
 	                      .count = t->schedule,
 	              });
-	// Stage stabilize did not run. A floor below the scale would count as a smaller recommendation.
+	// Stage stabilize did not run. A floor below the scale would be treated as a smaller recommendation.
 	if ((t->hold || t->out_of_bounds) && at_least_floor(t, 0) >= i32_max(t->counts.spec, 1))
 		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
 }

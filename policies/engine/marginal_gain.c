@@ -7,7 +7,7 @@
 #include "policies/engine/number.h"
 
 #define MEMORY           4096 // observations; older counts are forgotten, so that a stopped target is tried again
-#define OBSERVATIONS_MIN 3    // of one replica count
+#define OBSERVATIONS_MIN 3    // observations per replica count
 #define SPREAD_MIN       1.5  // largest / smallest replica count of a fit
 #define RISE             0.2
 #define FALL             0.02

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the caller observed for one tick, as plain values: the only input of decide() besides policy, time and state.
+// The observation of one tick, as plain values: the only input of decide() besides policy, time and state.
 #ifndef GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 #define GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 
@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 enum obs_state {
-	OBS_OK,        // series holds at least one sample
+	OBS_OK,        // series has at least one sample
 	OBS_EMPTY,     // the query returned no series
-	OBS_FAILED,    // the query failed or was not answered; `detail` says why
+	OBS_FAILED,    // the query failed or got no response; `detail` says why
 	OBS_TOO_MANY,  // the query returned more than n_series series, and none is kept; `detail` states the numbers
-	OBS_PARTIAL,   // the source answered with warnings or a partial response: treated as missing
+	OBS_PARTIAL,   // the response has warnings or is partial: treated as missing
 	OBS_FORBIDDEN, // the query was not sent: the policy is not permitted to query the source; `detail` says why
 	OBS_STATE__COUNT
 };
@@ -21,7 +21,7 @@ enum obs_state {
 struct obs_series {
 	const char *pod; // label pod or exported_pod; "" if none
 	double value;
-	int64_t time_ms; // of the sample itself, not of the query
+	int64_t time_ms; // time of the sample itself, not of the query
 };
 
 struct obs_signal {
@@ -42,7 +42,7 @@ struct obs_pod {
 	enum pod_state state;
 };
 
-// What the cluster has room for. Zero: unknown.
+// The room in the cluster. Zero: unknown.
 struct obs_capacity {
 	bool is_known;
 	int32_t fit;           // replicas that fit in addition to the current scale and to all pods that exist
@@ -64,8 +64,8 @@ struct observation {
 	int32_t spec_replicas;   // scale.spec.replicas: the current scale
 	int32_t status_replicas; // scale.status.replicas
 	bool is_emptied;         // a pool, not a hand, scaled the target to 0
-	// Of the replicas, or of their pods where nothing else is known: no more than spec_replicas count as ready, and
-	// the trace says so. -1 = unknown: spec_replicas is used instead, and the trace says so.
+	// Of the replicas, or of their pods where nothing else is known: no more than spec_replicas are treated as
+	// ready, and the trace says so. -1 = unknown: spec_replicas is used instead, and the trace says so.
 	int32_t ready_replicas;
 	int32_t pending_replicas;         // replicas that exist and are not running; 0 if unknown
 	const struct obs_signal *signals; // one per policy signal, same order

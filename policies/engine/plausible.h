@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a value may be before a memory of the engine takes it. A value beyond PLAUSIBLE_MULTIPLE times what the largest
+// The limit of a value before a memory of the engine takes it. A value beyond PLAUSIBLE_MULTIPLE times what the largest
 // maxReplicas of the policy serve changes no decision that a smaller one would not: the maximum is requested in any
 // case. In a memory, however, it would outlast its cause by hours. So windows limit it, and what is learnt over days
 // takes it, limited, only once it has lasted. Private to policies/engine.
@@ -22,7 +22,7 @@ struct doubt {
 };
 
 void doubt_init(struct doubt *d);
-// Observes whether the value of now_ms is beyond its limit. A gap longer than gap_ms since the last call counts as
+// Observes whether the value of now_ms is beyond its limit. A gap longer than gap_ms since the last call is treated as
 // gap_ms. Returns true while the value must not be learnt from: it is beyond the limit, and has been for less than
 // after_ms.
 bool doubt_observe(struct doubt *d, bool is_beyond, int64_t now_ms, int64_t gap_ms, int64_t after_ms);

@@ -55,8 +55,8 @@ struct tally {
 	const struct policy_signal *signal;
 	int64_t now_ms;
 	struct pod_groups pods;
-	double tail;                  // of pods.total: the sum of many pods must not depend on their order (Neumaier)
-	int64_t oldest_ms, newest_ms; // of the samples that count
+	double tail; // compensation of pods.total: the sum of many pods must not depend on their order (Neumaier)
+	int64_t oldest_ms, newest_ms; // times of the samples that count
 	int64_t newest_stale_ms;      // TIME_NONE = no sample was too old
 	double non_finite;            // a sample that is not finite; 0 = none
 	size_t n_labelled;

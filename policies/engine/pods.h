@@ -16,7 +16,7 @@ struct policy_target;
 
 // The pods of the target, grouped by their sample of one signal. Failed and deleted pods are not counted.
 struct pod_groups {
-	double total;      // of the samples below; finite
+	double total;      // sum of the samples below; finite
 	int32_t n_samples; // running pods, ready or not, with a usable sample
 	int32_t n_missing; // running pods without one
 	int32_t n_pending; // pending pods, whose samples do not count
@@ -28,13 +28,13 @@ struct pod_groups {
 
 // More pods than replicas (several pods per replica, pods of another workload, a surge) are reduced to the number of
 // replicas: n_samples * mean stays the load of the replicas, and pods without a sample are left out first.
-// Matches series and pods by name. Stale and non-finite samples count as missing. Several series for one pod are an
-// error of the query (REASON_SEVERAL_PER_POD); series of pods that do not belong to the target are ignored. Without the
-// list of pods (observation->pods NULL) every labelled series counts as a running pod; of the other `status_replicas`,
-// as many as are pending count as pending, the rest as missing. In the returned reading, `value` is the mean over the
-// samples and n_series their number. `reason` is as in source_read(), or REASON_SEVERAL_PER_POD, REASON_NO_POD_LABEL
-// (no series has a label) or REASON_NO_POD_SAMPLES (no series belongs to a running pod). Takes O(n log n) time when the
-// series are sorted by pod name, else O(n^2).
+// Matches series and pods by name. Stale and non-finite samples are treated as missing. Several series for one pod are
+// an error of the query (REASON_SEVERAL_PER_POD); series of pods that do not belong to the target are ignored. Without
+// the list of pods (observation->pods NULL) every labelled series is treated as a running pod; of the other
+// `status_replicas`, as many as are pending are treated as pending, the rest as missing. In the returned reading,
+// `value` is the mean over the samples and n_series their number. `reason` is as in source_read(), or
+// REASON_SEVERAL_PER_POD, REASON_NO_POD_LABEL (no series has a label) or REASON_NO_POD_SAMPLES (no series belongs to a
+// running pod). Takes O(n log n) time when the series are sorted by pod name, else O(n^2).
 struct reading pods_read(const struct policy_signal *signal, const struct observation *observation,
                          const struct obs_signal *observed, int64_t now_ms, struct pod_groups *ret_pods);
 

@@ -86,7 +86,7 @@ struct policy_signal {
 	struct policy_watermarks watermarks;
 	struct policy_window window;
 	struct policy_sustain sustain;
-	int64_t stale_after_ms;   // older samples count as missing; 0 = never (the schema does not allow it)
+	int64_t stale_after_ms;   // older samples are treated as missing; 0 = never (the schema does not allow it)
 	int on_missing;           // enum on_missing
 	int series;               // enum series_mode
 	const char *formula_text; // over the values of signals with a query: see policy.value_formulas
@@ -114,15 +114,15 @@ struct policy_gain_guard {
 	const char *signal;  // name; its value is the throughput of all replicas
 	double gain;         // 0 < gain < 1
 	int64_t steady_ms;   // throughput counts once the replicas have not changed for this long
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 };
 
-// Throttled replicas count as less than one.
+// Throttled replicas are treated as less than one.
 struct policy_throttled_guard {
 	bool set;
 	const char *signal;  // name; its value is the share of throttled replicas, 0..1
 	double share;        // 0..1; up to this share throttling is ignored
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 };
 
 // States of the target in which scaling is held or limited. Bounds take precedence over guards.
@@ -152,7 +152,7 @@ struct policy_schedule {
 struct policy_activation {
 	const char *signal; // name
 	double above;
-	size_t index; // of `signal`; set by policy_decode()
+	size_t index; // index of `signal`; set by policy_decode()
 };
 
 // Few or no replicas without activity.
@@ -188,7 +188,7 @@ struct policy_forecast {
 	int use;            // enum forecast_use
 	double band;        // how many standard deviations of its error are added to the forecast
 	double alpha, beta, gamma;
-	size_t signal_index; // of `signal`; set by policy_decode()
+	size_t signal_index; // index of `signal`; set by policy_decode()
 	const char *horizon_text;
 	bool season_set, window_set;
 };
@@ -200,7 +200,7 @@ struct policy_panic {
 	const char *window_text; // "10%" of the signal's window, or a duration
 	int64_t window_ms;       // set by policy_decode()
 	double threshold;        // replicas wanted / ready replicas
-	size_t signal_index;     // of `signal`; set by policy_decode()
+	size_t signal_index;     // index of `signal`; set by policy_decode()
 };
 
 // The goal that a size is chosen for: at most `late_ratio` of the work waits longer than `wait_ms`.
@@ -212,28 +212,28 @@ struct policy_objective {
 	const char *late_text;        // "1%"
 	double late_ratio;            // 0.0001 .. 0.5; set by policy_decode()
 	int64_t wait_ms;
-	size_t demand_index, backlog_index;       // of `demand` and `backlog`; set by policy_decode() ..
+	size_t demand_index, backlog_index;       // indexes of `demand` and `backlog`; set by policy_decode() ..
 	size_t utilization_index, measured_index; // .. as are these; 0 without a name
 	bool backlog_has_default; // its query ends as 0 where nothing is measured; set by policy_decode()
 	double divisor;           // at the end of the demand query, as in `.. / 900`; 0: none; set by policy_decode()
 };
 
 struct policy_startup {
-	bool set;   // starting replicas count as capacity; start-up times are learnt in any case
+	bool set;   // starting replicas are treated as capacity; start-up times are learnt in any case
 	bool given; // start_ms is set by the policy; otherwise the learnt time is used
 	int64_t start_ms;
 };
 
 enum capacity_mode { CAPACITY_OFF, CAPACITY_FIXED, CAPACITY_ELASTIC, CAPACITY_MODE__COUNT };
 
-// What to order when the cluster has no room for it.
+// Orders when the cluster has no room for them.
 struct policy_capacity {
 	int mode;           // enum capacity_mode
 	int64_t give_up_ms; // Elastic: unschedulable replicas are withdrawn after this time
 	int64_t retry_ms;   // Elastic: more than fits is ordered again this long after the last withdrawal
 };
 
-// What one replica uses, for amounts of money and GPU time; no decision depends on it.
+// The GPUs of one replica, for amounts of money and GPU time; no decision depends on it.
 struct policy_gpus {
 	bool set;
 	int32_t per_replica;

@@ -17,7 +17,7 @@ enum reason {
 	REASON_BELOW_LOW_WATERMARK,
 	REASON_INSIDE_WATERMARKS,
 	REASON_REPLICAS_REQUESTED, // target type Replicas
-	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could reverse the answer
+	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could reverse the result
 	// no usable data
 	REASON_NO_DATA,
 	REASON_QUERY_FAILED,
@@ -105,7 +105,7 @@ enum reason {
 	REASON_FORECAST_LEARNING, // not enough history, or comparisons, yet
 	REASON_FORECAST_OFF,      // no better than a naive forecast
 	REASON_FORECAST_NO_HORIZON,
-	REASON_OBJECTIVE_RECORD,        // of the rule in use
+	REASON_OBJECTIVE_RECORD,        // record of the rule in use
 	REASON_OBJECTIVE_LEANER,        // record of the next leaner rule
 	REASON_OBJECTIVE_WAITING,       // a leaner rule is the best one, but not for long enough
 	REASON_OBJECTIVE_AIM,           // real work was more or less late: the aim differs from the objective

@@ -7,7 +7,7 @@
 #include "policies/engine/policy.h"
 #include "policies/engine/timezone.h"
 
-#define WALK_STEPS  4000       // limit of the search for a schedule that is never in force
+#define WALK_STEPS  4000       // limit of the search for a schedule that is never active
 #define WALK_FROM_S 1767225600 // 2026-01-01T00:00:00Z
 #define WALK_FOR_S  (366 * INT64_C(86400))
 
@@ -39,7 +39,7 @@ int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_un
 		int64_t reached_s = timezone_reached(s->zone, now_s);
 		until_s = sooner(until_s, s->zone, cron_after(&s->start, reached_s));
 		until_s = sooner(until_s, s->zone, cron_after(&s->end, reached_s));
-		// Compared in wall-clock time, so that their order holds when both fall into one gap. At equal times,
+		// Compared in wall-clock time, so the order is right when both fall into one gap. At equal times,
 		// the end takes precedence. Pinned by test_schedule "window_that_lies_in_the_gap_does_not_open" and
 		// the test after it.
 		int64_t start_s = cron_at_or_before(&s->start, reached_s);
@@ -95,7 +95,7 @@ static const char *own_fault(const struct policy_schedule *s)
 	return "ends whenever it starts: move the end";
 }
 
-// Follows a year of starts and ends: returns whether the schedule is open at some time and never in force.
+// Follows a year of starts and ends: returns whether the schedule is open at some time and never active.
 static bool is_covered(const struct policy *p, size_t i)
 {
 	bool open = false;

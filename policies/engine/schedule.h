@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules: different bounds during windows of time. A window is open when its last start is later than its last end.
-// Of several open windows the one that opened last is in force; of windows that opened together, the last in the list.
+// Of several open windows the one that opened last is active; of windows that opened together, the last in the list.
 // Of the open windows with SCHEDULE_MAX, only the one with the largest lower bound takes part; of equal ones, the
 // latest.
 #ifndef GPUSCALE_POLICIES_ENGINE_SCHEDULE_H
@@ -22,11 +22,11 @@ struct schedule_cache {
 
 void schedule_cache_init(struct schedule_cache *c);
 
-// Returns the index of the schedule in force at now_ms, -1 = none. *ret_until_ms is the next start or end of any
+// Returns the index of the schedule that is active at now_ms, -1 = none. *ret_until_ms is the next start or end of any
 // schedule: until then the result does not change.
 int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_until_ms);
 
-// Computes the bounds while `schedule` is in force. A bound that the schedule does not set is the policy's, moved if
+// Computes the bounds while `schedule` is active. A bound that the schedule does not set is the policy's, moved if
 // necessary to agree with the bound that the schedule sets.
 void schedule_bounds(const struct policy *policy, const struct policy_schedule *schedule, int32_t *ret_min,
                      int32_t *ret_max);
@@ -34,7 +34,7 @@ void schedule_bounds(const struct policy *policy, const struct policy_schedule *
 // Returns whether the schedule sets a minimum above 0, or a fixed scale: the target then does not go idle.
 bool schedule_prevents_idle(const struct policy_schedule *schedule);
 
-// Returns why schedule i can never be in force, as a constant text with the fix, or NULL. For `check`: parses the texts
+// Returns why schedule i can never be active, as a constant text with the fix, or NULL. For `check`: parses the texts
 // of the schedules itself, and evaluates them in UTC.
 const char *schedule_fault(const struct policy *policy, size_t i);
 

@@ -7,7 +7,7 @@
 #include "policies/engine/number.h"
 
 #define SKILL_TO_START 0.05 // the lead over the naive forecasts that turns the model on: no flapping around 0
-#define INDIFFERENT    0.01 // of the mean load: smaller errors, and smaller leads of the season, change no decision
+#define INDIFFERENT    0.01 // share of the mean load: smaller errors, and smaller leads of the season, change no decision
 
 void skill_reset(struct skill *s)
 {
@@ -68,7 +68,7 @@ void skill_remember(struct skill *s, int64_t now_ms, const struct skill_pending 
 
 bool skill_judge(struct skill *s, int64_t trial_ms)
 {
-	// Of a load that repeats exactly, the model and the season before are the same forecast.
+	// For a load that repeats exactly, the model and the season before are the same forecast.
 	double indifferent = INDIFFERENT * s->load;
 	double naive = fmin(fmax(s->last, indifferent), s->season + indifferent);
 	if (s->compared_ms < trial_ms || s->weight <= 0)

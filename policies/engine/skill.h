@@ -6,8 +6,8 @@
 // The mean absolute errors fade with a time constant of one day. skill = 1 - error of the model / error of the better
 // of the two naive forecasts: the scaled error of Hyndman and Koehler (Another look at measures of forecast accuracy,
 // 2006), with naive forecasts over the same horizon. A hundredth of the mean load makes no difference: a smaller error
-// of the last load counts as that much, and the season before must be better by more than that to count as better.
-// Without both, a load that repeats exactly would have no skill.
+// of the last load is treated as that much, and the season before must be better by more than that to be treated as
+// better. Without both, a load that repeats exactly would have no skill.
 #ifndef GPUSCALE_POLICIES_ENGINE_SKILL_H
 #define GPUSCALE_POLICIES_ENGINE_SKILL_H
 
@@ -31,7 +31,7 @@ struct skill {
 	int64_t compared_ms;       // time covered by comparisons; does not fade
 	double weight;             // fading sums over time: of the time itself, of the load, of the absolute errors
 	double load, model, season, last;
-	uint32_t start, len; // of the ring `pending`
+	uint32_t start, len; // start and length of the ring `pending`
 	uint32_t on, unused; // on: the model was better when last judged
 	struct skill_pending pending[SKILL_PENDING_MAX];
 };

@@ -50,7 +50,7 @@ __attribute__((noinline)) static double reduce(int mode, const struct obs_series
 	}
 }
 
-// With a larger difference, the clocks may be the reason for an empty answer: a range of a minute can then end before
+// With a larger difference, the clocks may be the reason for an empty response: a range of a minute can then end before
 // the last sample.
 #define EMPTY_SKEW_MS 10000
 
@@ -84,7 +84,7 @@ static struct reading skewed(const struct obs_signal *observed, int64_t skew_ms)
 	return r;
 }
 
-// Why there are no series to read: the state of the answer is neither OBS_OK nor OBS_EMPTY.
+// Why there are no series to read: the state of the response is neither OBS_OK nor OBS_EMPTY.
 static struct reading unavailable(const struct policy_signal *signal, const struct obs_signal *observed)
 {
 	switch (observed->state) {

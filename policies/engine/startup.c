@@ -87,7 +87,7 @@ static bool match_starts(struct startup *s, int64_t now_ms, int32_t lacking, boo
 	return learnt;
 }
 
-// What neither waits nor counts as to come any more.
+// Drops orders that neither wait nor are still expected.
 static void forget(struct startup *s, int64_t now_ms, int64_t counts_ms, bool unobserved)
 {
 	for (uint32_t i = s->n_orders; i-- > 0;) {

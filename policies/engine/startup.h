@@ -12,14 +12,14 @@ struct policy;
 
 #define STARTUP_ORDERS_MAX     16 // beyond, the two oldest orders are merged
 #define STARTUP_STARTS_MAX     9  // start-up times kept; their median is the learnt time
-#define STARTUP_STARTS_TRUSTED 3  // of which replace a stated time
+#define STARTUP_STARTS_TRUSTED 3  // start-up times that replace a stated time
 // A longer time is not a start-up: an image that could not be pulled, a node that never came, a wrong clock.
 #define STARTUP_LEARNT_MAX_MS 3600000
 
 struct startup_order {
 	int64_t time_ms;
 	int32_t replicas; // ordered, and not cancelled since
-	int32_t waiting;  // of them not ready yet
+	int32_t waiting;  // ordered replicas that are not ready yet
 };
 
 struct startup {

@@ -44,8 +44,8 @@ struct state_header {
 	struct panic panic;
 	struct unhealthy unhealthy;
 	struct schedule_cache schedule; // not carried over to another policy
-	uint64_t objective_offset;      // of the struct objective_state in the block; 0: the policy has no objective
-	uint64_t gain_offset;           // of the struct marginal_gain; 0: the policy has no guards.minMarginalGain
+	uint64_t objective_offset; // offset of the struct objective_state in the block; 0: the policy has no objective
+	uint64_t gain_offset;      // offset of the struct marginal_gain; 0: the policy has no guards.minMarginalGain
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded: the first tick does not record spec as one
 };

@@ -22,7 +22,7 @@ struct walk {
 	size_t n; // bytes so far
 };
 
-// What two bits of a group's head say about a word.
+// The kind of a word, in two bits of its group's head.
 enum word { WORD_ZERO, WORD_NONE, WORD_STORED };
 
 #define GROUP_WORDS 32 // each group has a head of 64 bits

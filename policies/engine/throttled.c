@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// guards.maxThrottledShare: throttled replicas count as less than one, so that replicas are ordered before the load
-// exceeds what the throttled ones can serve. The share is read before the other signals, whose targets depend on it.
+// guards.maxThrottledShare: a throttled replica is treated as less than one, so that replicas are ordered before the
+// load exceeds what the throttled ones can serve. The share is read before the signals whose targets depend on it.
 #include <math.h>
 
 #include "policies/engine/policy.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/tick.h"
 
-#define THROTTLED_LOSS 0.3 // of the throughput of a GPU that is throttled for heat
+#define THROTTLED_LOSS 0.3 // share of the throughput that a GPU loses while it is throttled for heat
 
 void throttled_observe(struct tick *t)
 {

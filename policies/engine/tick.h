@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stages of one decide() call share. Private to policies/engine.
+// The data that the stages of one decide() call share. Private to policies/engine.
 #ifndef GPUSCALE_POLICIES_ENGINE_TICK_H
 #define GPUSCALE_POLICIES_ENGINE_TICK_H
 
@@ -25,13 +25,13 @@ struct tick {
 	struct decision *decision;
 	int64_t now_ms;
 	struct replica_counts counts;
-	int32_t min, max;      // bounds in force at this tick
-	int32_t schedule;      // index of the schedule in force; -1 = none
+	int32_t min, max;      // active bounds at this tick
+	int32_t schedule;      // index of the active schedule; -1 = none
 	int32_t unstabilized;  // the proposal before the stage stabilize
 	int32_t wanted;        // the proposal, as each stage leaves it to the next
 	double capacity_ratio; // what an average replica serves of what it serves unthrottled; > 0, <= 1
-	int32_t replacements; // of the present scale, not counted in counts.spec until the guards stage; 0 without that
-	                      // guard
+	int32_t replacements; // replacements in the present scale, not counted in counts.spec until the guards stage; 0
+	                      // without that guard
 	int32_t starting;     // replicas ordered less than the start-up time ago; 0 without `startup`
 	bool hold;            // the scale is kept because of missing data
 	bool out_of_bounds;   // the scale is outside its bounds: signals are not combined
@@ -40,7 +40,7 @@ struct tick {
 	size_t signal;
 	struct reading reading;
 	struct pod_groups pods; // target type Pods only
-	int32_t direction;      // of the signal's proposal: see struct proposal
+	int32_t direction;      // direction of the signal's proposal: see struct proposal
 
 	// Per signal: the value of this tick before any window (NaN = missing), the proposal before sustain (the final
 	// one is in decision->signals), and trace entries.

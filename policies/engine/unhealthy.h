@@ -10,7 +10,7 @@
 struct unhealthy {
 	int64_t fewer_since_ms; // since when fewer replicas were unhealthy than there are replacements; TIME_NONE
 	int32_t replacements;   // how many of the present scale are replacements
-	// Of the last decision: what was wanted without replacements, and how many were added (-1: no decision yet). A
+	// The last decision: replicas wanted without replacements, and replacements added (-1: no decision yet). A
 	// write that is acknowledged later may be smaller than the decision.
 	int32_t wanted, added;
 	int32_t unrecorded; // replicas added (negative: removed) by a process that recorded no replacements for them; 0

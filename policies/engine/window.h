@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sliding window of one signal: its samples newer than now - duration, and their aggregate. Part of the flat state,
-// which also holds the array of samples. Avg, Max and Min cost O(1) amortised: the window is a queue of two stacks, and
-// each sample of the old stack stores the aggregate from itself to the end of its stack. Nothing is ever subtracted, so
-// that a large value has no influence once it has left. Sums are compensated (double-double).
+// which also contains the array of samples. Avg, Max and Min cost O(1) amortised: the window is a queue of two stacks,
+// and each sample of the old stack stores the aggregate from itself to the end of its stack. Nothing is ever
+// subtracted, so that a large value has no influence once it has left. Sums are compensated (double-double).
 #ifndef GPUSCALE_POLICIES_ENGINE_WINDOW_H
 #define GPUSCALE_POLICIES_ENGINE_WINDOW_H
 
@@ -19,7 +19,7 @@ struct window_sample {
 };
 
 struct window {
-	uint64_t samples_offset;   // of the sample array in the state block
+	uint64_t samples_offset;   // offset of the sample array in the state block
 	uint32_t cap;              // 0: the signal has no window
 	uint32_t head, len;        // ring: oldest sample, how many
 	uint32_t n_old;            // how many of them are on the old stack
@@ -38,7 +38,7 @@ void window_init(struct window *w, uint64_t samples_offset, uint32_t cap);
 // Drops samples that are not newer than now_ms - duration.
 void window_evict(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t now_ms);
 // Adds a sample with a finite value. A sample that was added before, or is not newer than the newest, is ignored. A
-// time later than now_ms counts as now_ms. Call window_evict(now_ms) first.
+// time later than now_ms is treated as now_ms. Call window_evict(now_ms) first.
 void window_push(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t time_ms,
                  double value, int64_t now_ms);
 // Returns whether the aggregate may be used: with min_samples, from that many samples on; Last, from one; otherwise

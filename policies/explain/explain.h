@@ -52,7 +52,7 @@ void explain_message(const struct decided *d, char *out);
 bool explain_signal(const struct decided *d, size_t signal, char *out);
 // Writes the decision as an item of a DecisionList.
 void explain_decision_json(struct json_writer *w, const struct decided *d);
-// Appends the trace as aligned lines, indented by `indent` blanks.
+// Appends the trace as aligned lines, indented by `indent` spaces.
 void explain_trace(struct buf *out, const struct decided *d, int indent);
 // Appends a whole DecisionList as JSON, or the names of its policies; for OUTPUT_YAML, the caller converts the JSON.
 // cli/run/plan_render.h has the tables.

@@ -295,7 +295,7 @@ static void lint_activation(const struct policy *p, const struct policy_activati
 	const struct mark m = {.node = lint_nearest(doc_get(at->spec, "idle"), "activation", "above"),
 	                       .path = "spec.idle.activation.above",
 	                       .warnings = at->warnings};
-	// A constant beside schedules leaves it to them to wake the target.
+	// A constant next to schedules leaves it to them to wake the target.
 	bool is_left_to_schedules = false;
 	for (size_t i = 0; i < p->n_schedules && q->low == q->high; i++)
 		is_left_to_schedules |= schedule_prevents_idle(&p->schedules[i]);

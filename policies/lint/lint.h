@@ -43,10 +43,10 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 // ---- queries: shared with lint_query.c and the command `check` ----
 
 struct lint_query {
-	const char *namespace_name; // of the policy
+	const char *namespace_name; // namespace of the policy
 	const struct policy_signal *signal;
-	const struct doc_node *node;            // of the query
-	const char *text;                       // of the file, or NULL
+	const struct doc_node *node;            // node of the query
+	const char *text;                       // text of the file, or NULL
 	const char *path;                       // "spec.signals[0].query"
 	struct schema_errors *warnings, *notes; // notes: may be NULL
 	bool has_default;                       // a formula reads the signal as `name ?? default`

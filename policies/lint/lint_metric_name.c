@@ -18,7 +18,7 @@ static bool next_alternative(struct lint_metric_names *r, const char **ret_name,
 	return true;
 }
 
-// Whether the string, without its quotes, holds nothing but names, with '|' between them if `is_regex`.
+// Whether the string, without its quotes, contains only names, with '|' between them if `is_regex`.
 static bool holds_names(const char *s, size_t len, bool is_regex)
 {
 	const char *end = s + len;

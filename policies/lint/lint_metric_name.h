@@ -14,9 +14,9 @@ struct lint_metric_names {
 	bool in_braces, is_start, is_name_label, is_equal, is_regex;
 };
 
-// Writes the next name, as bytes of the query, to *ret_name and *ret_len. Functions and keywords count as names. Of a
-// regular expression, only an alternation of names is read ("a|b"); matchers that exclude names are skipped. Returns
-// false at the end.
+// Writes the next name, as bytes of the query, to *ret_name and *ret_len. Functions and keywords are treated as names.
+// A regular expression is read only as an alternation of names ("a|b"); matchers that exclude names are skipped.
+// Returns false at the end.
 bool lint_metric_names_next(struct lint_metric_names *r, const char **ret_name, size_t *ret_len);
 
 #endif

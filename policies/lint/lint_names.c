@@ -8,7 +8,7 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-// Names of dcgm-exporter up to 4.8; base/dcgm_names.h has those of 4.9. test_lint holds it against the exporter's own
+// Names of dcgm-exporter up to 4.8; base/dcgm_names.h has those of 4.9. test_lint compares it with the exporter's own
 // table. Violations, ECC, energy and link errors only grow; NVLINK_BANDWIDTH_TOTAL is typed a counter and is a rate all
 // the same.
 static const struct {

@@ -15,7 +15,7 @@ static const char *to_line(const char *text, int line)
 	return text;
 }
 
-// YAML only adds or drops separators (blanks, line ends, quotes, backslashes), so that the file contains every visible
+// YAML only adds or drops separators (spaces, line ends, quotes, backslashes), so that the file contains every visible
 // character of the decoded text in the same order.
 bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset)
 {

@@ -15,7 +15,7 @@
 #include "promql/promql_config.h"
 #include "promql/syntax.h"
 
-#define MATCHERS_MAX 32   // of a selector, that are compared with each other
+#define MATCHERS_MAX 32   // matchers of a selector that are compared with each other
 #define WORDS_MAX    1024 // bytes of a value that is compared
 #define OLD_MAX      64   // bytes of [[x]]
 #define NESTING_MAX  64
@@ -360,7 +360,7 @@ static bool ends_in(const char *name, const char *end)
 	return n > m && strcmp(name + n - m, end) == 0;
 }
 
-// What the name of a metric says about its values.
+// Narrows the values by the name of the metric.
 static void narrow(struct span name, struct promql_value *v)
 {
 	char text[NAME_BYTES];

@@ -538,7 +538,7 @@ static void walk(struct walk *w)
 	}
 }
 
-// What is not a number holds the scale.
+// A value that is not a number holds the scale.
 static void rule_nan(struct walk *w, const struct promql_token *at)
 {
 	if (at->len == 0 || w->q->signal->on_missing != ON_MISSING_HOLD || w->q->has_default)

@@ -96,7 +96,7 @@ static int add_path(struct arena *a, struct path_list *list, const char *path, b
 		return add_file(a, list, path, &st, e);
 	if (stat(path, &st) < 0) {
 		// The file was removed after the listing, or is a link to nothing. A file that exists but cannot be
-		// read must not count as removed: its policies would be dropped.
+		// read must not be treated as removed: its policies would be dropped.
 		if (!named_by_user && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 			return 0;
 		return err_set_code(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "cannot read %s: %s", path,

@@ -18,7 +18,7 @@ struct path_list {
 	uint64_t *stamps;   // size, inode and modification time of each file, combined; constant for inputs that can be
 	                    // read only once
 	size_t n, cap;
-	uint64_t fingerprint; // of names, sizes, inodes and modification times
+	uint64_t fingerprint; // fingerprint of names, sizes, inodes and modification times
 };
 
 // Returns whether path is standard input ("-") or an inherited pipe (base/file_open.h), which can be read only once.

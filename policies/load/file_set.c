@@ -30,11 +30,11 @@
 // The policies of the last valid version of a file, and the errors of the present one. Shared between sets; immutable.
 struct loaded_file {
 	int refs;
-	uint64_t stamp; // of the file on disk (file_list.h)
+	uint64_t stamp; // stamp of the file on disk (file_list.h)
 	char *path;
-	struct policy_ref **bodies; // of the last valid version
+	struct policy_ref **bodies; // policies of the last valid version
 	size_t n;
-	size_t n_price_books; // of the present version, valid or not
+	size_t n_price_books; // price books in the present version, valid or not
 	size_t n_errors;
 	char *report; // "file:line:col: path: message\n" per error; NULL without errors
 };
@@ -316,7 +316,7 @@ static bool is_in_force(const struct file_set *previous, const struct policy *p)
 	return old && strcmp((*old)->file, p->file) == 0;
 }
 
-// Returns whether `x` is preferred to `y`: the policy that is already in force, else the first in the order of the
+// Returns whether `x` is preferred to `y`: the policy that is already active, else the first in the order of the
 // files.
 static bool is_preferred(const struct file_set *previous, const struct policy *x, const struct policy *y)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies in force, read from files and folders. A file that becomes invalid keeps its last valid policies, and an
+// The active policies, read from files and folders. A file that becomes invalid keeps its last valid policies, and an
 // invalid file does not affect the others.
 #ifndef GPUSCALE_POLICIES_LOAD_FILE_SET_H
 #define GPUSCALE_POLICIES_LOAD_FILE_SET_H
@@ -24,7 +24,7 @@ struct file_set {
 	size_t n_bad_files;   // files with errors; their last valid policies, if any, are still in `policies`
 	size_t n_errors;
 	bool is_stale;        // set it in `previous` to read every file again, not only changed ones
-	uint64_t fingerprint; // of the paths, sizes and modification times of its files
+	uint64_t fingerprint; // fingerprint of the paths, sizes and modification times of its files
 };
 
 // Reads all paths into ret_set. A path is a file, or a folder: its *.yaml, *.yml and *.json files, recursively, without
@@ -32,7 +32,7 @@ struct file_set {
 // may be NULL, it reuses files with unchanged size, inode and modification time, unchanged policies of changed files,
 // and the last valid policies of files that are now invalid. Of two policies with the same namespace and name, or with
 // the same target, it keeps the one in `previous`, else the first, and reports the other. Returns 0, or -1 and *e when
-// a path cannot be read or a ceiling is exceeded.
+// a path cannot be read or a limit is exceeded.
 int file_set_load(struct file_set *ret_set, const char *const *paths, size_t n_paths, const struct file_set *previous,
                   struct buf *report, struct err *e);
 void file_set_done(struct file_set *set);

@@ -14,13 +14,13 @@ struct doc_node;
 
 struct policy_ref {
 	int refs;
-	uint64_t fingerprint;                           // of the document; policies with equal fingerprints are equal
-	int64_t generation;                             // metadata.generation of the object; 0: from a file
-	const char *objective_record, *startup_seconds; // of a status in the file; NULL or "": none
+	uint64_t fingerprint; // fingerprint of the document; policies with equal fingerprints are equal
+	int64_t generation;   // metadata.generation of the object; 0: from a file
+	const char *objective_record, *startup_seconds; // texts of a status in the file; NULL or "": none
 	struct arena arena;                             // the memory that `policy` and `target` point into
 	struct policy policy;
-	struct scale_target target; // of the document
-	struct binding binding;     // of both
+	struct scale_target target; // target in the document
+	struct binding binding;     // binding of `policy` and `target`
 };
 
 // Returns an empty policy with one reference; NULL when memory is exhausted.

@@ -14,7 +14,7 @@ static bool has_label(const char *lines, const char *label)
 		if (*lines == '\n') {
 			if (l && !*l)
 				return true;
-			l = label; // of the next line
+			l = label; // start again at the next line
 		} else {
 			l = l && *l == *lines ? l + 1 : NULL; // NULL: this line differs
 		}
@@ -41,7 +41,7 @@ bool gpu_pool_entry_matches(const struct gpu_pool_entry *e, const char *namespac
                             const char *label_lines)
 {
 	if (!e->name)
-		return false; // of an invalid pool
+		return false; // entry of an invalid pool
 	bool is_named = strcmp(e->name, name) == 0;
 	if (namespace_name ? !gpu_pool_entry_names(e, namespace_name) : !is_named || !gpu_pool_entry_has_namespace(e))
 		return false;

@@ -16,8 +16,8 @@ struct pool_request;
 
 #define GPU_POOL_ENTRIES_MAX    256
 #define GPU_POOL_RATIOS_MAX     64
-#define GPU_POOL_LABELS_MAX     16 // of one entry
-#define GPU_POOL_NAMESPACES_MAX 64 // of one entry
+#define GPU_POOL_LABELS_MAX     16 // labels of one entry
+#define GPU_POOL_NAMESPACES_MAX 64 // namespaces of one entry
 
 // One entry of spec.members: the policies that it claims, and what it gives to each of them.
 struct gpu_pool_entry {
@@ -30,9 +30,9 @@ struct gpu_pool_entry {
 	size_t n_labels;
 	int32_t gpus_per_replica, priority;
 	int32_t max_min_replicas; // the part of minReplicas that is guaranteed
-	int32_t max_gpus;         // of each member; 0 = those of the pool
+	int32_t max_gpus;         // limit of each member; 0 = that of the pool
 	double weight;
-	double price; // of one GPU and hour; 0 = that of the budget
+	double price; // price of one GPU and hour; 0 = that of the budget
 	bool backfill;
 	int line, col; // in the file
 };

@@ -92,7 +92,7 @@ static struct pool_room entitle(const struct pool_request *q, struct pool_grant 
 	return room;
 }
 
-// The existing replicas of `i` that its ratio requires beside a fixed partner, which does not follow.
+// The existing replicas of `i` that its ratio requires next to a fixed partner, which does not follow.
 static void protect(const struct pool_request *q, struct pool_grant *g, size_t i, size_t partner, int32_t least)
 {
 	const struct pool_member *m = &q->members[i];
@@ -149,7 +149,7 @@ static struct pool_room share(const struct pool_request *q, struct pool_grant *g
 
 // ---- the grant: what each member may be scaled to now ----
 
-// Scale-ups, from what no member holds.
+// Scale-ups, from GPUs that no member uses.
 static void grant(const struct pool_request *q, struct pool_grant *g)
 {
 	struct pool_room free = whole_pool(q);
@@ -177,7 +177,7 @@ static int32_t part_of_move(int32_t current, int32_t to, int32_t least, int32_t 
 	return i32_min(current, i32_max(to, least));
 }
 
-// Limits the moves of a pair so that the ratio holds whichever of its PATCHes are carried out: those in flight and
+// Limits the moves of a pair so that the ratio is kept whichever of its PATCHes are carried out: those in flight and
 // those that follow from this grant. One of the two can always move; the other follows when that is acknowledged.
 static void limit_pair(const struct pool_request *q, struct pool_grant *g, const struct pool_ratio *r)
 {

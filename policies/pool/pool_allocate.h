@@ -9,11 +9,11 @@
 //   3. A member that is fixed keeps what it has. In the steps before it claims no more than that. What it has in excess
 //      of what they give to it is taken from GPUs that no other member has, or is not entitled to.
 //   4. Of a pair with a ratio, the member that has too many gets fewer, and the others get what it leaves.
-// No member asks for, holds or gets more than its `most`, so no input of a member costs the others more than that.
+// No member requests, uses or gets more than its `most`, so no input of a member costs the others more than that.
 //
 // The grant of a member is what it may be scaled to now. Scale-downs are granted at once. A scale-up is granted only
-// from GPUs that no member holds, where each member holds the larger of its current and its pending replicas, and only
-// up to the share: the cap holds at every instant, whichever of the PATCHes are carried out. GPUs that are part of a
+// from GPUs that no member uses, where each member uses the larger of its current and its pending replicas, and only
+// up to the share: the cap is kept at every instant, whichever of the PATCHes are carried out. GPUs that are part of a
 // share and not granted yet are reserved; no other member may borrow them.
 #ifndef GPUSCALE_POLICIES_POOL_POOL_ALLOCATE_H
 #define GPUSCALE_POLICIES_POOL_POOL_ALLOCATE_H

@@ -87,7 +87,7 @@ struct run {
 	const struct pool_request *q;
 	struct pool_grant *g;
 	struct pool_room *room;
-	size_t first, end; // of g[].order
+	size_t first, end; // range of g[].order
 	size_t n_heap;     // g[first .. first + n_heap).heap: members that want more, the poorest at the top
 };
 

@@ -13,7 +13,7 @@ struct pool_request;
 
 #define POOL_NO_BUDGET INT64_MAX
 
-// What is left of a pool. Either may be negative: then nothing is left. micro is POOL_NO_BUDGET without a budget.
+// The rest of a pool. Either may be negative: then nothing is left. micro is POOL_NO_BUDGET without a budget.
 struct pool_room {
 	int64_t gpus, micro;
 };

@@ -64,7 +64,7 @@ double pool_ledger_rate_micro(const struct pool_ledger *l)
 		return l->rate_micro;
 	for (int k = 0; k < POOL_LEDGER_DAYS - 1; k++)
 		sum += l->day_micro[k];
-	// Of the eighth day, the part after this time of the day.
+	// The part of the eighth day after this time of the day.
 	sum += l->day_micro[POOL_LEDGER_DAYS - 1] * (1 - (double)(l->until_ms % DAY_MS) / (double)DAY_MS);
 	return sum / fmin(hours, (double)WINDOW_MS / HOUR_MS);
 }

@@ -9,8 +9,8 @@
 #include "policies/pool/pool_request.h"
 
 #define HOUR_MS         3600000.0
-#define ADVANCE         (1.0 / 30)   // of the budget, released with the first second of the month
-#define RESERVE         (1.0 / 1000) // of the budget, never released
+#define ADVANCE         (1.0 / 30)   // share of the budget, released with the first second of the month
+#define RESERVE         (1.0 / 1000) // share of the budget, never released
 #define HORIZON_MS      HOUR_MS
 #define MICRO_MAX       ((double)POOL_COST_MAX_MICRO)
 #define FIRST_OF_MONTHS "0 0 1 * *"

@@ -20,9 +20,9 @@ struct pool_request;
 #define POOL_SPENT_UNKNOWN (-1)
 
 struct pool_month {
-	int64_t start_ms, end_ms; // of the calendar month, UTC
+	int64_t start_ms, end_ms; // bounds of the calendar month, UTC
 	int64_t now_ms;
-	int64_t budget_micro; // of the month, in millionths of the currency, 0..POOL_COST_MAX_MICRO
+	int64_t budget_micro; // budget of the month, in millionths of the currency, 0..POOL_COST_MAX_MICRO
 	int64_t spent_micro;  // since start_ms, 0..POOL_COST_MAX_MICRO; or POOL_SPENT_UNKNOWN
 	int64_t since_ms;     // when the record of spent_micro starts; before that, the spending is taken to be on the
 	                      // line. Up to start_ms: the record is complete
@@ -34,7 +34,7 @@ void pool_month_at(struct pool_month *m, int64_t now_ms);
 // POOL_BUDGET_LIMITED as the reason. Never below the minimums of the members, which take precedence. While the spending
 // is unknown, it is taken to be on the line. Returns the cap in millionths per hour.
 int64_t pool_month_limit(struct pool_request *q, const struct pool_month *m);
-// What the month will have cost at its end: spent + rate * rest, in millionths; POOL_SPENT_UNKNOWN while the spending
+// The cost of the month at its end: spent + rate * rest, in millionths; POOL_SPENT_UNKNOWN while the spending
 // is unknown. rate_micro: the present run rate per hour. Take the mean of the last seven days, or of the time since the
 // pool exists when that is shorter: a shorter mean takes a weekend for the whole month. A trend is not predicted.
 int64_t pool_month_projection(const struct pool_month *m, int64_t rate_micro);

@@ -4,7 +4,7 @@
 #include "policies/engine/number.h"
 #include "policies/pool/pool_request.h"
 
-// A ratio holds to within one replica of either member, so that one of the two can always move next: with bounds of
+// A ratio is kept to within one replica of either member, so that one of the two can always move next: with bounds of
 // exactly 1:1 neither could leave 2:2. In thousandths, with of and to as whole replicas:
 //   min * to - max(min, 1000) < 1000 * of < max * to + max(max, 1000)
 

@@ -10,7 +10,7 @@ enum pool_reason {
 	POOL_LIMITED,         // the cap
 	POOL_BUDGET_LIMITED,  // the hourly budget, or what the monthly one allows now
 	POOL_RATIO_LIMITED,   // the ratio to another member
-	POOL_WAITING,         // GPUs of its share are still held by other members
+	POOL_WAITING,         // GPUs of its share are still used by other members
 	POOL_KEPT,            // no metrics, or not to be moved
 	POOL_MEMBER_LIMITED,  // what the pool allows this member
 	POOL_MINIMUMS_EXCEED, // fewer than its guaranteed minimum: those of all members need more than the cap
@@ -20,8 +20,8 @@ enum pool_reason {
 
 struct pool_reason_info {
 	const char *name;
-	// What follows "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled in
-	// (policies/explain/explain_pool.h).
+	// The text after "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled
+	// in (policies/explain/explain_pool.h).
 	const char *sentence;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the allocator of a pool reads: a cap in GPUs, an hourly budget, and what each member asks for.
+// Input of the allocator of a pool: a cap in GPUs, an hourly budget, and the request of each member.
 #ifndef GPUSCALE_POLICIES_POOL_POOL_REQUEST_H
 #define GPUSCALE_POLICIES_POOL_POOL_REQUEST_H
 
@@ -14,20 +14,20 @@
 #define POOL_REPLICAS_MAX         1000000
 #define POOL_PRIORITY_MAX         1000000000
 #define POOL_WEIGHT_MAX_MILLI     1000000             // a weight of 1000
-#define POOL_COST_MAX_MICRO       1000000000000000000 // of a pool and hour, 10^12 of the currency
-#define POOL_PRICE_MAX_MICRO      1000000000          // of one GPU and hour, 1000 of the currency
+#define POOL_COST_MAX_MICRO       1000000000000000000 // cost of a pool and hour, 10^12 of the currency
+#define POOL_PRICE_MAX_MICRO      1000000000          // price of one GPU and hour, 1000 of the currency
 
 struct pool_member {
 	int32_t asked;   // replicas that the policy of the member wants
 	int32_t current; // replicas in the last acknowledged version of the target
 	int32_t pending; // replicas in a PATCH that is not acknowledged yet; `current` = there is none
 	int32_t min, max;
-	int32_t guaranteed;       // of `min`: replicas that may be taken from what the other members hold
+	int32_t guaranteed;       // part of `min` that may be taken from the replicas of other members
 	int32_t most;             // the pool allows no more replicas, whatever the member asks for, has or claims
 	int32_t gpus_per_replica; // 1..POOL_GPUS_PER_REPLICA_MAX
 	int32_t priority;         // larger first
 	int32_t weight_milli;     // 1..POOL_WEIGHT_MAX_MILLI: the share at equal priority, in thousandths
-	int64_t price_micro;      // of one GPU and hour, in millionths of the currency; 0 = without a price
+	int64_t price_micro;      // price of one GPU and hour, in millionths of the currency; 0 = without a price
 	bool backfill;            // takes what the other members leave, and yields it first
 	bool is_fixed;            // no metrics, paused, or not to be moved for another reason: keeps what it has
 };
@@ -58,7 +58,7 @@ static inline int32_t pool_held(const struct pool_member *m)
 	return n < m->most ? n : m->most;
 }
 
-// Replicas of `min` that take precedence over what the other members ask for and hold.
+// Replicas of `min` that take precedence over what the other members request and use.
 static inline int32_t pool_guaranteed(const struct pool_member *m)
 {
 	int32_t n = m->guaranteed < m->min ? m->guaranteed : m->min;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the replicas of a policy cost per hour.
+// The cost of the replicas of a policy per hour.
 #ifndef GPUSCALE_POLICIES_PRICE_POLICY_COST_H
 #define GPUSCALE_POLICIES_PRICE_POLICY_COST_H
 

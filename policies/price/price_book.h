@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #define PRICE_BOOK_MODELS_MAX    256
-#define PRICE_BOOK_NAMES_MAX     32 // of one model
+#define PRICE_BOOK_NAMES_MAX     32 // names of one model
 #define PRICE_BOOK_DISCOUNTS_MAX 32
-#define PRICE_MAX                1000 // of one GPU and hour, in the currency of the book
-#define PRICE_ELECTRICITY_MAX    100  // of one kWh
+#define PRICE_MAX                1000 // price of one GPU and hour, in the currency of the book
+#define PRICE_ELECTRICITY_MAX    100  // price of one kWh
 
 struct price_model {
 	const char *name; // a short name: H100-SXM
@@ -25,7 +25,7 @@ struct price_model {
 
 struct price_discount {
 	const char *name; // 1-year, spot
-	double percent;   // of the price on demand: 37 leaves 63 %
+	double percent;   // percent of the price on demand: 37 leaves 63 %
 	const char *source, *as_of;
 };
 
@@ -37,7 +37,7 @@ struct price_book {
 	struct price_discount *discounts;
 	size_t n_discounts;
 	bool has_assumed;
-	double assumed_per_gpu_hour; // of GPUs without a price
+	double assumed_per_gpu_hour; // price of GPUs without one of their own
 	bool has_electricity;
 	struct {
 		double per_kwh;

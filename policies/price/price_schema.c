@@ -88,7 +88,7 @@ static int by_name(const void *a, const void *b)
 }
 
 // Sets is_twice[i] if a name of model `i` stands in an earlier model, or twice in its own. By sorting: a file of the
-// largest legal size must not hold up the controller, which reads the file again when it changes.
+// largest legal size must not delay the controller, which reads the file again when it changes.
 static void find_claimed_twice(const struct price_book *b, bool *is_twice)
 {
 	struct claim claims[PRICE_BOOK_MODELS_MAX * PRICE_BOOK_NAMES_MAX];

@@ -18,7 +18,7 @@ struct schema_errors;
 
 enum idle_action { IDLE_REPORT, IDLE_SCALE };
 
-// Which workloads count as idle, and what is done about them.
+// Which workloads are treated as idle, and what is done about them.
 struct idle_rule {
 	int api_version, kind;
 	const char *name;

@@ -102,7 +102,7 @@ static void check_windows(const struct policy *p, struct fault_list *l)
 	}
 }
 
-// Of signals that are read before formulas are evaluated, or whose past is needed.
+// Signals that are read before formulas are evaluated, or whose past is needed, must have a query.
 static void check_queried(const struct policy *p, bool set, const char *name, const char *field, struct fault_list *l)
 {
 	size_t i = set && name ? policy_schema_signal_index(p, name) : p->n_signals;

@@ -43,7 +43,7 @@
 #define DAY_MS    (24 * HOUR_MS)
 
 extern const struct schema policy_schema_metadata;
-// What an API server adds to metadata and to an object, as in the output of `kubectl get -o yaml`.
+// The fields that an API server adds to metadata and to an object, as in the output of `kubectl get -o yaml`.
 extern const char *const policy_schema_served_metadata[], *const policy_schema_served[];
 extern const struct schema policy_schema_signal;
 extern const struct schema policy_schema_behavior;

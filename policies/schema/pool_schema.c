@@ -262,7 +262,7 @@ static const struct schema spec = {
         .validate = check_spec,
 };
 
-// Of an object: one that was stored before namespaces were required is shared by the members of its other entries.
+// Schema of an object: one that was stored before namespaces were required is shared by members of its other entries.
 static const struct schema object_spec = {
         .name = "GPUPool.spec",
         .struct_size = sizeof(struct gpu_pool),

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct buf;
-struct coverage; // of one policy
+struct coverage; // coverage of one policy
 struct decision;
 struct policy;
 
@@ -18,7 +18,7 @@ struct coverage_list {
 };
 
 // Returns the coverage of the policy with this namespace and name, which it adds to the list if necessary. `policy` is
-// not kept. Returns NULL when memory is exhausted or the list holds COVERAGE_POLICIES_MAX.
+// not kept. Returns NULL when memory is exhausted or the list contains COVERAGE_POLICIES_MAX.
 struct coverage *coverage_of(struct coverage_list *list, const struct policy *policy);
 void coverage_add(struct coverage *c, const struct decision *d);
 // Appends a table per policy to `out`: stage, reason, number of ticks; "-" for a reason that no test reached.

@@ -14,14 +14,14 @@
 #include "policies/test/grant_line.h"
 #include "policies/test/step.h"
 
-#define GRANT_ARENA_MAX (16 * 1024 * 1024) // of one line
+#define GRANT_ARENA_MAX (16 * 1024 * 1024) // memory for one line
 #define MESSAGE_MAX     1024
 
 struct grant {
 	const struct gpu_pool *pool;
 	bool explain;
 	unsigned long long n_lines;
-	struct arena line; // what was read from the current line
+	struct arena line; // memory for the current line
 };
 
 struct grant *grant_new(const struct gpu_pool *pool, bool explain)

@@ -22,7 +22,7 @@ void junit_done(struct junit *j)
 	free(j->suite_name);
 }
 
-// In an attribute, where a line end would be read as a blank.
+// In an attribute, where a line end would be read as a space.
 static void put_attribute(struct buf *out, const char *name, const char *s, size_t len)
 {
 	buf_printf(out, " %s=\"", name);

@@ -15,7 +15,7 @@ struct junit_case {
 	int line; // 0 = none
 	double seconds;
 	enum junit_outcome outcome;
-	const char *detail; // of a failure; its first line becomes the message
+	const char *detail; // text of a failure; its first line becomes the message
 };
 
 // A report under construction. Suites do not nest.
@@ -32,7 +32,7 @@ void junit_begin_suite(struct junit *j, const char *name);
 void junit_add(struct junit *j, const struct junit_case *c);
 void junit_end_suite(struct junit *j);
 // Appends the document. Texts are escaped; characters that XML 1.0 does not allow become U+FFFD. Returns -1 when a
-// ceiling was exceeded.
+// limit was exceeded.
 int junit_print(const struct junit *j, struct buf *out);
 
 #endif

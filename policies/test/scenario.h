@@ -18,11 +18,11 @@ struct schema;
 struct schema_errors;
 
 #define SCENARIO_TESTS_MAX         10000
-#define SCENARIO_TICKS_MAX         200000 // of one test
+#define SCENARIO_TICKS_MAX         200000 // ticks in one test
 #define SCENARIO_EXPECT_MAX        1000
 #define SCENARIO_PODS_MAX          1000    // series of one signal
 #define SCENARIO_UNSCHEDULABLE_MAX 10000   // replicas without room that are tracked
-#define SCENARIO_POINTS_MAX        1000000 // of all series of one test
+#define SCENARIO_POINTS_MAX        1000000 // points in all series of one test
 
 enum scenario_law { LAW_WITHIN_BOUNDS, LAW_NO_FLAP, LAW_HOLD_ON_NO_DATA, LAW_MONOTONE_IN_LOAD, LAW__COUNT };
 extern const char *const scenario_law_names[LAW__COUNT];
@@ -60,9 +60,9 @@ struct scenario_expect {
 // One point of a series.
 struct scenario_point {
 	enum obs_state state; // OBS_EMPTY: no sample. OBS_FAILED, OBS_PARTIAL: apply to the whole query
-	double value;         // of OBS_OK
-	int64_t age_ms;       // of OBS_OK: how old the sample is at its tick
-	const char *detail;   // of OBS_FAILED, OBS_PARTIAL
+	double value;         // value for OBS_OK
+	int64_t age_ms;       // OBS_OK: how old the sample is at its tick
+	const char *detail;   // text for OBS_FAILED, OBS_PARTIAL
 };
 struct scenario_series {
 	const char *pod; // "" when the signal has one unnamed series
@@ -76,7 +76,7 @@ struct scenario_signal {
 };
 
 struct scenario {
-	const char *name, *policy_key; // "namespace/name", or NULL when the files hold one policy only
+	const char *name, *policy_key; // "namespace/name", or NULL when the files contain one policy only
 	const char *start;
 	int64_t start_ms;
 	struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The invariants of policy tests: what must hold at every tick, whatever the load.
+// The invariants of policy tests: what must be true at every tick, whatever the load.
 #ifndef GPUSCALE_POLICIES_TEST_SCENARIO_LAW_H
 #define GPUSCALE_POLICIES_TEST_SCENARIO_LAW_H
 
@@ -18,7 +18,7 @@ struct observation;
 
 // The state of the laws between two ticks.
 struct law_memory {
-	int direction; // of the last scale: +1, -1; 0 = none yet
+	int direction; // direction of the last scale: +1, -1; 0 = none yet
 	int64_t scaled_ms;
 };
 

@@ -40,7 +40,7 @@ struct run {
 	struct law_memory memory;
 };
 
-// ---- what did not hold ----
+// ---- failed expectations and laws ----
 
 static const char *render(struct run *r, const struct decision *d)
 {

@@ -15,13 +15,13 @@
 #include "policies/schema/binding.h"
 #include "policies/test/step_line.h"
 
-#define STEP_ARENA_MAX (16 * 1024 * 1024) // of one line: 1 MiB of text is at most 5 MiB of series
+#define STEP_ARENA_MAX (16 * 1024 * 1024) // memory for one line: 1 MiB of text is at most 5 MiB of series
 
 struct step {
-	const struct policy *policy; // of the binding
+	const struct policy *policy; // policy of the binding
 	const struct scale_target *target;
 	void *state;
-	struct arena line; // what was read from the current line
+	struct arena line; // memory for the current line
 	bool started;
 	int64_t last_ms;
 	int32_t last_replicas;

@@ -17,7 +17,7 @@ struct arena;
 struct err;
 
 #define STEP_LINE_BYTES_MAX (1024 * 1024)
-#define STEP_SERIES_MAX     10000 // of one signal
+#define STEP_SERIES_MAX     10000 // series of one signal
 
 struct step_line {
 	int64_t time_ms; // since the epoch

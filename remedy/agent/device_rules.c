@@ -26,7 +26,7 @@
 #define GPU_KEY     "gpuscale.dev/gpu"
 #define TEXT_BYTES  256
 #define NAME_BYTES  128
-#define DEVICES_MAX 128 // of a slice: the ceiling of the API
+#define DEVICES_MAX 128 // devices of a slice: the limit of the API
 
 enum watched { SLICES, RULES, WATCHED__COUNT };
 
@@ -37,8 +37,8 @@ struct device {
 // A slice with devices that have a UUID, or a rule of the agent.
 struct record {
 	struct informer_item item;
-	char *node, *gpu, *uid;    // of a rule; a slice has only the node
-	char *driver, *pool;       // of a slice
+	char *node, *gpu, *uid;    // texts of a rule; a slice has only the node
+	char *driver, *pool;       // texts of a slice
 	struct device *devices;    // likewise
 	size_t n_devices, name_at; // name_at: in key
 	char key[];                // "/NAME"
@@ -155,7 +155,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct record *r = item ? record_of(item) : record_new(name);
 	record_clear(r);
 	(is_slice ? read_slice : read_rule)(r, (struct json_span){json, len});
-	if (is_slice && !is_of_slice(r)) { // of another kind of device
+	if (is_slice && !is_of_slice(r)) { // slice with another kind of device
 		if (item)
 			record_free(r);
 		else {

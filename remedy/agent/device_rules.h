@@ -17,12 +17,12 @@ struct k8s_client;
 // A rule of the agent. Valid until the loop runs.
 struct device_rule {
 	const char *name, *uid;
-	const char *node, *gpu; // of its annotations
+	const char *node, *gpu; // texts of its annotations
 };
 
 struct device_rules_options {
 	struct k8s_client *client;                            // not owned
-	void (*on_error)(void *arg, const struct err *error); // of a watch; NULL: both work
+	void (*on_error)(void *arg, const struct err *error); // error of a watch; NULL: both work
 	void *arg;
 };
 
@@ -33,7 +33,7 @@ void device_rules_free(struct device_rules *d);
 
 // Whether the slices and the rules are known.
 bool device_rules_are_synced(const struct device_rules *d);
-// Whether the first list of both has been answered, with or without success.
+// Whether the first list of both has completed, with or without success.
 bool device_rules_are_answered(const struct device_rules *d);
 // Whether the GPU is exactly one device of the node's ResourceSlices: the attribute uuid names it, and no other device
 // is a part of it.

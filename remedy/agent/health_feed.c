@@ -19,11 +19,11 @@
 #include "remedy/plan/remedy_fold.h"
 
 #define QUERIES_MAX 16
-// Of one answer: 1,500 nodes with 8 GPUs, and about what PROMQL_ANSWER_BYTES_MAX holds.
+// Of one response: 1,500 nodes with 8 GPUs, and about what fits PROMQL_ANSWER_BYTES_MAX.
 #define SERIES_MAX      12000
 #define SAMPLES_MAX     ((size_t)QUERIES_MAX * SERIES_MAX)
 #define ARENA_BYTES_MAX (SAMPLES_MAX * 160) // names of node, GPU, exporter and pod
-#define NODE_BYTES      253                 // of a name
+#define NODE_BYTES      253                 // length of a node's name
 #define POD_BYTES       317
 #define EXPORTER_BYTES  512
 #define WHOLE_MAX       9007199254740991.0
@@ -31,7 +31,7 @@
 #define GPUS_MAX        (REMEDY_GPUS_MAX - 1)
 
 // Largest numbers of series of one exporter, by kind: one that has more loses only its own node's data.
-#define XIDS_MAX       (2 * GPUS_MAX) // of each code
+#define XIDS_MAX       (2 * GPUS_MAX) // series of each code
 #define CONDITIONS_MAX (2 * GPUS_MAX)
 #define SHARES_MAX     1024
 
@@ -66,7 +66,7 @@ struct claim {
 struct query {
 	struct health_feed *feed;
 	enum sample_kind kind;
-	int32_t row; // of a condition
+	int32_t row; // row of a condition
 	char *text;
 };
 
@@ -75,8 +75,8 @@ struct health_feed {
 	struct query queries[QUERIES_MAX];
 	size_t n_queries, n_open;
 	struct promql_source *server; // that is being asked
-	bool was_empty;               // a server of this round answered, but named no GPU
-	struct err error;             // of the round
+	bool was_empty;               // a response of this round named no GPU
+	struct err error;             // error of the round
 	const char *labels[LABELS_MAX];
 	struct arena arena;
 	struct sample *samples;
@@ -112,7 +112,7 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 	return rc;
 }
 
-// Asks only for the XIDs that are acted on.
+// Queries only the XIDs that are acted on.
 static int add_xid_query(struct health_feed *f, struct buf *floods, struct err *e)
 {
 	size_t n, n_codes = 0;
@@ -186,7 +186,7 @@ void health_feed_free(struct health_feed *f)
 	free(f);
 }
 
-// ---- one answer ----
+// ---- one response ----
 
 static struct sample *new_sample(struct health_feed *f)
 {
@@ -194,7 +194,7 @@ static struct sample *new_sample(struct health_feed *f)
 		size_t cap = f->cap ? 2 * f->cap : 256;
 		cap = cap < SAMPLES_MAX ? cap : SAMPLES_MAX;
 		struct sample *more = f->n_samples < cap ? realloc(f->samples, cap * sizeof *more) : NULL;
-		if (!more) { // not for the number: no answer has more than SERIES_MAX
+		if (!more) { // not for the number: no response has more than SERIES_MAX
 			err_set(&f->error, ERR_LIMIT, NO_ROOM);
 			return NULL;
 		}
@@ -387,7 +387,7 @@ static void find_floods(struct health_feed *f)
 		if (bsearch(&key, f->samples, n, sizeof *f->samples, by_exporter))
 			contradict(&f->claims[k], NULL, TOO_MANY);
 	}
-	// Where the list of GPUs is what is too long, the answers have nothing of the exporter.
+	// Where the list of GPUs is what is too long, the responses have nothing of the exporter.
 	size_t n_claims = f->n_claims;
 	for (size_t i = 0; i < n; i++) {
 		const struct sample *s = &f->samples[i];
@@ -474,7 +474,7 @@ static bool has_gpus(const struct health_feed *f)
 	return false;
 }
 
-// A server that has just started, without its data, names no GPUs: then the next server is asked, too.
+// A server that has just started, without its data, names no GPUs: then the next server is queried, too.
 static void finish(struct health_feed *f)
 {
 	if (--f->n_open > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The health of all GPUs, from the series of gpuscale-exporter in a Prometheus: one round of queries per tick. A round
-// counts as a whole: when one query fails or is answered in part, nothing of it is used, because a GPU whose faults are
-// unknown must not count as healthy. Of a source with several servers, the first one that answers with GPUs counts.
+// counts as a whole: when one query fails or its response is partial, nothing of it is used, because a GPU whose faults
+// are unknown must not be treated as healthy. Of several servers of a source, the first one that reports GPUs counts.
 //
 // A series is believed only of the one exporter (labels job and instance) whose gpuscale_gpu_up lists the GPU. Where
 // two exporters report the same node or the same GPU, or one reports too many series, the nodes concerned have no data.
@@ -17,7 +17,7 @@ struct health_feed;
 struct promql_source;
 struct remedy;
 
-// What one round has.
+// The result of one round.
 struct health_feed_result {
 	size_t n_gpus;           // with telemetry
 	size_t n_faults;         // XIDs and conditions
@@ -28,7 +28,7 @@ struct health_feed_result {
 
 struct health_feed_options {
 	struct promql_source *source; // its first server; not owned
-	const char *node_label;       // of the series: the name of the node; not copied
+	const char *node_label;       // label of the series: the name of the node; not copied
 	const char *matchers; // added to every selector (promql/confine.h); NULL: every series is read; not copied
 	void (*done)(void *arg, const struct err *error); // a round is complete; error: why it has no data
 	void *arg;

@@ -18,17 +18,17 @@ struct err;
 // writes the time at which it saved a checkpoint, after which the agent does not wait for the deadline.
 #define POD_DEADLINE          "gpuscale.dev/move-deadline"
 #define POD_SAVED             "gpuscale.dev/checkpoint-saved"
-#define NODE_PODS_MAX         1024 // of one node
+#define NODE_PODS_MAX         1024 // pods on one node
 #define NODE_PODS_PATH_BYTES  400
 #define NODE_PODS_WAIT_MAX_MS (24 * 60 * 60 * 1000)
 
 struct node_pod {
 	const char *name, *uid; // namespace/name
 	bool uses_gpus;         // requests accelerators or devices
-	bool is_pinned;         // of a DaemonSet, static, or being deleted: not to be evicted
-	int64_t wait_ms;      // of the annotation; 0 = none; at most NODE_PODS_WAIT_MAX_MS, as without a valid duration
-	const char *deadline; // of the annotation; NULL = none
-	int64_t saved_ms;     // of the annotation; -1 = none, or not a valid time
+	bool is_pinned;         // DaemonSet pod, static, or being deleted: not to be evicted
+	int64_t wait_ms; // wait in the annotation; 0 = none; at most NODE_PODS_WAIT_MAX_MS, as without a valid duration
+	const char *deadline; // text in the annotation; NULL = none
+	int64_t saved_ms;     // time in the annotation; -1 = none, or not a valid time
 };
 
 // Writes the path of the list of the node's pods.

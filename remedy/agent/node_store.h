@@ -27,8 +27,8 @@ struct node_record {
 	int64_t written_ms;    // when the annotation was last written
 	int contradicted;      // ticks in a row
 	bool has_devices;      // ResourceSlices list GPUs of the node
-	struct arena pod_text; // of pods[]
-	struct node_pod *pods; // of the last list; NULL = none
+	struct arena pod_text; // memory of pods[]
+	struct node_pod *pods; // pods in the last list; NULL = none
 	size_t n_pods;
 	bool has_new_pods; // since the planner last got them
 	char key[];        // "/NAME"
@@ -37,7 +37,7 @@ struct node_record {
 struct node_store_options {
 	struct k8s_client *client;                                  // not owned
 	void (*on_gone)(void *arg, const struct node_record *node); // the node was deleted
-	void (*on_error)(void *arg, const struct err *error);       // of the watch; NULL: it works again
+	void (*on_error)(void *arg, const struct err *error);       // error of the watch; NULL: it works again
 	void *arg;
 };
 

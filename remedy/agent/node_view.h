@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the remediation agent reads from a Node, and the PATCH that changes its taint, or cordon, and its annotations
-// together.
+// The fields that the remediation agent reads from a Node, and the PATCH that changes its taint, or cordon, and its
+// annotations together.
 #ifndef GPUSCALE_REMEDY_AGENT_NODE_VIEW_H
 #define GPUSCALE_REMEDY_AGENT_NODE_VIEW_H
 
@@ -31,10 +31,10 @@ struct node_view {
 	bool is_tainted;                        // by the agent
 	bool is_unschedulable, has_cordon_mark; // spec.unschedulable; the annotation of the agent about it
 	bool has_reset;                         // a request for the reset hook
-	// The answer of the hook; gpu "" = none.
+	// The result of the hook; gpu "" = none.
 	struct {
 		char gpu[REMEDY_UUID_BYTES];
-		int64_t time_ms; // of the request
+		int64_t time_ms; // time of the request
 		bool is_done;
 	} reset_result;
 	char *other_taints; // JSON objects separated by commas, as the API server sent them; owned; "" = none
@@ -59,7 +59,7 @@ struct node_view_change {
 	const char *reset_gpu; // UUID of the GPU that the hook is to reset, and when this was requested; NULL: none
 	int64_t reset_ms;
 };
-// Appends a merge patch of the node to `out`. The patch holds the resourceVersion, so the API server refuses it when
+// Appends a merge patch of the node to `out`. The patch contains the resourceVersion, so the API server refuses it when
 // the node has changed since.
 void node_view_patch(const struct node_view *v, const struct node_view_change *change, struct buf *out);
 

@@ -199,7 +199,7 @@ static void start_node(struct remedy_agent *a, struct node_record *n, struct rem
 		agent_report_hold(a, name, REMEDY_BAD_RECORD, e.msg);
 }
 
-// Folds the answer of the reset hook into the planner, and makes the agent write its annotation in this tick.
+// Folds the result of the reset hook into the planner, and makes the agent write its annotation in this tick.
 static void take_reset_result(struct remedy_agent *a, struct node_record *n, const struct remedy_node *planned)
 {
 	int i = planned && n->view.reset_result.gpu[0] ? remedy_fleet_gpu(planned, n->view.reset_result.gpu) : -1;
@@ -295,7 +295,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 }
 
 // The planner's clock runs only forward: after the wall clock was set, the agent starts from the annotations, whose
-// times in the future count as now.
+// times in the future are treated as now.
 static void look_at_clock(struct remedy_agent *a)
 {
 	int64_t step_ms = clock_step_detector_check(&a->clock_step_detector, &a->options.connections->clock);
@@ -378,7 +378,7 @@ static void end_tick(struct remedy_agent *a)
 void remedy_agent_step(struct remedy_agent *a)
 {
 	while (a->n_open > 0 && --a->n_open == 0) {
-		a->n_open = 1; // of this function
+		a->n_open = 1; // this function's own request
 		if (!a->is_leader || a->is_stopping)
 			a->phase = AGENT_EVICTS;
 		switch (a->phase) {

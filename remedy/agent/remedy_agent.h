@@ -21,8 +21,8 @@ struct remedy_agent_options {
 	struct connections *connections;   // with an API server; not owned, as all below
 	const struct ha_options *election; // NULL: this process always acts
 	struct remedy_limits limits;
-	const char *node_label; // of the series: the name of the node
-	const char *matchers;   // of the series that are believed (promql/confine.h); NULL: all, which is for dry runs
+	const char *node_label; // label of the series: the name of the node
+	const char *matchers;   // matchers of the series to trust (promql/confine.h); NULL: all, which is for dry runs
 	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
 	int64_t interval_ms;
 	bool acts;           // false: a dry run, which writes only Events

@@ -16,7 +16,7 @@
 #include "remedy/plan/remedy_reason.h"
 #include "runtime/shard/clock_step_detector.h"
 
-#define AGENT_ACTIONS_MAX  1024             // of one tick; the next tick continues
+#define AGENT_ACTIONS_MAX  1024             // actions in one tick; the next tick continues
 #define AGENT_PODS_OF_MAX  64               // nodes whose pods are listed in one tick; the next tick continues
 #define AGENT_REFUSED_MAX  256              // pods whose last eviction was refused
 #define AGENT_REFRESH_MS   (2 * 60 * 1000)  // the annotation of a node that is out of service is not older
@@ -39,12 +39,12 @@ struct remedy_agent {
 	struct k8s_client *k8s;
 	struct event_base *loop;
 	struct remedy fleet;
-	void *block; // of the fleet
+	void *block; // memory of the fleet
 	struct node_store *nodes;
 	struct device_rules *devices; // NULL: no DeviceTaintRules
 	struct health_feed *feed;
 	struct shards *shards;           // NULL: no election
-	struct event_recorder *recorder; // of Events
+	struct event_recorder *recorder; // recorder of Events
 	struct event timer, *on_term, *on_int;
 	bool is_leader, is_stopping, wants_reset, has_ticked, is_quick;
 	struct clock_step_detector clock_step_detector;
@@ -71,14 +71,14 @@ struct remedy_agent {
 	uint64_t n_ticks, n_bad_ticks, n_done[REMEDY_KIND__COUNT], n_failed[REMEDY_KIND__COUNT];
 	uint64_t n_holds[REMEDY_REASON__COUNT], n_refusals;
 	int64_t ticked_ms;
-	struct health_feed_result seen; // of the last round with data
+	struct health_feed_result seen; // result of the last round with data
 };
 
 // Proceeds when the last request of the phase has ended.
 void remedy_agent_step(struct remedy_agent *a);
 
 // ---- remedy_agent_write.c ----
-// Sends the PATCHes of the nodes whose record changed; each counts as a request of the phase.
+// Sends the PATCHes of the nodes whose record changed; each is treated as a request of the phase.
 void agent_write_nodes(struct remedy_agent *a);
 // Sends the evictions whose node was written.
 void agent_evict_pods(struct remedy_agent *a);
@@ -96,7 +96,7 @@ bool agent_rules_are_ready(const struct remedy_agent *a);
 size_t agent_rules_of(const struct remedy_agent *a, const char *node, const char **uuids, size_t n, size_t max);
 // Notes, for each node with faults, whether its GPUs can be tainted one by one.
 void agent_rules_note_served(struct remedy_agent *a);
-// Creates and deletes rules until they are as the annotations record; each counts as a request of the phase.
+// Creates and deletes rules until they are as the annotations record; each is treated as a request of the phase.
 void agent_write_rules(struct remedy_agent *a);
 bool agent_is_refused(const struct remedy_agent *a, uint64_t key);
 

@@ -31,7 +31,7 @@ size_t agent_rules_of(const struct remedy_agent *a, const char *node, const char
 	for (const void *at = NULL; are_known(a) && n < max && device_rules_next(a->devices, &at, &rule);)
 		if (strcmp(rule.node, node) == 0)
 			uuids[n++] = rule.gpu;
-	// Unknown rules count as unchanged: a change in flight has not been seen, so the rules are those before it.
+	// Unknown rules are treated as unchanged: a change in flight is not known yet, so the rules before it apply.
 	for (int i = 1; planned && n < max && i < planned->n_gpus; i++)
 		if (planned->gpus[i].has_gpu_taint != planned->gpus[i].is_in_flight)
 			uuids[n++] = planned->gpus[i].uuid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the remediation agent writes: first the node (taint or cordon, reset, and annotation in one PATCH), then, when
+// The writes of the remediation agent: first the node (taint or cordon, reset, and annotation in one PATCH), then, when
 // the API server has accepted that, the evictions that the annotation records, and the deadlines of pods. A failed
 // PATCH makes the planner forget the node and start from the annotation that the API server has, as after a restart.
 #include <stdio.h>

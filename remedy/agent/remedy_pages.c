@@ -20,7 +20,7 @@ struct remedy_pages {
 	struct http_server *server;
 };
 
-// An answer proves that the event loop is running.
+// A response proves that the event loop is running.
 static void get_livez(void *arg, struct http_exchange *x)
 {
 	if (endpoint_is_read(x))

@@ -26,7 +26,7 @@ void remedy_fleet_start(struct remedy_node *n, const char *name);
 // Returns the index of the GPU in the node, or -1; "" is the node itself, with index 0.
 int remedy_fleet_gpu(const struct remedy_node *n, const char *uuid);
 // As remedy_fleet_gpu(), but adds a missing GPU; when the node is full, in place of a GPU that is in service and no
-// longer listed. A GPU that is new to this node counts as replaced in every other node. Returns -1 if the node is full.
+// longer listed. A GPU that is new to this node is treated as replaced in every other node. Returns -1 if it is full.
 int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uuid);
 
 #endif

@@ -18,7 +18,7 @@ struct remedy_event {
 	const char *gpu;       // UUID; "" = the node
 	const char *condition; // reason of a row of health_condition_table(); NULL = an XID
 	int32_t xid;
-	int64_t value; // of an XID: its counter, -1 = none, each report counts. Of a condition: its value
+	int64_t value; // XID: its counter, -1 = none, each report counts. Condition: its value
 	int64_t at_ms; // when it happened
 };
 
@@ -50,12 +50,12 @@ struct remedy_node_seen {
 void remedy_fold_time(struct remedy *r, int64_t now_ms);
 // Each returns REMEDY_NO_REASON, or why the input was not used, at all or in part.
 enum remedy_reason remedy_fold_event(struct remedy *r, const struct remedy_event *event);
-// The exporter of the node answered and named these GPUs; `all` = every GPU of the node.
+// The exporter of the node responded and named these GPUs; `all` = every GPU of the node.
 enum remedy_reason remedy_fold_telemetry(struct remedy *r, const char *node, const char *const *gpus, size_t n_gpus,
                                          bool all);
-// The exporter of the node does not answer.
+// The exporter of the node does not respond.
 enum remedy_reason remedy_fold_silence(struct remedy *r, const char *node);
-// The hook answered the reset that was requested at `reset_ms`. Other answers change nothing.
+// The hook reported the reset that was requested at `reset_ms`. Other reports change nothing.
 void remedy_fold_reset(struct remedy *r, const char *node, const char *gpu, int64_t reset_ms, bool is_done);
 // A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,

@@ -319,7 +319,7 @@ static void evict(struct plan *p, struct remedy_node *n, int gpu, int k)
 	pod->tries += pod->tries < INT32_MAX;
 }
 
-// A reset without an answer has failed.
+// A reset without a result has failed.
 static void expire_resets(const struct remedy *r, struct remedy_node *n)
 {
 	for (int i = 0; i < n->n_gpus; i++) {

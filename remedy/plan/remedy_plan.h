@@ -30,7 +30,7 @@ struct remedy_action {
 	int16_t pod;               // index in the node; -1 = no pod
 	bool whole_node;           // the taint is that of the node
 	int32_t fault;             // that decides; INT32_MIN = none
-	enum health_action wanted; // what the table asks for
+	enum health_action wanted; // action in the table
 };
 #define REMEDY_NO_FAULT INT32_MIN
 

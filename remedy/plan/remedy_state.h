@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner of remediation remembers: the nodes, their GPUs, the evidence against each GPU, and how far its
+// The memory of the planner of remediation: the nodes, their GPUs, the evidence against each GPU, and how far its
 // remediation has come. Fixed-size values in memory of the caller; the planner allocates nothing.
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #define REMEDY_NODES_MAX      5000
-#define REMEDY_GPUS_MAX       17 // of a node; the first is the node itself, for faults that name no GPU
-#define REMEDY_FAULTS_MAX     48 // of a node: rows of GPU and fault
-#define REMEDY_PODS_MAX       64 // of a node, with GPUs
+#define REMEDY_GPUS_MAX       17 // GPUs of a node; the first is the node itself, for faults that name no GPU
+#define REMEDY_FAULTS_MAX     48 // faults of a node: rows of GPU and fault
+#define REMEDY_PODS_MAX       64 // pods of a node, with GPUs
 #define REMEDY_ATTEMPTS_MAX   16 // per node and day
 #define REMEDY_NAME_BYTES_MAX 253
 #define REMEDY_UUID_BYTES     64
@@ -22,15 +22,15 @@
 #define REMEDY_EVICT_MS          30000            // to the second attempt to evict a pod; doubles from there
 #define REMEDY_EVICT_MAX_MS      (10 * 60 * 1000) // and stays here
 #define REMEDY_CHECKPOINT_MAX_MS REMEDY_DAY_MS    // a pod that moves at a checkpoint is evicted at last after so long
-#define REMEDY_RESET_MS          (10 * 60 * 1000) // a reset without an answer has failed after so long
+#define REMEDY_RESET_MS          (10 * 60 * 1000) // a reset without a result has failed after so long
 
 struct remedy_limits {
 	int32_t max_nodes;   // out of service at the same time, for any reason
-	int32_t max_percent; // of all nodes; rounded down, but at least one node unless 0
+	int32_t max_percent; // percent of all nodes; rounded down, but at least one node unless 0
 	int32_t attempts;    // per node and day, 1 to REMEDY_ATTEMPTS_MAX
 	int64_t clean_ms;    // without a fault before a GPU returns; doubles with each attempt within a day
 	bool can_reset;      // a hook exists that resets a GPU
-	bool is_answered;    // the hook reports the outcome; false: a reset counts as complete at once
+	bool is_answered;    // the hook reports the outcome; false: a reset is treated as complete at once
 	bool drains;         // every pod with a GPU leaves a node that is out of service
 };
 
@@ -51,7 +51,7 @@ struct remedy_gpu {
 	bool is_replaced;             // another GPU took its place, or another node reports it
 	bool has_gpu_taint, has_node_taint;
 	bool is_in_flight; // its own taint was set or removed, and no list of taints has shown that since
-	// Of the reset within this time out of service: requested; the hook has not answered; failed.
+	// State of the reset within this time out of service: requested; the hook has not reported; failed.
 	bool is_reset, is_reset_open, is_reset_failed;
 	int64_t reset_ms;   // when the reset was requested
 	int64_t out_ms;     // since when out of service; REMEDY_NONE_MS = in service
@@ -66,7 +66,7 @@ struct remedy_pod {
 	const char *name; // namespace/name; belongs to the caller; NULL = restored, not listed yet
 	uint64_t key;     // hash of the name
 	uint32_t gpus;    // bit per GPU of the node
-	bool is_pinned;   // of a DaemonSet or static: never evicted
+	bool is_pinned;   // DaemonSet pod or static: never evicted
 	bool is_refused;  // the last eviction was refused, by a PodDisruptionBudget
 	int32_t tries;
 	int64_t next_ms;  // no eviction before

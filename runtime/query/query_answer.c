@@ -131,7 +131,7 @@ struct query_answer *query_answer_of(const struct promql_result *r, const int8_t
 		n++;
 		text += strlen(pod_of(&r->series[i])) + 1;
 	}
-	if (n > max_series) // in a combined request, the ceiling applied to the sum
+	if (n > max_series) // in a combined request, the limit applied to the sum
 		return query_answer_too_many(max_series);
 	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
 	char *at = (char *)(a->series + n);

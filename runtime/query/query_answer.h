@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a query answered, in the core's terms, and the memory that answers may take together.
+// The result of a query, in the core's terms, and the memory that answers may take together.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_ANSWER_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_ANSWER_H
 
@@ -11,7 +11,7 @@
 struct promql_result;
 
 #define QUERY_DETAIL_BYTES 256
-// Memory for the answers that policies hold until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
+// Memory for the answers that policies keep until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
 // counted; answers above QUERY_ANSWER_LARGE_BYTES may use half of it. docs/evidence/performance.md has the total.
 #define QUERY_ANSWERS_BYTES_MAX  ((size_t)16 * 1024 * 1024)
 #define QUERY_ANSWER_SMALL_BYTES ((size_t)8 * 1024)
@@ -24,13 +24,13 @@ struct query_memory;
 struct query_answer {
 	int refs;
 	enum obs_state state;
-	const char *detail;          // what went wrong, for people; "" without an error
+	const char *detail;          // the error, for people; "" without one
 	size_t n_series;             // for OBS_TOO_MANY: the limit that was exceeded; series is then NULL
 	struct obs_series *series;   // sample times are those of the newest data behind the query (promql/freshness.h);
 	                             // the arrays and texts follow in the same allocation
 	struct query_memory *memory; // the budget that counts this answer; NULL: too small to be counted
 	size_t bytes;
-	int64_t skew_ms; // of the server that answered, as promql_source_unexplained_skew_ms
+	int64_t skew_ms; // skew of the server that answered, as promql_source_unexplained_skew_ms
 };
 
 struct query_memory *query_memory_new(void); // NULL when memory is exhausted

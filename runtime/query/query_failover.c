@@ -19,7 +19,7 @@ struct failover_call {
 	query_answer_fn *fn; // NULL: it was called
 	void *arg;
 	struct event *grace;
-	int n_waiting;                                 // answers that are outstanding, and the call that asks
+	int n_waiting;                                 // outstanding answers, and the call that sends the queries
 	struct query_answer *answers[PROMQL_URLS_MAX]; // in order of the URLs; NULL: outstanding
 	struct failover_slot {
 		struct failover_call *call;

@@ -39,7 +39,7 @@ struct split {
 // Kept small: there may be 20,000 of them.
 struct query_entry {
 	struct hub_source *of;
-	char *namespace_name; // of the first policy that asked; NULL: not in flight
+	char *namespace_name; // namespace of the first policy that asked; NULL: not in flight
 	int64_t wait_ms;      // the shortest one requested in this tick
 	int64_t asked_mono_ms;
 	struct query_record record;
@@ -78,7 +78,7 @@ struct query_hub {
 		struct query_entry *first_waiting,
 		        **waiting; // queued to be sent together at the next turn of the loop; the end of that list
 		uint64_t apart, postponed;
-		struct query_agreement agreement; // of the first server of a source
+		struct query_agreement agreement; // agreement of the first server of a source
 	} of[];
 };
 
@@ -333,7 +333,7 @@ static void on_batch(void *arg, const struct promql_result *result, const struct
 	struct batch *b = arg;
 	struct promql_source *source = b->entries[0]->of->source;
 	int8_t *of = NULL;
-	// A warning may concern any of the queries and counts as missing data, so each is sent alone.
+	// A warning may concern any of the queries and is treated as missing data, so each is sent alone.
 	if (result && result->type == PROMQL_VECTOR && result->n_warnings == 0)
 		of = malloc(result->n_series ? result->n_series : 1);
 	if (result && of) {

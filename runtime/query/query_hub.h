@@ -34,24 +34,24 @@ struct query_question {
 	const char *query;
 	int64_t stale_after_ms;     // data up to this age is wanted, even where the server's lookback is shorter
 	size_t max_series;          // the most series that the signal can use; 0: PROMQL_SERIES_MAX
-	const char *namespace_name; // of the policy that asks; namespaces take turns; NULL or "": none
+	const char *namespace_name; // namespace of the policy that asks; namespaces take turns; NULL or "": none
 	int64_t wait_ms; // the longest time the query may be queued: the policy's interval; 0: PROMQL_WAIT_MS
 };
-// Asks `question` as of now_ms, the first server of the source. Calls fn at
-// once if the query was already answered for this now_ms, else from the loop.
+// Sends `question` as of now_ms to the first server of the source. Calls fn at
+// once if the response for this now_ms is known, else from the loop.
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg);
 // The same for one server of the source, whatever question->source is.
 void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
                           const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg);
-// Asks the source for the present value of question->query. Calls fn from the loop, or before this function returns.
-// Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be combined with
-// others, or the source has several servers.
+// Requests from the source the present value of question->query. Calls fn from the loop, or before this function
+// returns. Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be
+// combined with others, or the source has several servers.
 bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
                     void *arg);
 // Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
 void query_hub_flush(struct query_hub *hub);
-// Forgets queries that no policy asked since before_ms.
+// Forgets queries that no policy requested since before_ms.
 void query_hub_forget(struct query_hub *hub, int64_t before_ms);
 // Returns the number of questions that shared the query of an equal one.
 uint64_t query_hub_shared(const struct query_hub *hub);
@@ -73,9 +73,9 @@ struct query_agreement {
 	uint64_t disagreed;  // answers that differed by more than the source's max_disagreement
 	int64_t disagree_ms; // the time of the last one; 0: none
 	bool is_disagreeing;
-	uint64_t query_hash;             // of the query that differed
+	uint64_t query_hash;             // hash of the query that differed
 	int n_in_row;                    // times that it did
-	char detail[QUERY_DETAIL_BYTES]; // of the one that started it: the query and the values
+	char detail[QUERY_DETAIL_BYTES]; // query and values of the first difference in a row
 };
 // Returns the agreement of the source with this index.
 const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);

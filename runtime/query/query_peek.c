@@ -30,8 +30,8 @@ struct peek_group {
 	struct promql_source *source;
 	int64_t now_ms;
 	char *shape;
-	size_t bytes; // of the queries
-	char *names;  // of the labels that identify a query
+	size_t bytes; // size of the queries
+	char *names;  // names of the labels that identify a query
 	const char *labels[SIMILAR_LABELS_MAX + 1];
 	size_t n, cap;
 	struct peek *peeks;

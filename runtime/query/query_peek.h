@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for the present value of a query, without the age of its data, which is enough to notice that the value has
+// Requests the present value of a query, without the age of its data, which is enough to notice that the value has
 // moved. Queries that differ only in label values (promql/similar.h) are sent as one: for the server, the queries of 64
 // policies cost about as much as one query. A part of the query hub; use query_hub_peek().
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_PEEK_H

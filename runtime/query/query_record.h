@@ -2,7 +2,7 @@
 // Decides from the last answers of one query how to send it next: alone or combined with other queries, in a fast or a
 // slow slot, at every tick or less often. Pure: no clock, no I/O.
 //
-// A query that fails alone is isolated: it is sent alone until it has been answered QUERY_ALONE_TICKS times. The number
+// A query that fails alone is isolated: it is sent alone until it has succeeded QUERY_ALONE_TICKS times. The number
 // doubles each time the query fails again after it was combined with others. After QUERY_FAILURES_MAX consecutive
 // failures, the query is sent at growing intervals.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_RECORD_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define QUERY_FAST_MS        250   // a query that takes longer alone is slow, and is always sent alone
-#define QUERY_SLOW_TICKS     10    // consecutive fast answers after which a slow query counts as fast again
+#define QUERY_SLOW_TICKS     10    // consecutive fast answers after which a slow query is treated as fast again
 #define QUERY_ALONE_TICKS    40    // answers alone before a failed query is combined with others again
 #define QUERY_STRIKES_MAX    5     // limit on the doublings of QUERY_ALONE_TICKS
 #define QUERY_FAILURES_MAX   3     // consecutive failures before the query is sent less often
@@ -21,7 +21,7 @@
 
 struct query_record { // zeroed: nothing known
 	bool is_measured, is_fusable;
-	uint8_t slow;          // ticks for which the query still counts as slow
+	uint8_t slow;          // ticks for which the query is still treated as slow
 	uint8_t strikes;       // how often the query was isolated
 	uint8_t failures;      // consecutive
 	uint16_t alone;        // answers alone still required before the query is combined again

@@ -18,7 +18,7 @@ struct lease_cache_entry {
 };
 
 struct lease_cache {
-	const char *prefix; // of the names of the shards' leases; not copied
+	const char *prefix; // prefix of the names of the shards' leases; not copied
 	int64_t duration_ms;
 	struct lease_cache_entry *items; // sorted by name
 	size_t n, room;

@@ -356,7 +356,7 @@ void shards_free(struct shards *s)
 	free(s);
 }
 
-// ---- asked before anything is done ----
+// ---- checked before anything is done ----
 
 int32_t shards_of(const struct shards *s, const char *namespace_name, const char *name)
 {

@@ -41,8 +41,8 @@ struct shards_callbacks {
 };
 
 struct shards_options {
-	const struct k8s_config *config; // of the API server, for a separate client. Copied
-	k8s_observe_fn *observe;         // of that client; may be NULL
+	const struct k8s_config *config; // access to the API server, for a separate client. Copied
+	k8s_observe_fn *observe;         // observer of that client; may be NULL
 	void *observe_arg;
 	struct event_base *loop; // not owned, as the next two
 	const struct clock *clock;

@@ -40,7 +40,7 @@ static size_t live_members(const struct shards *s, const char *names[MEMBERS_MAX
 	return n;
 }
 
-// The number of shards in the lease of shard 0 is the one in force.
+// The number of shards in the lease of shard 0 is the one in use.
 static bool disagrees(const struct shards *s)
 {
 	const struct lease_cache_entry *first = lease_cache_find_shard(&s->board, 0);
@@ -242,7 +242,7 @@ static int start_list(struct shards *s, struct err *e)
 	s->list_number++;
 	s->polled_list = lease_cache_begin(&s->board);
 	s->is_listing = true;
-	// Without a resourceVersion, the answer comes from the server's store, not from its cache.
+	// Without a resourceVersion, the response comes from the server's store, not from its cache.
 	int rc = k8s_request(s->client, "GET", buf_str(&path), NULL, NULL, 0, on_list, s, e);
 	buf_done(&path);
 	if (rc < 0)

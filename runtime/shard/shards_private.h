@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shards*.c files share; no other file includes it.
+// Data shared by the shards*.c files; no other file includes it.
 #ifndef GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 #define GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 
@@ -49,7 +49,7 @@ struct shards {
 	struct event *changed; // the watch reported something
 	bool watch_has_error;
 	bool is_listing;
-	uint64_t list_number; // of the latest polled list
+	uint64_t list_number; // number of the latest polled list
 	uint64_t polled_list; // its number in the cache
 	size_t n_members;
 	struct event *poll;
@@ -59,7 +59,7 @@ struct shards {
 	bool disagrees;          // the number of shards differs between processes; logged
 	uint64_t term, gained, lost;
 	char error[ERR_MSG_BYTES];
-	uint32_t logged_kinds; // of errors, one bit each, since all requests last succeeded
+	uint32_t logged_kinds; // kinds of errors, one bit each, since all requests last succeeded
 	struct event *stopped; // runs done
 	bool is_stopping, is_closing, is_member_gone;
 	void (*done)(void *arg);

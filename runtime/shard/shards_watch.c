@@ -63,8 +63,8 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct shards *s = arg;
 	struct lease_record record;
 	struct err e;
-	// A lease that cannot be read, or for which memory is exhausted, counts as not renewed. That costs a request
-	// when the lease appears to have expired.
+	// A lease that cannot be read, or for which memory is exhausted, is treated as not renewed. That costs a
+	// request when the lease appears to have expired.
 	if (lease_item_decode(json, len, &record, &e) < 0 ||
 	    lease_cache_observe(&s->board, &record, shards_now_ms(s)) < 0)
 		return;
