@@ -354,8 +354,8 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}
-	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, reconcile_state(r),
-	                          r->work->now_ms, &e) < 0) {
+	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->subject.binding,
+	                          reconcile_state(r), r->work->now_ms, &e) < 0) {
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}

@@ -188,7 +188,7 @@ static struct managed_policy *member_at(const struct world *w, int i)
 	char name[16];
 	snprintf(name, sizeof name, "p%02d", i);
 	const struct policy_entry *entry = policy_store_find(w->c->policies.store, SPACE, name);
-	return entry ? entry->user : NULL;
+	return entry ? entry->bindings[0]->user : NULL;
 }
 
 static struct ticks_stats stats(const struct world *w)
@@ -647,8 +647,8 @@ static void assert_status_is_shared(const struct world *w)
 	for (size_t i = 0; i < w->c->policies.n; i++) {
 		const struct managed_policy *m = w->c->policies.list[i];
 		assert_ptr_equal(m->reconciler->subject.status, m->status);
-		assert_true(m->entry || !m->status);
-		assert_true(m->entry || m->ticker.state != TICK_DUE);
+		assert_true(m->stored || !m->status);
+		assert_true(m->stored || m->ticker.state != TICK_DUE);
 	}
 }
 
@@ -775,13 +775,13 @@ static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **s
 	tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
 	assert_string_equal(conflicts_find(m), "field manager \"my-script\"");
-	assert_int_equal(policy_sync_why_idle(m->entry, text, sizeof text), STATUS_CONFLICT);
+	assert_int_equal(policy_sync_why_idle(m, text, sizeof text), STATUS_CONFLICT);
 	assert_non_null(strstr(text,
 	                       "field manager \"my-script\" keeps changing the replicas of the target against the "
 	                       "policy, which does not write before 2026-01-05T09:"));
 	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), lists + 1); // asked once
 	assert_int_equal(replicas_of(w), 1);
-	assert_int_equal(conflicts_awaited(&w->c->policies), 0);
+	assert_int_equal(w->c->policies.n_conflicts_awaited, 0);
 
 	clock_advance_ms(&w->connections.clock, SCALE_FIGHT_PAUSE_MS);
 	event_active(&m->pause->timer, EV_TIMEOUT, 0);

@@ -29,14 +29,14 @@ static void say(struct fixture *f, const char *what, const struct policy_entry *
 	snprintf(f->news + used, sizeof f->news - used, "%s%s%s", used ? " " : "", what, entry->name);
 }
 
-static void on_change(void *arg, struct policy_entry *entry)
+static void on_change(void *arg, struct stored_binding *b)
 {
-	say(arg, "+", entry);
+	say(arg, "+", b->entry);
 }
 
-static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 {
-	say(arg, deleted ? "x-" : "-", entry);
+	say(arg, deleted ? "x-" : "-", b->entry);
 }
 
 static int setup(void **state)
@@ -110,8 +110,8 @@ static int32_t max_of(struct fixture *f, const char *name)
 
 static const char *winner_of(struct fixture *f, const char *name)
 {
-	const struct policy_entry *w = policy_entry_winner(find(f, name));
-	return w ? w->name : "";
+	const struct stored_binding *w = stored_binding_winner(find(f, name)->bindings[0]);
+	return w ? w->entry->name : "";
 }
 
 // ---- versions ----
@@ -171,7 +171,7 @@ static void policy_that_was_never_valid_is_known_and_not_in_force(void **state)
 	put_bad(f, "a", "spec: no");
 	assert_news(f, "+a");
 	assert_null(find(f, "a")->body);
-	assert_null(policy_entry_winner(find(f, "a")));
+	assert_null(stored_binding_winner(find(f, "a")->bindings[0]));
 	assert_string_equal(policy_entry_error(find(f, "a")), "spec: no");
 	policy_store_get_counts(f->store, &counts);
 	assert_int_equal(counts.entries, 1);
@@ -317,7 +317,7 @@ static void as_many_as_the_ceiling_fit_and_no_more(void **state)
 	assert_int_equal(f->e.kind, ERR_LIMIT);
 	assert_string_equal(f->e.msg, "policy serving/p20000 is one more than the ceiling of 20000 policies");
 	size_t n = 0;
-	for (struct policy_entry *e = NULL; (e = policy_store_next(f->store, e));)
+	for (struct stored_binding *b = NULL; (b = policy_store_next(f->store, b));)
 		n++;
 	assert_int_equal(n, POLICY_STORE_MAX);
 	for (int i = 0; i < POLICY_STORE_MAX; i++) {
