@@ -129,6 +129,18 @@ static void name_that_is_too_long_for_a_file_is_refused(void **state)
 	assert_non_null(strstr(e.msg, "got 245"));
 }
 
+static void each_of_several_bindings_has_a_file(void **state)
+{
+	char out[STATE_FILE_NAME_BYTES];
+	const struct binding b = {&policy, &target, "Deployment/llama"};
+	struct err e;
+	(void)state;
+	assert_int_equal(state_file_name(out, &binding, &e), 0);
+	assert_string_equal(out, "serving_llama.state");
+	assert_int_equal(state_file_name(out, &b, &e), 0);
+	assert_string_equal(out, "serving_llama_Deployment_llama.state");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +149,7 @@ int main(void)
 	        cmocka_unit_test(state_of_another_policy_or_target_is_refused),
 	        cmocka_unit_test(another_version_is_named),
 	        cmocka_unit_test(name_that_is_too_long_for_a_file_is_refused),
+	        cmocka_unit_test(each_of_several_bindings_has_a_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
