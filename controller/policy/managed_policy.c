@@ -14,11 +14,17 @@
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
 
+// clang-format off
 const char *const policy_awaits_names[] = {
-        [AWAITS_NOTHING] = "Nothing", [AWAITS_CONFLICTS] = "Conflicts", [AWAITS_AUTOSCALER] = "Autoscaler",
-        [AWAITS_SHARD] = "Shard",     [AWAITS_POLICY] = "Policy",       [AWAITS_VERSION] = "Version",
-        [AWAITS_REMOVAL] = "Removal",
+        [AWAITS_NOTHING]    = "Nothing",
+        [AWAITS_CONFLICTS]  = "Conflicts",
+        [AWAITS_AUTOSCALER] = "Autoscaler",
+        [AWAITS_SHARD]      = "Shard",
+        [AWAITS_POLICY]     = "Policy",
+        [AWAITS_VERSION]    = "Version",
+        [AWAITS_REMOVAL]    = "Removal",
 };
+// clang-format on
 _Static_assert(sizeof policy_awaits_names / sizeof policy_awaits_names[0] == POLICY_AWAITS__COUNT, "one name each");
 
 struct managed_policy *managed_policy_new(struct managed_policies *all, struct stored_binding *stored)
@@ -139,27 +145,7 @@ struct managed_policy *const *managed_policies_sort(struct managed_policies *all
 	return all->sorted;
 }
 
-const struct reconciler *managed_policy_reconciler(const struct managed_policy *m)
-{
-	return m->reconciler;
-}
-
 const char *managed_policy_error(const struct managed_policy *m)
 {
 	return m->report.error ? m->report.error : "";
-}
-
-const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m)
-{
-	return &m->report.gpu_time;
-}
-
-int64_t managed_policy_values_limited(const struct managed_policy *m)
-{
-	return m->report.values_limited;
-}
-
-const struct sparkline *managed_policy_sparkline(const struct managed_policy *m)
-{
-	return m->report.sparkline;
 }

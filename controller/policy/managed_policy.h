@@ -33,8 +33,8 @@ struct pool_seat;
 struct reconciler;
 struct stored_binding;
 
-// What a managed policy awaits. Until it awaits nothing, no version of it is in force. One that awaits nothing more
-// than its conflicts is a member of its pool.
+// What a managed policy awaits. Until it awaits nothing, no version of it is in force. One that awaits at most its
+// conflicts is a member of its pool.
 enum policy_awaits {
 	AWAITS_NOTHING,
 	AWAITS_CONFLICTS,  // whether another autoscaler controls the target is not known yet
@@ -145,15 +145,7 @@ int managed_policy_compare(const void *a, const void *b);
 // Returns the policies with a reconciler by namespace, name and key: all->n of them, valid until the loop runs.
 struct managed_policy *const *managed_policies_sort(struct managed_policies *all);
 
-// ---- one policy in force, for the HTTP endpoints ----
-const struct reconciler *managed_policy_reconciler(const struct managed_policy *m);
 // Returns why the last tick made no decision; "" when it did.
 const char *managed_policy_error(const struct managed_policy *m);
-// Returns the GPU time of the policy in this process.
-const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
-// Returns how many implausible values the policy has limited in this process.
-int64_t managed_policy_values_limited(const struct managed_policy *m);
-// Returns the last hours of the policy; NULL: not recorded, or not yet.
-const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
 
 #endif

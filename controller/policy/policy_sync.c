@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/policy_sync.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -13,6 +12,7 @@
 #include "base/process/log.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_pools.h"
@@ -36,37 +36,16 @@ static void free_policy(struct managed_policy *m)
 
 // ---- which version should be in force ----
 
-// Returns what the policy awaits, apart from its conflicts.
-static enum policy_awaits target_awaits(const struct managed_policy *m)
-{
-	if (!m->stored)
-		return AWAITS_REMOVAL;
-	const struct stored_binding *winner = stored_binding_winner(m->stored);
-	if (!winner)
-		return AWAITS_VERSION;
-	if (winner != m->stored)
-		return AWAITS_POLICY;
-	return ownership_term(m) ? AWAITS_NOTHING : AWAITS_SHARD;
-}
-
-static enum policy_awaits awaits_now(const struct managed_policy *m)
-{
-	enum policy_awaits awaits = target_awaits(m);
-	if (awaits != AWAITS_NOTHING || conflicts_allow(m, m->stored->entry->body))
-		return awaits;
-	return conflicts_find(m) ? AWAITS_AUTOSCALER : AWAITS_CONFLICTS;
-}
-
 // Returns the version to run if its target is free; NULL: none.
 static struct policy_ref *eligible_policy(const struct managed_policy *m)
 {
-	return target_awaits(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
+	return policy_awaits_apart(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
 }
 
 // Returns the version to run now; NULL: none.
 static struct policy_ref *desired_policy(const struct managed_policy *m)
 {
-	return awaits_now(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
+	return policy_awaits_now(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
 }
 
 static bool is_current(const struct managed_policy *m)
@@ -127,27 +106,6 @@ size_t policy_sync_count_waiting(const struct policy_sync *s)
 	for (const struct stored_binding *b = NULL; (b = policy_store_next(s->all->store, b));)
 		n += b->binding && is_idle(b);
 	return n;
-}
-
-enum status_phase policy_sync_why_idle(const struct managed_policy *m, char *ret_why, size_t size)
-{
-	const struct policy_entry *winner;
-	switch (awaits_now(m)) {
-	case AWAITS_VERSION:
-		snprintf(ret_why, size, "%s", policy_entry_error(m->stored->entry));
-		return STATUS_INVALID;
-	case AWAITS_POLICY:
-		winner = stored_binding_winner(m->stored)->entry;
-		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
-		         m->stored->binding->target->kind, m->stored->binding->target->name);
-		return STATUS_CONFLICT;
-	case AWAITS_AUTOSCALER:
-		conflicts_explain(m, ret_why, size);
-		return STATUS_CONFLICT;
-	default:
-		snprintf(ret_why, size, "whether another autoscaler drives the target is not known yet");
-		return STATUS_PHASE__COUNT;
-	}
 }
 
 // ---- changes of the store ----
@@ -307,27 +265,6 @@ static void log_shadowed(struct managed_policy *m)
 		    LOG_S("namespace", e->namespace_name), LOG_S("policy", e->name));
 }
 
-// Stores what the policy awaits now, and logs what other autoscalers and policies have to do with it.
-static void set_awaits(struct managed_policy *m, enum policy_awaits awaits)
-{
-	const enum policy_awaits before = m->awaits;
-	if (awaits == before)
-		return;
-	m->awaits = awaits;
-	m->all->n_conflicts_awaited -= before == AWAITS_CONFLICTS;
-	m->all->n_conflicts_awaited += awaits == AWAITS_CONFLICTS;
-	if (awaits == AWAITS_POLICY)
-		LOG(m->all->log, LOG_WARNING, "Conflict: target is owned by another policy",
-		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-		    LOG_S("target", m->stored->binding->target->name),
-		    LOG_S("other", stored_binding_winner(m->stored)->entry->name));
-	if (awaits == AWAITS_AUTOSCALER)
-		conflicts_log_started(m);
-	else if (before == AWAITS_AUTOSCALER && awaits <= AWAITS_CONFLICTS)
-		LOG(m->all->log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name),
-		    LOG_S("policy", m->name), LOG_S("target", m->stored->binding->target->name));
-}
-
 // Gives the policy the status that its source demands: an object has one in the API server, a file one in --state-dir.
 static void sync_status(struct managed_policy *m)
 {
@@ -353,7 +290,7 @@ static void write_idle_status(struct managed_policy *m, int64_t now_ms)
 	if (!m->status)
 		return;
 	char why[POLICY_ERROR_BYTES_MAX];
-	struct status_update u = {.facts = {.phase = policy_sync_why_idle(m, why, sizeof why), .text = why},
+	struct status_update u = {.facts = {.phase = policy_awaits_explain(m, why, sizeof why), .text = why},
 	                          .now_ms = now_ms};
 	if (u.facts.phase == STATUS_PHASE__COUNT)
 		return; // whether the target has a conflict is not known yet
@@ -370,7 +307,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
 	struct policy_ref *eligible = eligible_policy(m);
 	conflicts_sync(m, eligible);
-	set_awaits(m, awaits_now(m));
+	policy_awaits_update(m);
 	policy_pools_sync(m, m->awaits <= AWAITS_CONFLICTS ? &eligible->policy : NULL);
 	if (is_busy(m))
 		return; // finished() marks it again

@@ -58,8 +58,5 @@ bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_de
 const struct managed_policy *policy_sync_next_idle(const struct policy_sync *s, const struct managed_policy *after);
 // Returns how many of them are valid.
 size_t policy_sync_count_waiting(const struct policy_sync *s);
-// Writes to ret_why why a policy of policy_sync_next_idle() is not in force. Returns STATUS_CONFLICT, STATUS_INVALID,
-// or STATUS_PHASE__COUNT while that is not known yet.
-enum status_phase policy_sync_why_idle(const struct managed_policy *m, char *ret_why, size_t size);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/print.h"
 #include "controller/controller.h"
 #include "controller/idle/idle_rules.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/serve/overview_endpoints.h"
@@ -168,12 +169,12 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	}
 	for (size_t i = 0; i < v.n_policies; i++) {
 		const char *const *details;
-		const struct reconciler *r = managed_policy_reconciler(v.policies[i]);
+		const struct reconciler *r = v.policies[i]->reconciler;
 		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
 		                                      .key = reconciler_binding(r)->key,
 		                                      .decision = reconciler_decision(r, &details),
-		                                      .gpu_time = managed_policy_gpu_time(v.policies[i]),
-		                                      .values_limited = managed_policy_values_limited(v.policies[i]),
+		                                      .gpu_time = &v.policies[i]->report.gpu_time,
+		                                      .values_limited = v.policies[i]->report.values_limited,
 		                                      .gpus = reconciler_gpus(r)};
 	}
 	struct metrics_view mv = {.policies = policies,
@@ -245,7 +246,7 @@ static void write_error(struct json_writer *w, const struct managed_policy *m, c
 static void write_decisions(struct json_writer *w, const struct controller_view *v, const char *only)
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
+		const struct reconciler *r = v->policies[i]->reconciler;
 		struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 		d.decision = reconciler_decision(r, &d.details);
 		d.pool = reconciler_pool(r);
@@ -266,7 +267,7 @@ static void write_errors(struct json_writer *w, const struct controller *control
 	char why[POLICY_ERROR_BYTES_MAX];
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&controller->sync, m));)
 		if (is_asked_for(only, m)) {
-			policy_sync_why_idle(m, why, sizeof why);
+			policy_awaits_explain(m, why, sizeof why);
 			write_error(w, m, why);
 		}
 }

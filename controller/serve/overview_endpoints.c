@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/overview_endpoints.h"
+#include "controller/policy/policy_awaits.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -155,7 +156,7 @@ static void show(const struct controller_view *v, const struct managed_policy *m
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
 	if (!m->reconciler) {
-		enum status_phase phase = policy_sync_why_idle(m, ret_shown->why, sizeof ret_shown->why);
+		enum status_phase phase = policy_awaits_explain(m, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
 		p->policy = m->stored->binding ? m->stored->binding->policy : NULL;
 		p->target = m->stored->binding ? m->stored->binding->target : NULL;
@@ -173,7 +174,7 @@ static void show(const struct controller_view *v, const struct managed_policy *m
 	p->target = reconciler_binding(m->reconciler)->target;
 	p->gpus = reconciler_gpus(m->reconciler);
 	p->error = managed_policy_error(m);
-	p->trend = managed_policy_sparkline(m);
+	p->trend = m->report.sparkline;
 	p->last_scale_ms = reconciler_last_scale_ms(m->reconciler);
 	if (managed_policy_facts(m, &p->decided, &ret_shown->facts)) {
 		p->facts = &ret_shown->facts;

@@ -22,6 +22,7 @@
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/output.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
 #include "controller/serve/endpoints.h"
@@ -230,7 +231,7 @@ static void other_autoscaler_stops_the_binding_of_its_target_alone(void **state)
 		fail_msg("%s", e.msg);
 	TEST_BECOMES(w->h.loop, member_b(w)->awaits == AWAITS_AUTOSCALER);
 	assert_null(member_b(w)->reconciler);
-	assert_int_equal(policy_sync_why_idle(member_b(w), why, sizeof why), STATUS_CONFLICT);
+	assert_int_equal(policy_awaits_explain(member_b(w), why, sizeof why), STATUS_CONFLICT);
 	assert_string_equal(why, "HorizontalPodAutoscaler serving/h drives the target");
 	assert_int_equal(member_a(w)->awaits, AWAITS_NOTHING);
 	assert_non_null(member_a(w)->reconciler);
@@ -248,7 +249,7 @@ static void other_policy_may_own_the_target_of_one_binding(void **state)
 	world_put_for(w, POLICY_FROM_OBJECT, 1, 0, 60000, "b"); // an object ranks before a file
 	TEST_BECOMES(w->h.loop, member_b(w)->awaits == AWAITS_POLICY);
 	assert_null(member_b(w)->reconciler);
-	policy_sync_why_idle(member_b(w), why, sizeof why);
+	policy_awaits_explain(member_b(w), why, sizeof why);
 	assert_string_equal(why, "policy serving/p01 has the target Deployment/b");
 	assert_int_equal(member_a(w)->awaits, AWAITS_NOTHING);
 	assert_non_null(member_a(w)->reconciler);

@@ -15,6 +15,7 @@
 
 #include "base/num.h"
 #include "controller/controller.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
@@ -588,7 +589,7 @@ static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **s
 	tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
 	assert_string_equal(conflicts_find(m), "field manager \"my-script\"");
-	assert_int_equal(policy_sync_why_idle(m, text, sizeof text), STATUS_CONFLICT);
+	assert_int_equal(policy_awaits_explain(m, text, sizeof text), STATUS_CONFLICT);
 	assert_non_null(strstr(text,
 	                       "field manager \"my-script\" keeps changing the replicas of the target against the "
 	                       "policy, which does not write before 2026-01-05T09:"));
