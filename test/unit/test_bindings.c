@@ -26,6 +26,7 @@
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
 #include "controller/serve/endpoints.h"
+#include "controller/status/status_writer.h"
 #include "controller/tick/reconcile_private.h"
 #include "policies/load/policy_ref.h"
 #include "test/support/controller_world.h"
@@ -391,6 +392,28 @@ static void status_has_an_entry_for_each_binding(void **state)
 	policy_views_done(&views);
 }
 
+static bool has_writes(const struct world *w)
+{
+	struct status_writer_stats s;
+	status_writer_get_stats(w->c->sync.status_env.writer, &s);
+	return s.waiting + s.in_flight > 0;
+}
+
+static void entry_is_removed_after_the_patch_in_flight(void **state)
+{
+	struct world *w = *state;
+	start(w, POLICY_FROM_OBJECT);
+	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 1, // that of the scale of a
+	                                                      .delay_ms = 200,
+	                                                      .verb = "patch",
+	                                                      .resource = "gpuautoscalers/status"});
+	tick_again(w);
+	assert_true(has_writes(w));
+	put_bindings(w, POLICY_FROM_OBJECT, 1, "b");
+	TEST_BECOMES(w->h.loop, !has_writes(w));
+	assert_int_equal(count_targets(w), 1);
+}
+
 static void each_binding_restores_its_entry_of_the_status(void **state)
 {
 	struct world *w = *state;
@@ -485,6 +508,7 @@ int main(void)
 	        TEST(each_binding_is_a_member_of_the_pool),
 	        TEST(each_binding_has_a_state_file_and_restores_it),
 	        TEST(status_has_an_entry_for_each_binding),
+	        TEST(entry_is_removed_after_the_patch_in_flight),
 	        TEST(each_binding_restores_its_entry_of_the_status),
 	        TEST(pages_show_each_binding),
 	};
