@@ -207,7 +207,8 @@ static void forget_heard(struct pool_seat *s)
 struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *key,
                                 const char *label_lines, void *user)
 {
-	size_t name_at = strlen(namespace_name) + 1, size = binding_format(NULL, 0, name, key) + 1;
+	char none[1];
+	size_t name_at = strlen(namespace_name) + 1, size = binding_format(none, sizeof none, name, key) + 1;
 	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + name_at + size));
 	snprintf(s->key, name_at + 1, "%s/", namespace_name);
 	binding_format(s->key + name_at, size, name, key);

@@ -48,8 +48,9 @@ void decision_history_add(struct decision_history *h, const char *key, const str
 	struct json_writer w;
 	json_write_init(&w, &json, 0);
 	explain_decision_json(&w, d);
+	char none[1];
 	size_t name_at = strlen(d->policy->namespace_name) + 1;
-	size_t name_size = binding_format(NULL, 0, d->policy->name, key) + 1;
+	size_t name_size = binding_format(none, sizeof none, d->policy->name, key) + 1;
 	char *id = malloc(name_at + name_size);
 	if (json.failed || !id) { // without memory the history lacks this decision
 		buf_done(&json);
