@@ -143,11 +143,13 @@ static void put_file(struct policy_status *s, const struct binding *binding, con
 void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg)
 {
-	char status[96];
-	snprintf(status, sizeof status, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":0}}", replicas);
+	struct buf status;
+	buf_init(&status, STATUS_BYTES_MAX);
+	status_doc_write_replicas(&status, NULL, replicas, 0);
 	s->begun = done;
 	s->begun_arg = arg;
-	put_file(s, binding, status);
+	put_file(s, binding, buf_str(&status));
+	buf_done(&status);
 }
 
 void policy_status_forget(struct policy_status *s, const struct binding *binding)
@@ -156,10 +158,13 @@ void policy_status_forget(struct policy_status *s, const struct binding *binding
 		state_slot_cancel(&s->file);
 		saved_state_forget(s->env->dir, binding);
 	} else if (s->key) {
-		char path[PATH_BYTES], body[KEY_BYTES + 64];
+		char path[PATH_BYTES];
+		struct buf body;
+		buf_init(&body, STATUS_BYTES_MAX);
 		path_of(s, path);
-		snprintf(body, sizeof body, "{\"status\":{\"targets\":{\"%s\":null}}}", s->key);
-		status_writer_put_last(s->env->writer, &s->slot, path, body);
+		status_doc_write_removal(&body, s->key);
+		status_writer_put_last(s->env->writer, &s->slot, path, buf_str(&body));
+		buf_done(&body);
 	}
 }
 

@@ -301,6 +301,34 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 		json_write_object_end(&w);
 }
 
+void status_doc_write_replicas(struct buf *out, const char *key, int32_t replicas, int64_t generation)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
+	if (key) {
+		json_write_member_object(&w, "targets");
+		json_write_member_object(&w, key);
+	}
+	json_write_member_i64(&w, "currentReplicas", replicas);
+	json_write_member_i64(&w, "observedGeneration", generation);
+	for (int depth = key ? 4 : 2; depth > 0; depth--)
+		json_write_object_end(&w);
+}
+
+void status_doc_write_removal(struct buf *out, const char *key)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
+	json_write_member_object(&w, "targets");
+	json_write_member_null(&w, key);
+	for (int depth = 3; depth > 0; depth--)
+		json_write_object_end(&w);
+}
+
 // ---- reading ----
 
 // The current time, and how far ahead of it the restored times are when another clock wrote them.

@@ -62,6 +62,11 @@ struct status_doc {
 // in status.targets, and those of the others stay; of its other fields only observedGeneration has a value.
 void status_doc_write(struct buf *out, const struct status_doc *doc);
 
+// Likewise, with nothing but the replicas of the target: what is known before the first scale.
+void status_doc_write_replicas(struct buf *out, const char *key, int32_t replicas, int64_t generation);
+// Appends the merge-PATCH that removes the entry of a binding with a key.
+void status_doc_write_removal(struct buf *out, const char *key);
+
 // Reads the status of a binding, whose target does not matter, from that of its object (`json`: the whole object, or
 // {"status":..}) into a fresh state and an empty record.
 // Skips invalid fields, except an invalid time of the last scale and times after now_ms, which count as now_ms. Returns

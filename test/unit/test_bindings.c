@@ -392,6 +392,29 @@ static void status_has_an_entry_for_each_binding(void **state)
 	policy_views_done(&views);
 }
 
+// If the process dies in the middle of the first scale, the next one compares with these replicas.
+static void first_scale_is_preceded_by_the_entry_of_its_binding(void **state)
+{
+	struct world *w = *state;
+	struct policy_views views;
+	struct err e;
+	assert_int_equal(fake_apiserver_add(w->h.server, WORLD_SPACE "/Deployment/a=1", &e), 0);
+	assert_int_equal(fake_apiserver_put(w->h.server, DOCUMENT, &e), 0);
+	await_object(w);
+	fake_apiserver_fail(
+	        w->h.server,
+	        &(struct fake_fault){.next = 1, .hang = true, .verb = "patch", .resource = "deployments/scale"});
+	put_bindings(w, POLICY_FROM_OBJECT, 1, "a");
+	TEST_BECOMES(w->h.loop,
+	             member_a(w)->reconciler && reconciler_phase(member_a(w)->reconciler) == TICK_PHASE_WRITE);
+	const struct policy_view *p = view_object(w, &views);
+	assert_false(p->status.current_set);
+	assert_int_equal(p->n_targets, 1);
+	assert_true(p->targets[0].status.current_set);
+	assert_int_equal(p->targets[0].status.current, 1);
+	policy_views_done(&views);
+}
+
 static bool has_writes(const struct world *w)
 {
 	struct status_writer_stats s;
@@ -508,6 +531,7 @@ int main(void)
 	        TEST(each_binding_is_a_member_of_the_pool),
 	        TEST(each_binding_has_a_state_file_and_restores_it),
 	        TEST(status_has_an_entry_for_each_binding),
+	        TEST(first_scale_is_preceded_by_the_entry_of_its_binding),
 	        TEST(entry_is_removed_after_the_patch_in_flight),
 	        TEST(each_binding_restores_its_entry_of_the_status),
 	        TEST(pages_show_each_binding),
