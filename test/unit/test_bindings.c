@@ -27,7 +27,6 @@
 #include "controller/pool/pools_private.h"
 #include "controller/serve/endpoints.h"
 #include "controller/status/status_writer.h"
-#include "controller/tick/reconcile_private.h"
 #include "policies/load/policy_ref.h"
 #include "test/support/controller_world.h"
 #include "test/support/http_result.h"
@@ -174,13 +173,40 @@ static void bindings_of_a_policy_tick_and_decide_apart(void **state)
 	assert_string_equal(policy_awaits_names[a->awaits], "Nothing");
 }
 
+static void put_deployment(struct world *w, const char *name)
+{
+	char json[700];
+	struct err e;
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"namespace\":\"serving\","
+	         "\"name\":\"%s\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"%s\"}},"
+	         "\"template\":{\"metadata\":{\"labels\":{\"app\":\"%s\"}},\"spec\":{\"containers\":[{\"name\":\"c\","
+	         "\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]}}}}",
+	         name, name, name);
+	if (fake_apiserver_put(w->h.server, json, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+// Both want four replicas more, and four GPUs are free: what one has ordered is not free for the other.
 static void each_binding_has_its_own_reservation_of_room(void **state)
 {
+	static const char node[] = "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"},\"status\":{"
+	                           "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+	                           "\"allocatable\":{\"cpu\":\"64\",\"memory\":\"64Gi\",\"pods\":\"110\","
+	                           "\"nvidia.com/gpu\":\"4\"}}}";
 	struct world *w = *state;
-	start(w, POLICY_FROM_FILE);
-	assert_non_null(member_a(w)->reconciler->fit);
-	assert_non_null(member_b(w)->reconciler->fit);
-	assert_ptr_not_equal(member_a(w)->reconciler->fit, member_b(w)->reconciler->fit);
+	struct err e;
+	if (fake_apiserver_put(w->h.server, node, &e) < 0)
+		fail_msg("%s", e.msg);
+	put_deployment(w, "a");
+	put_deployment(w, "b");
+	clock_init_manual(&w->connections.clock, 10000); // of the samples, each 7 times the target
+	clock_watch_check(&w->c->clock_watch);
+	put_bindings(w, POLICY_FROM_FILE, 1, "ab");
+	TEST_BECOMES(w->h.loop, has_decided(w));
+	assert_int_equal(replicas_of(w, "a") + replicas_of(w, "b"), 3 + 3 + 4);
+	const struct decision *a = decision_of(member_a(w)), *b = decision_of(member_b(w));
+	assert_true((a->reason == REASON_CAPACITY_LIMITED) != (b->reason == REASON_CAPACITY_LIMITED));
 }
 
 // ---- one of them leaves ----
