@@ -44,8 +44,8 @@ void clock_watch_check(void *arg)
 		early_check_forget(all->list[i]); // it would start a tick as of a moment before the step
 		reconciler_clock_was_set(all->list[i]->reconciler, step_ms);
 	}
-	for (struct policy_entry *e = NULL; (e = policy_store_next(all->store, e));) {
-		const struct managed_policy *m = e->user;
+	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));) {
+		const struct managed_policy *m = b->user;
 		if (m->status)
 			policy_status_clock_was_set(m->status, step_ms);
 	}

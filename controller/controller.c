@@ -389,8 +389,8 @@ struct controller *controller_new(struct connections *connections, const struct 
 static size_t count_eligible(const struct controller *c)
 {
 	size_t n = 0;
-	for (const struct policy_entry *e = NULL; (e = policy_store_next(c->policies.store, e));)
-		n += e->body && policy_entry_winner(e) == e;
+	for (const struct stored_binding *b = NULL; (b = policy_store_next(c->policies.store, b));)
+		n += stored_binding_winner(b) == b;
 	return n;
 }
 

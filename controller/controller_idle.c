@@ -70,13 +70,14 @@ static bool may_act(void *arg)
 static const char *find_policy(void *arg, const struct scale_ref *ref, char *text, size_t size)
 {
 	const struct controller_idle *i = arg;
-	for (const struct policy_entry *e = NULL; (e = policy_store_next(i->options.all->store, e));) {
-		if (strcmp(e->namespace_name, ref->namespace_name) != 0)
+	for (const struct stored_binding *b = NULL; (b = policy_store_next(i->options.all->store, b));) {
+		const struct scale_target *target = b->binding ? b->binding->target : NULL;
+		if (strcmp(b->entry->namespace_name, ref->namespace_name) != 0)
 			continue;
-		if (!e->body)
-			snprintf(text, size, "policy %s is invalid, so its target is not known", e->name);
-		else if (strcmp(e->body->target.kind, ref->kind) == 0 && strcmp(e->body->target.name, ref->name) == 0)
-			snprintf(text, size, "policy %s controls it", e->name);
+		if (!target)
+			snprintf(text, size, "policy %s is invalid, so its target is not known", b->entry->name);
+		else if (strcmp(target->kind, ref->kind) == 0 && strcmp(target->name, ref->name) == 0)
+			snprintf(text, size, "policy %s controls it", b->entry->name);
 		else
 			continue;
 		return text;

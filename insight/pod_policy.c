@@ -35,13 +35,15 @@ static bool is_pod_of(const struct scale_target *t, const char *pod)
 const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
                                      const char *pod)
 {
-	const struct policy *found = NULL;
+	const struct binding *found = NULL;
 	for (size_t i = 0; i < n; i++) {
-		const struct policy *p = policies[i];
-		if (strcmp(p->namespace_name, namespace_name) != 0 || !is_pod_of(&policy_ref_of(p)->target, pod))
+		const struct policy_ref *ref = policy_ref_of(policies[i]);
+		if (strcmp(policies[i]->namespace_name, namespace_name) != 0)
 			continue;
-		if (!found || strlen(policy_ref_of(p)->target.name) > strlen(policy_ref_of(found)->target.name))
-			found = p;
+		for (const struct binding *b = ref->bindings; b < ref->bindings + ref->n_bindings; b++)
+			if (is_pod_of(b->target, pod) &&
+			    (!found || strlen(b->target->name) > strlen(found->target->name)))
+				found = b;
 	}
-	return found;
+	return found ? found->policy : NULL;
 }

@@ -202,7 +202,8 @@ void log_write(struct log *lg, enum log_level level, const char *file, int line,
 	l.cut = false;
 	put_header(lg, &l, level, file, line, message);
 	for (size_t i = 0; i < n && !l.cut; i++)
-		put_kv(lg, &l, &kv[i]);
+		if (kv[i].key)
+			put_kv(lg, &l, &kv[i]);
 	if (l.cut)
 		put_tail(&l, lg->format == LOG_FORMAT_JSON ? ",\"truncated\":true" : " truncated=true");
 	put_tail(&l, lg->format == LOG_FORMAT_JSON ? "}\n" : "\n");

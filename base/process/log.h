@@ -19,7 +19,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_LEVEL__COUNT }
 
 enum log_kv_type { LOG_KV_STR, LOG_KV_I64, LOG_KV_F64, LOG_KV_BOOL };
 struct log_kv {
-	const char *key;
+	const char *key; // NULL: the field is left out
 	enum log_kv_type type;
 	const char *s; // NULL prints null
 	int64_t i;

@@ -88,6 +88,14 @@ static int alloc_targets(struct selection *s, size_t n)
 	return EXIT_FAILED;
 }
 
+static size_t count_bindings(const struct file_set *set)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < set->n_policies; i++)
+		n += policy_ref_of(set->policies[i])->n_bindings;
+	return n;
+}
+
 static int select_files(struct selection *s, const struct path_options *files)
 {
 	struct err e;
@@ -99,17 +107,20 @@ static int select_files(struct selection *s, const struct path_options *files)
 	} else {
 		s->has_set = true;
 		print_notes(&report);
-		code = alloc_targets(s, s->set.n_policies);
+		code = alloc_targets(s, count_bindings(&s->set));
 	}
 	buf_done(&report);
-	for (; code == EXIT_OK && s->n < s->set.n_policies; s->n++) {
-		const struct policy *p = s->set.policies[s->n];
-		const struct scale_target *t = &policy_ref_of(p)->target;
-		s->targets[s->n] = (struct capacity_target){.namespace_name = p->namespace_name,
-		                                            .name = p->name,
-		                                            .api_version = t->api_version,
-		                                            .kind = t->kind,
-		                                            .target_name = t->name};
+	for (size_t i = 0; code == EXIT_OK && i < s->set.n_policies; i++) {
+		const struct policy *p = s->set.policies[i];
+		const struct policy_ref *ref = policy_ref_of(p);
+		for (size_t k = 0; k < ref->n_bindings; k++) {
+			const struct scale_target *t = ref->bindings[k].target;
+			s->targets[s->n++] = (struct capacity_target){.namespace_name = p->namespace_name,
+			                                              .name = p->name,
+			                                              .api_version = t->api_version,
+			                                              .kind = t->kind,
+			                                              .target_name = t->name};
+		}
 	}
 	return code == EXIT_OK && s->set.n_errors ? EXIT_FAILED : code;
 }

@@ -84,7 +84,7 @@ static void print(struct watcher *w, const struct policy_views *v, bool with_hea
 	bool is_table = w->output == OUTPUT_TABLE || wide;
 	if (is_table) {
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_row(&w->table, &v->items[i], w->prices, wide, all, now_ms);
+			policy_render_rows(&w->table, &v->items[i], w->prices, wide, all, now_ms);
 		if (v->n > 0)
 			table_print(&w->table, &out, 0, with_head);
 		out.failed = out.failed || w->table.cells.failed;

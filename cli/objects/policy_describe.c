@@ -180,24 +180,10 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 
 // ---- events ----
 
-void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
-                            const char *events_fault, int64_t now_ms)
+// What the status says of a target: the only one of the policy, or one of several.
+static void put_status(struct buf *out, const struct policy_view *p, int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
-	char text[SHOWN_BYTES];
-	put_line(out, "Name:", p->name);
-	put_line(out, "Namespace:", p->namespace_name);
-	put_map(out, "Labels:", p->labels);
-	put_map(out, "Annotations:", p->annotations);
-	put_age(out, "Created:", p->created_ms, now_ms, "<unknown>");
-	if (p->deleted_ms)
-		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
-	snprintf(text, sizeof text, "%s/%s", p->target_kind, p->target_name);
-	put_line(out, "Target:", text);
-	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
-	put_line(out, "Bounds:", text);
-	put_mode(out, p);
-	put_generation(out, p);
 	put_replicas(out, p);
 	put_line(out, "Action:", or_none(s->action));
 	put_line(out, "Reason:", or_none(s->reason));
@@ -211,6 +197,38 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 	put_signals(out, s, now_ms);
 	put_conditions(out, s, now_ms);
 	put_decisions(out, s, now_ms);
+}
+
+static void put_target(struct buf *out, const struct policy_view *p)
+{
+	char text[SHOWN_BYTES];
+	snprintf(text, sizeof text, "%s/%s", p->target_kind, p->target_name);
+	put_line(out, "Target:", text);
+}
+
+void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
+                            const char *events_fault, int64_t now_ms)
+{
+	char text[SHOWN_BYTES];
+	put_line(out, "Name:", p->name);
+	put_line(out, "Namespace:", p->namespace_name);
+	put_map(out, "Labels:", p->labels);
+	put_map(out, "Annotations:", p->annotations);
+	put_age(out, "Created:", p->created_ms, now_ms, "<unknown>");
+	if (p->deleted_ms)
+		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
+	if (p->n_targets == 0)
+		put_target(out, p);
+	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
+	put_line(out, "Bounds:", text);
+	put_mode(out, p);
+	put_generation(out, p);
+	if (p->n_targets == 0)
+		put_status(out, p, now_ms);
+	for (size_t i = 0; i < p->n_targets; i++) {
+		put_target(out, &p->targets[i]);
+		put_status(out, &p->targets[i], now_ms);
+	}
 	if (events && events->n > 0)
 		policy_events_render(events, out, now_ms);
 	else

@@ -20,6 +20,7 @@
 #include "policies/engine/reason.h"
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
+#include "policies/schema/binding.h"
 
 #define NONE "<none>"
 
@@ -117,8 +118,8 @@ void policy_render_table(struct table *t, bool wide, bool with_namespace)
 		t->columns = 0;
 }
 
-void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
-                       bool with_namespace, int64_t now_ms)
+static void put_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+                    bool with_namespace, int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
 	if (with_namespace)
@@ -142,6 +143,15 @@ void policy_render_row(struct table *t, const struct policy_view *p, const struc
 		cost_cell(t, p, prices);
 	}
 	age_cell(t, p->created_ms, now_ms);
+}
+
+void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+                        bool with_namespace, int64_t now_ms)
+{
+	size_t n;
+	const struct policy_view *targets = policy_view_targets(p, &n);
+	for (size_t i = 0; i < n; i++)
+		put_row(t, &targets[i], prices, wide, with_namespace, now_ms);
 }
 
 void policy_render_object(struct json_writer *w, const struct policy_view *p)
@@ -186,7 +196,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 	} else if (v->n > 0) {
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
+			policy_render_rows(&t, &v->items[i], prices, wide, with_namespace, now_ms);
 		table_finish(&t, out, 0, true);
 	}
 }
@@ -230,26 +240,35 @@ static int compare_loads(const void *a, const void *b)
 	int c = compare_numbers(x->most, y->most);
 	c = c ? c : strcmp(x->policy->namespace_name, y->policy->namespace_name);
 	c = c ? c : strcmp(x->policy->name, y->policy->name);
+	c = c ? c : binding_key_compare(x->policy->key, y->policy->key);
 	c = c ? c : compare_numbers(x->load, y->load);
 	return c ? c : strcmp(signal_name(x), signal_name(y));
 }
 
-static size_t collect_loads(const struct policy_views *v, struct load *loads)
+// Writes the loads of one target and returns how many.
+static size_t add_loads(struct load *loads, const struct policy_view *p)
 {
 	size_t n = 0;
+	double most = -1;
+	for (size_t k = 0; k < p->status.n_signals; k++) {
+		loads[n] = (struct load){.policy = p, .signal = &p->status.signals[k]};
+		loads[n].load = load_of(loads[n].signal);
+		most = fmax(most, loads[n++].load);
+	}
+	if (n == 0)
+		loads[n++] = (struct load){.policy = p, .load = -1};
+	for (size_t k = 0; k < n; k++)
+		loads[k].most = most;
+	return n;
+}
+
+static size_t collect_loads(const struct policy_views *v, struct load *loads)
+{
+	size_t n = 0, n_targets;
 	for (size_t i = 0; i < v->n; i++) {
-		const struct policy_view *p = &v->items[i];
-		size_t first = n;
-		double most = -1;
-		for (size_t k = 0; k < p->status.n_signals; k++) {
-			loads[n] = (struct load){.policy = p, .signal = &p->status.signals[k]};
-			loads[n].load = load_of(loads[n].signal);
-			most = fmax(most, loads[n++].load);
-		}
-		if (n == first)
-			loads[n++] = (struct load){.policy = p, .load = -1};
-		for (size_t k = first; k < n; k++)
-			loads[k].most = most;
+		const struct policy_view *targets = policy_view_targets(&v->items[i], &n_targets);
+		for (size_t k = 0; k < n_targets; k++)
+			n += add_loads(&loads[n], &targets[k]);
 	}
 	return n;
 }
@@ -261,7 +280,10 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 	const struct status_view_signal *s = l->signal;
 	if (with_namespace)
 		text_cell(t, p->namespace_name);
-	text_cell(t, p->name);
+	if (p->key)
+		table_cell(t, "%s/%s", p->name, p->key);
+	else
+		text_cell(t, p->name);
 	text_cell(t, s ? s->name : NULL);
 	policy_render_number(t, s ? s->value : NULL);
 	policy_render_number(t, s ? s->target : NULL);
@@ -290,6 +312,8 @@ static void write_load(struct json_writer *w, const struct load *l, const struct
 	json_write_object_begin(w);
 	json_write_member_str(w, "namespace", p->namespace_name);
 	json_write_member_str(w, "name", p->name);
+	if (p->key)
+		json_write_member_str(w, "target", p->key);
 	json_write_member_str(w, "signal", s ? s->name : NULL);
 	put_number(w, "value", s != NULL, s ? number_of(s->value) : 0);
 	put_number(w, "target", s != NULL, s ? number_of(s->target) : 0);
@@ -323,8 +347,12 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
 	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
 	size_t room = 0;
-	for (size_t i = 0; i < v->n; i++)
-		room += v->items[i].status.n_signals ? v->items[i].status.n_signals : 1;
+	for (size_t i = 0; i < v->n; i++) {
+		size_t n_targets;
+		const struct policy_view *targets = policy_view_targets(&v->items[i], &n_targets);
+		for (size_t k = 0; k < n_targets; k++)
+			room += targets[k].status.n_signals ? targets[k].status.n_signals : 1;
+	}
 	struct load *loads = calloc(room ? room : 1, sizeof *loads);
 	if (!loads) {
 		out->failed = true;

@@ -65,6 +65,46 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 	return 0;
 }
 
+static int compare_targets(const void *a, const void *b)
+{
+	const struct policy_view *x = a, *y = b;
+	int c = strcmp(x->target_kind, y->target_kind);
+	return c ? c : strcmp(x->target_name, y->target_name);
+}
+
+static int read_targets(struct policy_views *v, struct policy_view *p, struct err *e)
+{
+	const struct doc_node *map = p->status.targets;
+	if (!map || map->kind != DOC_MAP || map->n_children == 0)
+		return 0;
+	struct policy_view *targets = arena_alloc(&v->arena, map->n_children * sizeof *targets);
+	for (const struct doc_node *c = map->child; targets && c; c = c->next) {
+		struct policy_view *t = &targets[p->n_targets];
+		const char *slash = strchr(c->key, '/');
+		*t = (struct policy_view){0};
+		if (read_status(v, t, c, e) < 0)
+			return -1;
+		const struct status_view status = t->status;
+		const char *fault = t->status_fault;
+		*t = *p;
+		t->status = status;
+		t->status_fault = fault;
+		t->n_targets = 0;
+		t->key = c->key;
+		t->target_kind = slash ? arena_strndup(&v->arena, c->key, (size_t)(slash - c->key)) : "<invalid>";
+		t->target_name = slash ? slash + 1 : c->key;
+		if (!t->target_kind)
+			break;
+		p->n_targets++;
+	}
+	p->targets = targets;
+	if (p->n_targets)
+		qsort(targets, p->n_targets, sizeof *targets, compare_targets);
+	return p->n_targets == map->n_children
+	               ? 0
+	               : err_set(e, ERR_LIMIT, "the objects need more than %zu bytes", v->arena.max_bytes);
+}
+
 // The text as written; `fallback` if the field is absent, "<invalid>" if it is not a text.
 static const char *text_of(const struct doc_node *map, const char *key, const char *fallback)
 {
@@ -108,7 +148,7 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 	p->paused_annotation = is_true(p->annotations, POLICY_ANNOTATION_PAUSED);
 	p->dry_run_annotation = is_true(p->annotations, POLICY_ANNOTATION_DRY_RUN);
 	p->paused_reason = doc_get_text(p->annotations, POLICY_ANNOTATION_REASON, NULL);
-	return read_status(v, p, doc_get(root, "status"), e);
+	return read_status(v, p, doc_get(root, "status"), e) < 0 ? -1 : read_targets(v, p, e);
 }
 
 static int make_room(struct policy_views *v, struct err *e)
@@ -217,6 +257,12 @@ void policy_views_sort(struct policy_views *v)
 {
 	if (v->n)
 		qsort(v->items, v->n, sizeof *v->items, compare);
+}
+
+const struct policy_view *policy_view_targets(const struct policy_view *p, size_t *ret_n)
+{
+	*ret_n = p->n_targets ? p->n_targets : 1;
+	return p->n_targets ? p->targets : p;
 }
 
 const char *policy_view_mode(const struct policy_view *p)

@@ -31,6 +31,10 @@ struct policy_view {
 	struct status_view status;
 	const char *status_fault; // the first invalid field of the status; NULL: none
 	const char *json;         // the object without managedFields
+	// A policy with several targets: a view of each, with its status, by kind and name. Else n_targets is 0.
+	struct policy_view *targets;
+	size_t n_targets;
+	const char *key; // of such a view: "KIND/NAME"; else NULL
 };
 
 struct policy_views {
@@ -52,6 +56,8 @@ int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e
 int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e);
 // Sorts by namespace, then name.
 void policy_views_sort(struct policy_views *v);
+// Returns the views of the targets of a policy, *ret_n of them: the policy's own when it has one target.
+const struct policy_view *policy_view_targets(const struct policy_view *p, size_t *ret_n);
 // The mode of the policy: "Active", "Paused" or "DryRun".
 const char *policy_view_mode(const struct policy_view *p);
 

@@ -58,6 +58,7 @@ struct plan;
 struct plan_item {
 	struct plan *plan;
 	const struct policy *policy;
+	const struct binding *binding; // of the policy
 	void *state;
 	struct refill_call refill;
 	struct observation_call observation;
@@ -150,18 +151,13 @@ static void on_observed(void *arg, struct observation_call *c)
 		on_refilled(it, true, NULL);
 }
 
-static const struct binding *binding_of(const struct plan_item *it)
-{
-	return &policy_ref_of(it->policy)->binding;
-}
-
 static void ask_all(struct plan *p)
 {
 	struct err unused; // the trace says that the capacity is unknown
 	for (size_t i = 0; i < p->n; i++)
-		p->items[i].observation.fit = observe_want_fit(&p->sources, binding_of(&p->items[i]), &unused);
+		p->items[i].observation.fit = observe_want_fit(&p->sources, p->items[i].binding, &unused);
 	for (size_t i = 0; i < p->n; i++)
-		observe_start(&p->items[i].observation, &p->sources, binding_of(&p->items[i]), p->now_ms, on_observed,
+		observe_start(&p->items[i].observation, &p->sources, p->items[i].binding, p->now_ms, on_observed,
 		              &p->items[i]);
 	p->progress = (struct progress){.what = "querying", .done = p->n_done, .total = p->n};
 	progress_watch(&p->progress, p->connections.loop);
@@ -178,6 +174,7 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 	for (size_t i = 0; items && i < p->n; i++) {
 		struct plan_item *it = &p->items[i];
 		items[i].policy = it->policy;
+		items[i].key = it->binding->key;
 		items[i].decision = it->decided ? &it->decision : NULL;
 		items[i].status_replicas = it->observation.observation.status_replicas;
 	}
@@ -193,7 +190,7 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
 static int32_t read_gpus(const struct plan *p, const struct policy *policy)
 {
-	const struct scale_ref ref = binding_scale_ref(&policy_ref_of(policy)->binding);
+	const struct scale_ref ref = binding_scale_ref(policy_ref_of(policy)->bindings); // others have as many
 	struct err e;
 	int32_t n = p->connections.k8s ? shape_read_gpus(p->connections.k8s, p->connections.loop, &ref, &e) : 0;
 	return n > 0 ? n : 1;
@@ -253,7 +250,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 		if (!is_shown(args, it))
 			continue;
 		if (it->decided) {
-			list[n++] = (struct decided){it->policy, binding_of(it)->target, &it->decision,
+			list[n++] = (struct decided){it->policy, it->binding->target, &it->decision,
 			                             it->observation.details, it->pool};
 			if (!it->observation.pods_known)
 				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
@@ -327,7 +324,7 @@ static int code_of(struct plan *p, const struct plan_args *args)
 		return fail_on_check(&args->fail_on, "gpuscale plan", changes);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
-		struct decided decided = {it->policy, binding_of(it)->target, &it->decision, it->observation.details,
+		struct decided decided = {it->policy, it->binding->target, &it->decision, it->observation.details,
 		                          it->pool};
 		char message[RENDER_SENTENCE_BYTES];
 		if (!is_shown(args, it) || !is_blind(&it->decision))
@@ -345,13 +342,17 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
                     const struct plan_args *args)
 {
 	int code = EXIT_FAILED;
-	p->n = n;
+	for (size_t i = 0; i < n; i++)
+		p->n += policy_ref_of(policies[i])->n_bindings;
 	p->items = calloc(p->n ? p->n : 1, sizeof *p->items);
 	bool complete = p->items != NULL;
-	for (size_t i = 0; complete && i < p->n; i++) {
+	for (size_t i = 0, policy = 0, k = 0; complete && i < p->n; i++, k++) {
 		struct plan_item *it = &p->items[i];
+		for (; k == policy_ref_of(policies[policy])->n_bindings; k = 0)
+			policy++;
 		it->plan = p;
-		it->policy = policies[i];
+		it->policy = policies[policy];
+		it->binding = &policy_ref_of(it->policy)->bindings[k];
 		it->state = calloc(1, decide_state_bytes(it->policy));
 		complete = it->state != NULL;
 		if (complete)

@@ -36,7 +36,7 @@ static int share(struct pools *pools, struct plan_pool_item *items, struct pool_
                  struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		seats[i] = pool_seat_new(pools, items[i].policy->namespace_name, items[i].policy->name,
+		seats[i] = pool_seat_new(pools, items[i].policy->namespace_name, items[i].policy->name, items[i].key,
 		                         items[i].policy->label_lines, NULL);
 	// A pool is shared once each member has reported what it wants and has. So each reports first, and is decided
 	// then.

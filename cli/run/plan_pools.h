@@ -14,6 +14,7 @@ struct policy;
 
 struct plan_pool_item {
 	const struct policy *policy;
+	const char *key;           // of the binding; NULL: the policy has one
 	struct decision *decision; // limited to what the pool grants; NULL: the target could not be read
 	int32_t status_replicas;
 	char *pool; // why, for struct decided; NULL: no pool limited it. To be freed

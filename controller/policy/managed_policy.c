@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/managed_policy.h"
 
+#include <assert.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,45 @@
 #include "base/must.h"
 #include "controller/source/policy_store.h"
 #include "controller/tick/reconcile.h"
-#include "policies/engine/policy.h"
+#include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
 
-struct managed_policy *managed_policy_new(struct managed_policies *all, struct policy_entry *entry)
+// clang-format off
+const char *const policy_awaits_names[] = {
+        [AWAITS_NOTHING]    = "Nothing",
+        [AWAITS_CONFLICTS]  = "Conflicts",
+        [AWAITS_AUTOSCALER] = "Autoscaler",
+        [AWAITS_SHARD]      = "Shard",
+        [AWAITS_POLICY]     = "Policy",
+        [AWAITS_VERSION]    = "Version",
+        [AWAITS_REMOVAL]    = "Removal",
+};
+// clang-format on
+_Static_assert(sizeof policy_awaits_names / sizeof policy_awaits_names[0] == POLICY_AWAITS__COUNT, "one name each");
+
+struct managed_policy *managed_policy_new(struct managed_policies *all, struct stored_binding *stored)
 {
-	size_t name_at = strlen(entry->namespace_name) + 1, size = name_at + strlen(entry->name) + 1;
-	struct managed_policy *m = must_alloc(calloc(1, sizeof *m + size));
+	const struct policy_entry *entry = stored->entry;
+	const char *key = stored->binding ? stored->binding->key : NULL;
+	size_t name_at = strlen(entry->namespace_name) + 1, key_at = name_at + strlen(entry->name) + 1;
+	struct managed_policy *m = must_alloc(calloc(1, sizeof *m + key_at + (key ? strlen(key) + 1 : 0)));
 	memcpy(m->namespace_name, entry->namespace_name, name_at); // copies: m may outlive the entry
-	memcpy(m->namespace_name + name_at, entry->name, size - name_at);
-	m->name = m->namespace_name + name_at;
+	m->name = memcpy(m->namespace_name + name_at, entry->name, key_at - name_at);
+	if (key)
+		m->key = memcpy(m->namespace_name + key_at, key, strlen(key) + 1);
 	m->all = all;
-	m->entry = entry;
+	m->stored = stored;
 	m->last_scale_boot_ms = -1;
 	policy_report_init(&m->report);
-	entry->user = m;
+	stored->user = m;
 	return m;
+}
+
+const struct binding *managed_policy_binding(const struct managed_policy *m, const struct policy_ref *body)
+{
+	const struct binding *binding = policy_ref_binding(body, m->key);
+	assert(binding);
+	return binding;
 }
 
 void managed_policy_mark(struct managed_policy *m)
@@ -73,9 +97,9 @@ void managed_policies_delist(struct managed_policy *m)
 
 void managed_policies_mark_all(struct managed_policies *all)
 {
-	for (struct policy_entry *e = NULL; (e = policy_store_next(all->store, e));)
-		if (e->user)
-			managed_policy_mark(e->user);
+	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));)
+		if (b->user)
+			managed_policy_mark(b->user);
 }
 
 void managed_policies_wake(struct managed_policies *all)
@@ -91,12 +115,22 @@ void managed_policies_changed(struct managed_policies *all)
 	all->changed_ms = clock_wall_ms(&all->connections->clock);
 }
 
-static int compare_by_name(const void *a, const void *b)
+bool managed_policy_has_id(const struct managed_policy *m, const char *id)
 {
-	const struct policy *x = reconciler_policy((*(struct managed_policy *const *)a)->reconciler);
-	const struct policy *y = reconciler_policy((*(struct managed_policy *const *)b)->reconciler);
+	size_t at = strlen(m->namespace_name), n = strlen(m->name);
+	if (strncmp(id, m->namespace_name, at) != 0 || id[at] != '/' || strncmp(id + at + 1, m->name, n) != 0)
+		return false;
+	const char *rest = id + at + 1 + n;
+	return rest[0] == '\0' || (m->key && rest[0] == '/' && strcmp(rest + 1, m->key) == 0);
+}
+
+int managed_policy_compare(const void *a, const void *b)
+{
+	const struct managed_policy *x = *(const struct managed_policy *const *)a;
+	const struct managed_policy *y = *(const struct managed_policy *const *)b;
 	int c = strcmp(x->namespace_name, y->namespace_name);
-	return c ? c : strcmp(x->name, y->name);
+	c = c ? c : strcmp(x->name, y->name);
+	return c ? c : binding_key_compare(x->key, y->key);
 }
 
 struct managed_policy *const *managed_policies_sort(struct managed_policies *all)
@@ -106,32 +140,12 @@ struct managed_policy *const *managed_policies_sort(struct managed_policies *all
 	all->sorted = must_alloc(realloc(all->sorted, (all->n + 1) * sizeof(struct managed_policy *)));
 	for (size_t i = 0; i < all->n; i++)
 		all->sorted[i] = all->list[i];
-	qsort(all->sorted, all->n, sizeof(struct managed_policy *), compare_by_name);
+	qsort(all->sorted, all->n, sizeof(struct managed_policy *), managed_policy_compare);
 	all->is_sorted = true;
 	return all->sorted;
-}
-
-const struct reconciler *managed_policy_reconciler(const struct managed_policy *m)
-{
-	return m->reconciler;
 }
 
 const char *managed_policy_error(const struct managed_policy *m)
 {
 	return m->report.error ? m->report.error : "";
-}
-
-const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m)
-{
-	return &m->report.gpu_time;
-}
-
-int64_t managed_policy_values_limited(const struct managed_policy *m)
-{
-	return m->report.values_limited;
-}
-
-const struct sparkline *managed_policy_sparkline(const struct managed_policy *m)
-{
-	return m->report.sparkline;
 }

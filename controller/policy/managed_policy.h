@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One policy of the store in this process, and the list of all of them. The files of this folder work on them: each
-// keeps its own part of a managed policy, and marks the policy when the version that should be in force may have
-// changed; policy_sync.h then compares what should be with what is.
+// One binding of a policy of the store in this process, with its state, its status and what it awaits, and the list of
+// all of them. The files of this folder work on them: each keeps its own part of a managed policy, and marks the policy
+// when the version that should be in force may have changed; policy_sync.h then compares what should be with what is.
 #ifndef GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
 #define GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
 
@@ -13,6 +13,7 @@
 #include "controller/policy/scale_fight.h"
 #include "controller/tick/ticks.h"
 
+struct binding;
 struct conflict_pause;
 struct conflict_watch_want;
 struct conflicts;
@@ -23,7 +24,6 @@ struct event;
 struct log;
 struct metrics;
 struct ownership;
-struct policy_entry;
 struct policy_pools;
 struct policy_ref;
 struct policy_status;
@@ -31,6 +31,21 @@ struct policy_store;
 struct policy_sync;
 struct pool_seat;
 struct reconciler;
+struct stored_binding;
+
+// What a managed policy awaits. Until it awaits nothing, no version of it is in force. One that awaits at most its
+// conflicts is a member of its pool.
+enum policy_awaits {
+	AWAITS_NOTHING,
+	AWAITS_CONFLICTS,  // whether another autoscaler controls the target is not known yet
+	AWAITS_AUTOSCALER, // another autoscaler controls the target, or another client keeps changing its replicas
+	AWAITS_SHARD,      // another process owns the policy
+	AWAITS_POLICY,     // another policy owns the target
+	AWAITS_VERSION,    // no version of the policy is valid
+	AWAITS_REMOVAL,    // removed from the store; freed once no tick is in progress
+	POLICY_AWAITS__COUNT
+};
+extern const char *const policy_awaits_names[POLICY_AWAITS__COUNT];
 
 // The policies of the process. Zeroed, then filled by the controller; the parts below are not owned.
 struct managed_policies {
@@ -51,7 +66,8 @@ struct managed_policies {
 
 	struct managed_policy **list; // those with a reconciler
 	size_t n, room;
-	struct managed_policy **sorted; // the same by name; rebuilt on demand
+	size_t n_conflicts_awaited;     // AWAITS_CONFLICTS
+	struct managed_policy **sorted; // the same by name and key; rebuilt on demand
 	bool is_sorted;
 	struct managed_policy *dirty; // marked; policy_sync() empties the queue
 	struct event *wake;           // calls it; NULL: not running yet
@@ -59,11 +75,13 @@ struct managed_policies {
 	int64_t changed_ms;           // wall clock of that change
 };
 
-// One policy of the store. Outlives its entry while a tick is in progress. Kept small: there may be 20,000 of them.
+// One binding of the store. Outlives it while a tick is in progress. Kept small: there may be 20,000 of them.
 struct managed_policy {
 	struct managed_policies *all;
 	const char *name;              // behind namespace_name
-	struct policy_entry *entry;    // NULL: removed from the store
+	const char *key;               // of the binding, behind name; NULL: the policy has one binding
+	struct stored_binding *stored; // NULL: removed from the store
+	enum policy_awaits awaits;     // as of the last policy_sync()
 	struct policy_ref *body;       // the version in force, one reference; NULL: none
 	struct reconciler *reconciler; // NULL: no version is in force
 	struct policy_report report;   // of the reconciler
@@ -94,16 +112,17 @@ struct managed_policy {
 	bool checks_alone;       // its query cannot be combined with similar ones
 	bool early_check_failed; // a query of the last check; the next check follows a tick, or failures would add up
 	bool has_early_tick;     // a check has started a tick
-	bool awaits_conflicts;   // whether the target has a conflict is not known yet
 	bool is_blind;           // its conflicts may go undetected; counted in struct conflicts
 	bool is_dirty;           // queued in managed_policies.dirty
 	bool restores;           // deleted: its restoreReplicas must be set
-	bool is_waiting, is_shadowed, has_conflict; // logged already
-	char namespace_name[];                      // then the name
+	bool is_shadowed;        // logged already
+	char namespace_name[];   // then the name and the key
 };
 
-// Creates the managed policy of an entry, whose `user` becomes the policy. Ends the process without memory.
-struct managed_policy *managed_policy_new(struct managed_policies *all, struct policy_entry *entry);
+// Creates the managed policy of a binding, whose `user` becomes the policy. Ends the process without memory.
+struct managed_policy *managed_policy_new(struct managed_policies *all, struct stored_binding *stored);
+// Returns the binding of the policy in `body`, a version that has it.
+const struct binding *managed_policy_binding(const struct managed_policy *m, const struct policy_ref *body);
 // Marks the policy: something changed that decides whether, or with which version, it is in force.
 void managed_policy_mark(struct managed_policy *m);
 // Takes the policy out of the queue of marked ones.
@@ -119,18 +138,14 @@ void managed_policies_mark_all(struct managed_policies *all);
 void managed_policies_wake(struct managed_policies *all);
 // Call when something that the endpoints show has changed.
 void managed_policies_changed(struct managed_policies *all);
-// Returns the policies with a reconciler by namespace and name: all->n of them, valid until the loop runs.
+// Returns whether `id` is NAMESPACE/NAME of the policy, or with a slash and a key behind it, of this binding.
+bool managed_policy_has_id(const struct managed_policy *m, const char *id);
+// Compares two pointers to policies, for qsort(): by namespace, name and key.
+int managed_policy_compare(const void *a, const void *b);
+// Returns the policies with a reconciler by namespace, name and key: all->n of them, valid until the loop runs.
 struct managed_policy *const *managed_policies_sort(struct managed_policies *all);
 
-// ---- one policy in force, for the HTTP endpoints ----
-const struct reconciler *managed_policy_reconciler(const struct managed_policy *m);
 // Returns why the last tick made no decision; "" when it did.
 const char *managed_policy_error(const struct managed_policy *m);
-// Returns the GPU time of the policy in this process.
-const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
-// Returns how many implausible values the policy has limited in this process.
-int64_t managed_policy_values_limited(const struct managed_policy *m);
-// Returns the last hours of the policy; NULL: not recorded, or not yet.
-const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
 
 #endif

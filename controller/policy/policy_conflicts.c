@@ -29,7 +29,6 @@
 
 struct conflicts {
 	struct conflict_watch *watch;
-	size_t n_awaited;                   // policies whose conflicts are not known yet
 	size_t n_blind;                     // policies whose conflicts may go undetected
 	const struct managed_policy *blind; // that of them whose error was logged; NULL: none
 	char *error;                        // the one logged last
@@ -86,11 +85,6 @@ struct conflict_watch *conflicts_watch(const struct conflicts *c)
 	return c->watch;
 }
 
-size_t conflicts_awaited(const struct managed_policies *all)
-{
-	return all->conflicts ? all->conflicts->n_awaited : 0;
-}
-
 // ---- another client keeps changing the target ----
 
 static void set_client(struct conflict_pause *p, const char *manager)
@@ -132,17 +126,18 @@ static void on_target(void *arg, const struct http_response *response, const str
 
 // Asks who changed the replicas: a list of one object, so that the rights of the watch suffice. The value of the other
 // client is in place now, so it is the last one that changed it.
-static void ask_for_manager(struct conflict_pause *p, const struct policy_ref *body)
+static void ask_for_manager(struct conflict_pause *p, const struct binding *binding)
 {
 	struct k8s_client *k8s = p->m->all->connections->k8s;
+	const struct scale_target *target = binding->target;
 	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(k8s), body->target.api_version, body->target.kind);
+	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind);
 	char path[MANAGER_PATH_BYTES];
 	struct err e;
 	if (resource)
 		snprintf(path, sizeof path, "%s%s/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
-		         strchr(body->target.api_version, '/') ? "/apis/" : "/api/", body->target.api_version,
-		         body->policy.namespace_name, resource->plural, body->target.name);
+		         strchr(target->api_version, '/') ? "/apis/" : "/api/", target->api_version,
+		         binding->policy->namespace_name, resource->plural, target->name);
 	if (!resource || k8s_request_with(k8s,
 	                                  &(struct k8s_request_options){.method = "GET",
 	                                                                .path = path,
@@ -174,7 +169,7 @@ bool conflicts_yield(void *owner, int32_t from, int32_t to)
 	timer_start(&p->timer, ms);
 	DL_APPEND(m->all->conflicts->pauses, p);
 	m->pause = p;
-	ask_for_manager(p, m->body);
+	ask_for_manager(p, managed_policy_binding(m, m->body));
 	return true;
 }
 
@@ -182,9 +177,6 @@ bool conflicts_yield(void *owner, int32_t from, int32_t to)
 
 static void forget(struct managed_policy *m)
 {
-	if (m->awaits_conflicts)
-		m->all->conflicts->n_awaited--;
-	m->awaits_conflicts = false;
 	m->all->conflicts->n_blind -= m->is_blind;
 	m->is_blind = false;
 	if (m->all->conflicts->blind == m)
@@ -219,26 +211,14 @@ static void log_error(struct managed_policy *m, const char *error)
 		LOG(log, LOG_INFO, "Autoscaler conflict detection recovered", LOG_S("last", all->error));
 }
 
-// other: the conflicting autoscaler; NULL: none.
-static void log_conflict(struct managed_policy *m, const char *other)
+void conflicts_log_started(const struct managed_policy *m)
 {
-	struct log *log = m->all->log;
-	const struct scale_target *target = &m->conflicts_of->target;
-	switch (log_edge(&m->has_conflict, other != NULL)) {
-	case LOG_EDGE_STARTED:
-		LOG(log, LOG_WARNING,
-		    m->pause ? "Conflict: another client keeps changing the replicas"
-		             : "Conflict: target is managed by another autoscaler",
-		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("target", target->name),
-		    LOG_S("other", other));
-		break;
-	case LOG_EDGE_ENDED:
-		LOG(log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-		    LOG_S("target", target->name));
-		break;
-	default:
-		break;
-	}
+	LOG(m->all->log, LOG_WARNING,
+	    m->pause ? "Conflict: another client keeps changing the replicas"
+	             : "Conflict: target is managed by another autoscaler",
+	    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+	    LOG_S("target", managed_policy_binding(m, m->conflicts_of)->target->name),
+	    LOG_S("other", conflicts_find(m)));
 }
 
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
@@ -247,7 +227,9 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 	struct err e;
 	if (!all)
 		return;
-	if (m->conflicts_of && (!body || !scale_target_equals(&m->conflicts_of->target, &body->target)))
+	const struct binding *binding = body ? managed_policy_binding(m, body) : NULL;
+	if (m->conflicts_of &&
+	    (!body || !scale_target_equals(managed_policy_binding(m, m->conflicts_of)->target, binding->target)))
 		forget(m);
 	if (!body)
 		return;
@@ -256,23 +238,18 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 		m->conflicts_of = policy_ref_acquire(body);
 	}
 	if (!m->conflicts_want) {
-		struct scale_ref ref = binding_scale_ref(&body->binding);
+		struct scale_ref ref = binding_scale_ref(binding);
 		if (!m->conflicts_of)
 			m->conflicts_of = policy_ref_acquire(body);
 		m->conflicts_want = conflict_watch_want(all->watch, &ref, m, &e);
 		if (!m->conflicts_want && !all->has_logged_target)
 			LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
-			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("err", e.msg));
+			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+			    LOG_S(m->key ? "target" : NULL, m->key), LOG_S("err", e.msg));
 		all->has_logged_target = all->has_logged_target || !m->conflicts_want;
 	}
-	if (!m->conflicts_want)
-		return;
-	bool waits = !conflicts_allow(m, body) && !conflicts_find(m);
-	all->n_awaited += waits && !m->awaits_conflicts;
-	all->n_awaited -= !waits && m->awaits_conflicts;
-	m->awaits_conflicts = waits;
-	log_error(m, conflict_watch_error(m->conflicts_want));
-	log_conflict(m, conflicts_allow(m, body) ? NULL : conflicts_find(m));
+	if (m->conflicts_want)
+		log_error(m, conflict_watch_error(m->conflicts_want));
 }
 
 bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)

@@ -34,8 +34,6 @@ struct conflict_pause {
 struct conflicts *conflicts_new(struct managed_policies *all, struct err *e);
 // Call before the connections are freed; NULL is fine.
 void conflicts_free(struct conflicts *c);
-// Returns the number of policies whose conflicts are not known yet.
-size_t conflicts_awaited(const struct managed_policies *all);
 // Watches for autoscalers of the target of `body`, the version to run if its target is free; NULL: stops watching.
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body);
 // Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.
@@ -43,6 +41,8 @@ bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *bo
 // Returns "HorizontalPodAutoscaler ns/name", or which client keeps changing the replicas; NULL: none, or not known yet.
 // Valid until the loop runs.
 const char *conflicts_find(const struct managed_policy *m);
+// Logs the result of conflicts_find(), which must not be NULL.
+void conflicts_log_started(const struct managed_policy *m);
 // Writes a sentence about the result of conflicts_find(), which must not be NULL.
 void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t size);
 // The callback of struct reconcile_env; owner: the managed policy. Starts a pause when another client keeps changing

@@ -81,8 +81,8 @@ static void on_leaving(evutil_socket_t fd, short what, void *arg)
 
 static void mark_all(const struct ownership *o, int32_t shard)
 {
-	for (struct policy_entry *e = NULL; (e = policy_store_next(o->all->store, e));) {
-		struct managed_policy *m = e->user;
+	for (struct stored_binding *b = NULL; (b = policy_store_next(o->all->store, b));) {
+		struct managed_policy *m = b->user;
 		if (shard_of_policy(m) == shard)
 			managed_policy_mark(m);
 	}

@@ -162,7 +162,7 @@ void policy_pools_sync(struct managed_policy *m, const struct policy *member)
 	struct pools *pools = m->all->policy_pools->pools;
 	if (member && pools_count(pools) > 0) {
 		if (!m->seat)
-			m->seat = pool_seat_new(pools, m->namespace_name, m->name, member->label_lines, m);
+			m->seat = pool_seat_new(pools, m->namespace_name, m->name, m->key, member->label_lines, m);
 		pool_seat_set_labels(m->seat, member->label_lines);
 	} else if (!member && m->ticker.state != TICK_IN_PROGRESS) {
 		policy_pools_leave(m);

@@ -88,14 +88,15 @@ static struct decided as_decided(const struct reconciler *r)
 }
 
 // Logs an error when it starts or changes, not at every tick.
-static void log_error(struct policy_report *p, const struct policy_report_env *env, const struct policy *policy,
+static void log_error(struct policy_report *p, const struct policy_report_env *env, const struct binding *b,
                       const char *message, const struct err *e)
 {
 	if (p->error && strcmp(p->error, e->msg) == 0)
 		return;
 	clear_error(p);
 	p->error = must_alloc(strdup(e->msg));
-	LOG(env->log, LOG_ERROR, message, LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name),
+	LOG(env->log, LOG_ERROR, message, LOG_S("namespace", b->policy->namespace_name),
+	    LOG_S("policy", b->policy->name), LOG_S(b->key ? "target" : NULL, b->key),
 	    LOG_S("kind", err_kind_info(e->kind)->name), LOG_S("err", e->msg));
 }
 
@@ -162,15 +163,16 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 	p->values_limited += count_limited(result->decision);
 	if (result->is_news) {
 		struct decided decided = as_decided(r);
-		decision_history_add(env->history, &decided);
+		decision_history_add(env->history, reconciler_binding(r)->key, &decided);
 	}
 }
 
-static void report_conflict(const struct policy_report_env *env, const struct policy *policy, int attempt)
+static void report_conflict(const struct policy_report_env *env, const struct binding *b, int attempt)
 {
 	metrics_count(env->metrics, FAMILY_CONFLICTS);
 	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
-	    LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name), LOG_I("attempt", attempt));
+	    LOG_S("namespace", b->policy->namespace_name), LOG_S("policy", b->policy->name),
+	    LOG_S(b->key ? "target" : NULL, b->key), LOG_I("attempt", attempt));
 }
 
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
@@ -182,7 +184,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		report_decision(p, env, r, result);
 	switch (result->outcome) {
 	case TICK_RETRIED:
-		report_conflict(env, policy, result->attempt);
+		report_conflict(env, reconciler_binding(r), result->attempt);
 		return; // the tick continues
 	case TICK_DECIDED:
 		clear_error(p);
@@ -207,7 +209,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 	default:
 		if (!result->is_current)
 			break;
-		log_error(p, env, policy, outcomes[result->outcome].error, result->error);
+		log_error(p, env, reconciler_binding(r), outcomes[result->outcome].error, result->error);
 		add_to_sparkline(p, env, policy, result->now_ms, NULL);
 		break;
 	}
@@ -244,9 +246,9 @@ void policy_report_status(struct policy_report *p, const struct policy_report_en
                           const struct policy_circumstances *circumstances, const struct tick_result *result,
                           struct policy_status *status)
 {
-	const struct policy *policy = reconciler_policy(r);
+	const struct binding *binding = reconciler_binding(r);
 	struct decided decided;
-	struct status_update u = {.binding = reconciler_binding(r),
+	struct status_update u = {.binding = binding,
 	                          .state = result->state,
 	                          .generation = reconciler_generation(r),
 	                          .now_ms = result->now_ms};
@@ -255,7 +257,8 @@ void policy_report_status(struct policy_report *p, const struct policy_report_en
 	const char *error = policy_status_error(status); // of an earlier write
 	if (log_edge(&p->status_failed, error[0] != '\0') == LOG_EDGE_STARTED)
 		LOG(env->log, LOG_ERROR, policy_status_is_file(status) ? "Cannot save state" : "Cannot write status",
-		    LOG_S("namespace", policy->namespace_name), LOG_S("policy", policy->name), LOG_S("err", error));
+		    LOG_S("namespace", binding->policy->namespace_name), LOG_S("policy", binding->policy->name),
+		    LOG_S(binding->key ? "target" : NULL, binding->key), LOG_S("err", error));
 }
 
 void policy_report_flush(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,

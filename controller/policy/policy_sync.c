@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/policy_sync.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -13,6 +12,7 @@
 #include "base/process/log.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_pools.h"
@@ -39,16 +39,13 @@ static void free_policy(struct managed_policy *m)
 // Returns the version to run if its target is free; NULL: none.
 static struct policy_ref *eligible_policy(const struct managed_policy *m)
 {
-	if (!m->entry || !m->entry->body || policy_entry_winner(m->entry) != m->entry || !ownership_term(m))
-		return NULL;
-	return m->entry->body;
+	return policy_awaits_apart(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
 }
 
 // Returns the version to run now; NULL: none.
 static struct policy_ref *desired_policy(const struct managed_policy *m)
 {
-	struct policy_ref *body = eligible_policy(m);
-	return body && conflicts_allow(m, body) ? body : NULL;
+	return policy_awaits_now(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
 }
 
 static bool is_current(const struct managed_policy *m)
@@ -69,7 +66,7 @@ static bool permit(void *owner, enum tick_permission permission, struct err *e)
 
 static const char *fault_of(const struct managed_policy *m)
 {
-	const char *error = m->entry ? policy_entry_error(m->entry) : "";
+	const char *error = m->stored ? policy_entry_error(m->stored->entry) : "";
 	return error[0] ? error : NULL;
 }
 
@@ -87,63 +84,43 @@ bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_de
 }
 
 // Returns whether this process owns the policy and no version of it is in force.
-static bool is_idle(const struct policy_entry *entry)
+static bool is_idle(const struct stored_binding *b)
 {
-	const struct managed_policy *m = entry->user;
+	const struct managed_policy *m = b->user;
 	return m && !m->reconciler && ownership_term(m) != 0;
 }
 
-const struct policy_entry *policy_sync_next_idle(const struct policy_sync *s, const struct policy_entry *after)
+const struct managed_policy *policy_sync_next_idle(const struct policy_sync *s, const struct managed_policy *after)
 {
-	const struct policy_entry *e = after;
+	const struct stored_binding *b = after ? after->stored : NULL;
 	if (!s->all->has_synced(s->all->arg))
 		return NULL; // no policy is in force yet
-	while ((e = policy_store_next(s->all->store, e)) && !is_idle(e))
+	while ((b = policy_store_next(s->all->store, b)) && !is_idle(b))
 		;
-	return e;
+	return b ? b->user : NULL;
 }
 
 size_t policy_sync_count_waiting(const struct policy_sync *s)
 {
 	size_t n = 0;
-	for (const struct policy_entry *e = NULL; (e = policy_store_next(s->all->store, e));)
-		n += e->body && is_idle(e);
+	for (const struct stored_binding *b = NULL; (b = policy_store_next(s->all->store, b));)
+		n += b->binding && is_idle(b);
 	return n;
-}
-
-enum status_phase policy_sync_why_idle(const struct policy_entry *e, char *ret_why, size_t size)
-{
-	const struct policy_entry *winner = policy_entry_winner(e);
-	const char *conflict = conflicts_find(e->user);
-	if (!winner) {
-		snprintf(ret_why, size, "%s", policy_entry_error(e));
-		return STATUS_INVALID;
-	}
-	if (winner == e && !conflict) {
-		snprintf(ret_why, size, "whether another autoscaler drives the target is not known yet");
-		return STATUS_PHASE__COUNT;
-	}
-	if (winner == e)
-		conflicts_explain(e->user, ret_why, size);
-	else
-		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
-		         e->body->target.kind, e->body->target.name);
-	return STATUS_CONFLICT;
 }
 
 // ---- changes of the store ----
 
-static void on_change(void *arg, struct policy_entry *entry)
+static void on_change(void *arg, struct stored_binding *b)
 {
 	const struct policy_sync *s = arg;
-	managed_policy_mark(entry->user ? entry->user : managed_policy_new(s->all, entry));
+	managed_policy_mark(b->user ? b->user : managed_policy_new(s->all, b));
 }
 
-static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 {
 	const struct policy_sync *s = arg;
-	struct managed_policy *m = entry->user;
-	m->entry = NULL;
+	struct managed_policy *m = b->user;
+	m->stored = NULL;
 	m->restores = deleted && m->reconciler && m->body->policy.restore_set && !m->body->policy.dry_run &&
 	              !m->body->policy.paused && !s->all->dry_run && m->term == ownership_term(m);
 	// Until policies_sync() drops the reconciler, replies and timers still run: none of them may start a tick or
@@ -153,19 +130,18 @@ static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
 	m->status = NULL;
 	if (m->reconciler)
 		reconciler_set_status(m->reconciler, NULL);
-	if (status && policy_status_is_file(status) && entry->body && !s->all->stopping)
-		policy_status_forget(status, &entry->body->binding);
+	if (status && !s->all->stopping && (policy_status_is_file(status) ? b->binding != NULL : !deleted))
+		policy_status_forget(status, b->binding);
 	policy_status_free(status); // a tick that waits for it ends here, and others start
 	managed_policy_mark(m);
 }
 
 // ---- reconcilers ----
 
-static void log_policy(const struct managed_policy *m, enum log_level level, const char *message)
+static void log_policy(const struct managed_policy *m, const char *message)
 {
-	const struct policy *p = &m->body->policy;
-	LOG(m->all->log, level, message, LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
-	    LOG_S("target", m->body->target.name));
+	LOG(m->all->log, LOG_DEBUG, message, LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+	    LOG_S("target", reconciler_binding(m->reconciler)->target->name));
 }
 
 // Returns the time of the target's last scale by the boot clock, which is never set. A policy that returns to this
@@ -190,7 +166,9 @@ static void drop_reconciler(struct managed_policy *m)
 		return;
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
 	scale_fight_forget_write(&m->fight); // another process may write before this one does again
-	log_policy(m, LOG_DEBUG, "Policy no longer in force");
+	LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_S("namespace", m->namespace_name),
+	    LOG_S("policy", m->name), LOG_S("target", reconciler_binding(m->reconciler)->target->name),
+	    LOG_S("awaits", policy_awaits_names[m->awaits]));
 	ticks_remove(m->all->ticks, &m->ticker);
 	early_check_forget(m);
 	managed_policies_delist(m);
@@ -212,7 +190,7 @@ static void forget_reconciler(struct managed_policy *m)
 
 static const struct policy_identity *identity_of(const struct managed_policy *m)
 {
-	return m->entry->versions[POLICY_FROM_OBJECT].identity;
+	return m->stored->entry->versions[POLICY_FROM_OBJECT].identity;
 }
 
 static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
@@ -220,7 +198,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	struct policy_sync *s = m->all->policy_sync;
 	const struct policy_identity *id = identity_of(m);
 	struct reconcile_subject subject = {
-	        .binding = &body->binding,
+	        .binding = managed_policy_binding(m, body),
 	        .generation = body->generation,
 	        .status = m->status,
 	        // Another process may have written a status that the watch has not delivered.
@@ -231,21 +209,22 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	m->term = ownership_term(m);
 	m->reconciler = must_alloc(reconciler_new(&s->env, &subject));
 	managed_policies_enlist(m);
-	log_policy(m, LOG_DEBUG, "Policy in force");
+	log_policy(m, "Policy in force");
 	s->n_added++;
 }
 
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
-	if (!scale_target_equals(&m->body->target, &body->target))
+	const struct binding *before = managed_policy_binding(m, m->body), *after = managed_policy_binding(m, body);
+	if (!scale_target_equals(before->target, after->target))
 		pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
-	if (reconciler_set_policy(m->reconciler, &body->binding, body->generation) < 0)
+	if (reconciler_set_policy(m->reconciler, after, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
 	early_check_forget(m);
 	policy_ref_release(m->body);
 	m->body = policy_ref_acquire(body);
-	log_policy(m, LOG_DEBUG, "Policy changed");
+	log_policy(m, "Policy changed");
 	m->all->policy_sync->n_changed++;
 }
 
@@ -277,17 +256,12 @@ static void start_ticks(struct managed_policy *m, int64_t now_ms)
 
 // ---- policies without a reconciler ----
 
-static void log_waiting(struct managed_policy *m)
+static void log_shadowed(struct managed_policy *m)
 {
-	struct log *log = m->all->log;
-	const struct policy_entry *e = m->entry, *winner = policy_entry_winner(e);
-	if (log_edge(&m->is_waiting, winner && winner != e) == LOG_EDGE_STARTED)
-		LOG(log, LOG_WARNING, "Conflict: target is owned by another policy",
-		    LOG_S("namespace", e->namespace_name), LOG_S("policy", e->name),
-		    LOG_S("target", e->body->target.name), LOG_S("other", winner->name));
+	const struct policy_entry *e = m->stored->entry;
 	bool is_shadowed = e->source == POLICY_FROM_OBJECT && e->versions[POLICY_FROM_FILE].is_there;
-	if (log_edge(&m->is_shadowed, is_shadowed) == LOG_EDGE_STARTED)
-		LOG(log, LOG_WARNING, "Policy object overrides the policy file of the same name",
+	if (log_edge(&m->is_shadowed, is_shadowed) == LOG_EDGE_STARTED && m->stored->index == 0)
+		LOG(m->all->log, LOG_WARNING, "Policy object overrides the policy file of the same name",
 		    LOG_S("namespace", e->namespace_name), LOG_S("policy", e->name));
 }
 
@@ -304,8 +278,8 @@ static void sync_status(struct managed_policy *m)
 	struct policy_status *before = m->status;
 	m->status = NULL;
 	if (wanted)
-		m->status =
-		        must_alloc(policy_status_new(env, m->entry->namespace_name, m->entry->name, id ? id->uid : ""));
+		m->status = must_alloc(policy_status_new(
+		        env, &(struct status_place){m->namespace_name, m->name, id ? id->uid : "", m->key}));
 	if (m->reconciler)
 		reconciler_set_status(m->reconciler, m->status);
 	policy_status_free(before);
@@ -316,13 +290,13 @@ static void write_idle_status(struct managed_policy *m, int64_t now_ms)
 	if (!m->status)
 		return;
 	char why[POLICY_ERROR_BYTES_MAX];
-	struct status_update u = {.facts = {.phase = policy_sync_why_idle(m->entry, why, sizeof why), .text = why},
+	struct status_update u = {.facts = {.phase = policy_awaits_explain(m, why, sizeof why), .text = why},
 	                          .now_ms = now_ms};
 	if (u.facts.phase == STATUS_PHASE__COUNT)
 		return; // whether the target has a conflict is not known yet
 	if (u.facts.phase == STATUS_CONFLICT) {
 		u.facts.fault = fault_of(m);
-		u.generation = m->entry->body->generation;
+		u.generation = m->stored->entry->body->generation;
 	}
 	policy_status_update(m->status, &u);
 }
@@ -333,13 +307,14 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
 	struct policy_ref *eligible = eligible_policy(m);
 	conflicts_sync(m, eligible);
-	bool is_member = eligible && (m->awaits_conflicts || conflicts_allow(m, eligible));
-	policy_pools_sync(m, is_member ? &eligible->policy : NULL);
+	policy_awaits_update(m);
+	policy_pools_sync(m, m->awaits <= AWAITS_CONFLICTS ? &eligible->policy : NULL);
 	if (is_busy(m))
 		return; // finished() marks it again
-	if (!m->entry) {
-		if (m->restores && !policy_store_holder(m->all->store, &m->body->binding))
-			restore_replicas(&m->all->policy_sync->restore_env, m->body);
+	if (!m->stored) {
+		const struct binding *restored = m->restores ? managed_policy_binding(m, m->body) : NULL;
+		if (restored && !policy_store_holder(m->all->store, restored))
+			restore_replicas(&m->all->policy_sync->restore_env, m->body, restored);
 		drop_reconciler(m);
 		free_policy(m);
 		return;
@@ -347,7 +322,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 	struct policy_ref *body = desired_policy(m);
 	if (m->reconciler && m->term != ownership_term(m))
 		forget_reconciler(m); // lost and acquired again: another process may have written in between
-	log_waiting(m);
+	log_shadowed(m);
 	sync_status(m);
 	if (!body) {
 		forget_reconciler(m);
@@ -392,7 +367,7 @@ void policy_sync(struct policy_sync *s)
 
 bool policy_sync_is_complete(const struct policy_sync *s)
 {
-	return s->all->has_synced(s->all->arg) && !s->all->dirty && conflicts_awaited(s->all) == 0;
+	return s->all->has_synced(s->all->arg) && !s->all->dirty && s->all->n_conflicts_awaited == 0;
 }
 
 // ---- ticks ----
@@ -445,7 +420,7 @@ static void finished(void *owner, const struct tick_result *result)
 		return;
 	ticks_end(m->all->ticks, &m->ticker);
 	managed_policies_changed(m->all);
-	if (!is_current(m) || !m->entry)
+	if (!is_current(m) || !m->stored)
 		managed_policy_mark(m);
 	ticks_run(m->all->ticks);
 	s->on_quiet(s->arg);
@@ -474,17 +449,17 @@ void policy_sync_free(struct policy_sync *s)
 		m = all->list[all->n - 1];
 		drop_reconciler(m);
 		policy_pools_leave(m);
-		if (!m->entry && !m->is_dirty)
+		if (!m->stored && !m->is_dirty)
 			free_policy(m);
 	}
 	while (all->dirty) {
 		m = all->dirty;
 		managed_policy_unmark(m);
-		if (!m->entry)
+		if (!m->stored)
 			free_policy(m);
 	}
-	for (struct policy_entry *e = NULL; (e = policy_store_next(all->store, e));) {
-		m = e->user;
+	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));) {
+		m = b->user;
 		policy_status_free(m->status);
 		free_policy(m);
 	}

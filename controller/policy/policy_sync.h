@@ -55,11 +55,8 @@ void policy_sync_write(void *arg, struct ticker *t);
 bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts);
 // Iterates over the policies of this process that are not in force; after: the one before, NULL: start. Returns NULL at
 // the end.
-const struct policy_entry *policy_sync_next_idle(const struct policy_sync *s, const struct policy_entry *after);
+const struct managed_policy *policy_sync_next_idle(const struct policy_sync *s, const struct managed_policy *after);
 // Returns how many of them are valid.
 size_t policy_sync_count_waiting(const struct policy_sync *s);
-// Writes to ret_why why a policy of policy_sync_next_idle() is not in force. Returns STATUS_CONFLICT, STATUS_INVALID,
-// or STATUS_PHASE__COUNT while that is not known yet.
-enum status_phase policy_sync_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
 
 #endif

@@ -13,6 +13,7 @@
 struct restore {
 	const struct restore_env *env;
 	struct policy_ref *body; // one reference
+	const struct binding *binding;
 	int conflicts;
 };
 
@@ -28,7 +29,7 @@ static void fail(struct restore *r, const struct err *e)
 	if (e->kind != ERR_CANCELED)
 		LOG(r->env->log, LOG_ERROR, "Cannot set restoreReplicas of a deleted policy",
 		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
-		    LOG_S("target", r->body->target.name), LOG_S("err", e->msg));
+		    LOG_S("target", r->binding->target->name), LOG_S("err", e->msg));
 	end(r);
 }
 
@@ -47,7 +48,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		return;
 	}
 	LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_S("namespace", p->namespace_name),
-	    LOG_S("policy", p->name), LOG_S("target", r->body->target.name), LOG_I("replicas", p->restore_replicas));
+	    LOG_S("policy", p->name), LOG_S("target", r->binding->target->name),
+	    LOG_I("replicas", p->restore_replicas));
 	end(r);
 }
 
@@ -63,7 +65,7 @@ static void on_read(void *arg, const struct scale *scale, const struct err *erro
 		end(r);
 		return;
 	}
-	struct scale_ref ref = binding_scale_ref(&r->body->binding);
+	struct scale_ref ref = binding_scale_ref(r->binding);
 	if (!r->env->may_write(r->env->arg, r->body, &e) ||
 	    scale_patch(r->env->k8s, &ref, scale->resource_version, r->body->policy.restore_replicas, on_written, r,
 	                &e) < 0)
@@ -73,15 +75,16 @@ static void on_read(void *arg, const struct scale *scale, const struct err *erro
 static void begin(struct restore *r)
 {
 	struct err e;
-	struct scale_ref ref = binding_scale_ref(&r->body->binding);
+	struct scale_ref ref = binding_scale_ref(r->binding);
 	if (scale_get(r->env->k8s, &ref, on_read, r, &e) < 0)
 		fail(r, &e);
 }
 
-void restore_replicas(const struct restore_env *env, struct policy_ref *body)
+void restore_replicas(const struct restore_env *env, struct policy_ref *body, const struct binding *binding)
 {
 	struct restore *r = must_alloc(calloc(1, sizeof *r));
 	r->env = env;
 	r->body = policy_ref_acquire(body);
+	r->binding = binding;
 	begin(r);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+struct binding;
 struct err;
 struct k8s_client;
 struct log;
@@ -20,8 +21,8 @@ struct restore_env { // nothing of it owned
 	void *arg;
 };
 
-// Reads the scale of the target of `body`, sets it if it differs, and logs the outcome. A policy that is deleted while
-// no controller runs restores nothing. env must outlive the k8s_client.
-void restore_replicas(const struct restore_env *env, struct policy_ref *body);
+// Reads the scale of the target of `binding`, one of `body`, sets it if it differs, and logs the outcome. A policy that
+// is deleted while no controller runs restores nothing. env must outlive the k8s_client.
+void restore_replicas(const struct restore_env *env, struct policy_ref *body, const struct binding *binding);
 
 #endif

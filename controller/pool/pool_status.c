@@ -98,7 +98,7 @@ void pools_get_member(const struct pool *p, size_t i, struct pool_member_summary
 	const struct pool_seat *s = p->seats[i];
 	int64_t each = p->members[i].gpus_per_replica;
 	*ret = (struct pool_member_summary){.namespace_name = s->namespace_name,
-	                                    .name = s->name,
+	                                    .name = s->key + strlen(s->namespace_name) + 1,
 	                                    .used_gpus = used_by(p, i),
 	                                    .requested_gpus = requested_of(p, i) * each,
 	                                    .granted_gpus = granted_of(p, i) * each};

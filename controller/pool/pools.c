@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "controller/pool/pools_private.h"
+#include "policies/schema/binding.h"
 
 // ---- pools ----
 
@@ -203,12 +204,14 @@ static void forget_heard(struct pool_seat *s)
 		pool_invalidate(pool);
 }
 
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
-                                void *user)
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *key,
+                                const char *label_lines, void *user)
 {
-	size_t size = strlen(namespace_name) + 1 + strlen(name) + 1;
-	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + size));
-	snprintf(s->key, size, "%s/%s", namespace_name, name);
+	char none[1];
+	size_t name_at = strlen(namespace_name) + 1, size = binding_format(none, sizeof none, name, key) + 1;
+	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + name_at + size));
+	snprintf(s->key, name_at + 1, "%s/", namespace_name);
+	binding_format(s->key + name_at, size, name, key);
 	s->pools = p;
 	s->namespace_name = must_alloc(strdup(namespace_name));
 	s->name = must_alloc(strdup(name));

@@ -80,11 +80,11 @@ size_t pools_count(const struct pools *p);
 
 // ---- the policies ----
 
-// Seats a policy. Until its first tick, the replicas of its target are unknown: they count as 0, and after a start no
-// member of its pool grows (POOL_START_MS).
-// label_lines: as in struct policy. `user` is passed to ask().
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
-                                void *user);
+// Seats a binding, which becomes a member of its own. Until its first tick, the replicas of its target are unknown:
+// they count as 0, and after a start no member of its pool grows (POOL_START_MS). name, key: of the policy and its
+// binding. label_lines: as in struct policy. `user` is passed to ask().
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *key,
+                                const char *label_lines, void *user);
 // The labels of the policy may have changed, and with them its pool.
 void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
 // The replicas of the policy's target are unknown until the next tick: the target is a different one, or another
@@ -114,7 +114,7 @@ const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t
                               struct pool_summary *ret);
 
 struct pool_member_summary {
-	const char *namespace_name, *name;
+	const char *namespace_name, *name; // name: as of binding_format()
 	int64_t used_gpus, requested_gpus, granted_gpus;
 };
 // Fills *ret for the member i of n_members, by namespace and name.

@@ -48,7 +48,7 @@ struct pool_seat {
 	int32_t unacked;           // of writes whose outcome is unknown, the largest; -1: none
 	int32_t refusals;          // in a row
 	int64_t interval_ms, ticked_ms, asked_ms; // monotonic clock
-	char key[];                               // "NAMESPACE/NAME"
+	char key[];                               // "NAMESPACE/NAME", the name as of binding_format()
 };
 
 #define POOL_NEVER_MS (INT64_MIN / 2)

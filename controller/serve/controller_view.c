@@ -59,7 +59,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .n_policies = c->policies.n,
 	        .n_invalid = counts.invalid,
 	        .n_waiting = policy_sync_count_waiting(&c->sync),
-	        .n_conflicts_awaited = conflicts_awaited(&c->policies),
+	        .n_conflicts_awaited = c->policies.n_conflicts_awaited,
 	        .n_bad_files = files.n_bad_files,
 	        .history = c->history,
 	        .metrics = c->policies.metrics,

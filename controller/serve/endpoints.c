@@ -14,6 +14,7 @@
 #include "base/print.h"
 #include "controller/controller.h"
 #include "controller/idle/idle_rules.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/serve/overview_endpoints.h"
@@ -153,11 +154,12 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	}
 	for (size_t i = 0; i < v.n_policies; i++) {
 		const char *const *details;
-		const struct reconciler *r = managed_policy_reconciler(v.policies[i]);
+		const struct reconciler *r = v.policies[i]->reconciler;
 		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
+		                                      .key = reconciler_binding(r)->key,
 		                                      .decision = reconciler_decision(r, &details),
-		                                      .gpu_time = managed_policy_gpu_time(v.policies[i]),
-		                                      .values_limited = managed_policy_values_limited(v.policies[i]),
+		                                      .gpu_time = &v.policies[i]->report.gpu_time,
+		                                      .values_limited = v.policies[i]->report.values_limited,
 		                                      .gpus = reconciler_gpus(r)};
 	}
 	struct metrics_view mv = {.policies = policies,
@@ -204,33 +206,36 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 
-static bool is_asked_for(const char *only, const char *namespace_name, const char *name)
+static bool is_asked_for(const char *only, const struct managed_policy *m)
 {
-	char key[512];
-	snprintf(key, sizeof key, "%s/%s", namespace_name, name);
-	return !only || strcmp(only, key) == 0;
+	return !only || managed_policy_has_id(m, only);
 }
 
-static void write_error(struct json_writer *w, const char *namespace_name, const char *name, const char *error)
+// Opens an object about a policy, or about one of its bindings.
+static void begin_policy(struct json_writer *w, const struct managed_policy *m)
 {
 	json_write_object_begin(w);
-	json_write_key(w, "namespace");
-	json_write_str(w, namespace_name);
-	json_write_key(w, "name");
-	json_write_str(w, name);
-	json_write_key(w, "error");
-	json_write_str(w, error);
+	json_write_member_str(w, "namespace", m->namespace_name);
+	json_write_member_str(w, "name", m->name);
+	if (m->key)
+		json_write_member_str(w, "target", m->key);
+}
+
+static void write_error(struct json_writer *w, const struct managed_policy *m, const char *error)
+{
+	begin_policy(w, m);
+	json_write_member_str(w, "error", error);
 	json_write_object_end(w);
 }
 
 static void write_decisions(struct json_writer *w, const struct controller_view *v, const char *only)
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
+		const struct reconciler *r = v->policies[i]->reconciler;
 		struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 		d.decision = reconciler_decision(r, &d.details);
 		d.pool = reconciler_pool(r);
-		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))
+		if (d.decision && is_asked_for(only, v->policies[i]))
 			explain_decision_json(w, &d);
 	}
 }
@@ -239,16 +244,16 @@ static void write_errors(struct json_writer *w, const struct controller *control
                          const char *only)
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct policy *p = reconciler_policy(managed_policy_reconciler(v->policies[i]));
-		const char *error = managed_policy_error(v->policies[i]);
-		if (error[0] && is_asked_for(only, p->namespace_name, p->name))
-			write_error(w, p->namespace_name, p->name, error);
+		const struct managed_policy *m = v->policies[i];
+		const char *error = managed_policy_error(m);
+		if (error[0] && is_asked_for(only, m))
+			write_error(w, m, error);
 	}
 	char why[POLICY_ERROR_BYTES_MAX];
-	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&controller->sync, e));)
-		if (is_asked_for(only, e->namespace_name, e->name)) {
-			policy_sync_why_idle(e, why, sizeof why);
-			write_error(w, e->namespace_name, e->name, why);
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&controller->sync, m));)
+		if (is_asked_for(only, m)) {
+			policy_awaits_explain(m, why, sizeof why);
+			write_error(w, m, why);
 		}
 }
 
@@ -256,14 +261,11 @@ static void write_errors(struct json_writer *w, const struct controller *control
 static void write_phases(struct json_writer *w, const struct controller_view *v, const char *only)
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
-		const struct policy *p = reconciler_policy(r);
-		if (!is_asked_for(only, p->namespace_name, p->name))
+		const struct managed_policy *m = v->policies[i];
+		if (!is_asked_for(only, m))
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "namespace", p->namespace_name);
-		json_write_member_str(w, "name", p->name);
-		json_write_member_str(w, "phase", tick_phase_names[reconciler_phase(r)]);
+		begin_policy(w, m);
+		json_write_member_str(w, "phase", tick_phase_names[reconciler_phase(m->reconciler)]);
 		json_write_object_end(w);
 	}
 }

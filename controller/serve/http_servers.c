@@ -80,7 +80,7 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 	if (i >= s->view.n_policies)
 		return false;
 	const struct managed_policy *m = s->view.policies[i];
-	const struct reconciler *r = managed_policy_reconciler(m);
+	const struct reconciler *r = m->reconciler;
 	const char *const *details;
 	*ret_source = (struct external_source){
 	        .policy = reconciler_policy(r),
@@ -104,7 +104,7 @@ static bool has_synced(void *arg)
 		return false;
 	for (size_t i = 0; i < s->view.n_policies; i++) {
 		const struct managed_policy *m = s->view.policies[i];
-		if (!reconciler_decision(managed_policy_reconciler(m), &details) && !managed_policy_error(m)[0])
+		if (!reconciler_decision(m->reconciler, &details) && !managed_policy_error(m)[0])
 			return false;
 	}
 	s->has_synced = true;

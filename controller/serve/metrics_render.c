@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/http/http_server.h"
@@ -70,9 +71,23 @@ static size_t n_listed(const struct metrics *m, const struct metrics_view *v)
 	return v->n_policies < m->max_policies ? v->n_policies : m->max_policies;
 }
 
+// Returns how many policies the bindings belong to. Those of a policy follow each other.
+static size_t n_in_force(const struct metrics_view *v)
+{
+	size_t n = 0;
+	const struct policy *before = NULL;
+	for (size_t i = 0; i < v->n_policies; i++) {
+		const struct policy *p = v->policies[i].policy;
+		n += !v->policies[i].key || !before || strcmp(before->name, p->name) != 0 ||
+		     strcmp(before->namespace_name, p->namespace_name) != 0;
+		before = p;
+	}
+	return n;
+}
+
 static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
 {
-	metric_family_single(out, FAMILY_POLICIES, (double)v->n_policies);
+	metric_family_single(out, FAMILY_POLICIES, (double)n_in_force(v));
 	metric_family_single(out, FAMILY_POLICIES_INVALID, (double)v->n_invalid);
 	metric_family_single(out, FAMILY_POLICIES_WAITING, (double)v->n_waiting);
 	metric_family_single(out, FAMILY_POLICIES_WITHOUT_SERIES, (double)(v->n_policies - n_listed(m, v)));
@@ -269,6 +284,11 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 	for (size_t i = 0; labels.end && i < n_policies; i++) {
 		const struct policy *p = v->policies[i].policy;
 		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
+		if (v->policies[i].key) {
+			buf_puts(&labels.text, ",target=\"");
+			exposition_label_value(&labels.text, v->policies[i].key);
+			buf_putc(&labels.text, '"');
+		}
 		labels.end[i] = labels.text.len;
 	}
 	if (!labels.end || labels.text.failed)

@@ -310,6 +310,8 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	json_write_object_begin(w);
 	json_write_member_str(w, "namespace", p->namespace_name);
 	json_write_member_str(w, "name", p->name);
+	if (p->key)
+		json_write_member_str(w, "key", p->key);
 	if (p->policy) {
 		write_target(w, p->target);
 		json_write_member_i64(w, "minReplicas", d ? d->min_replicas : p->policy->min_replicas);
@@ -335,7 +337,8 @@ void overview_write_detail(struct json_writer *w, const struct overview_policy *
                            const struct decision_history *decisions)
 {
 	char key[KEY_BYTES];
-	snprintf(key, sizeof key, "%s/%s", p->namespace_name, p->name);
+	int name_at = snprintf(key, sizeof key, "%s/", p->namespace_name);
+	binding_format(key + name_at, sizeof key - (size_t)name_at, p->name, p->key);
 	json_write_object_begin(w);
 	write_kind(w, "PolicyDetail");
 	json_write_key(w, "policy");

@@ -42,6 +42,7 @@ struct overview_head {
 
 struct overview_policy {
 	const char *namespace_name, *name;
+	const char *key;                   // of one of several bindings; NULL: the only one
 	const struct policy *policy;       // in force, or the last valid version; NULL: there never was one
 	const struct scale_target *target; // of that version; NULL with it
 	struct decided decided;            // the last decision; .decision NULL: none yet

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/overview_endpoints.h"
+#include "controller/policy/policy_awaits.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -109,35 +110,8 @@ static bool is_known(struct http_exchange *x, const struct controller_view *v, c
 
 // ---- from the controller to plain values ----
 
-// A policy in force, or one that is not: exactly one pointer is set.
-struct item {
-	const struct managed_policy *managed;
-	const struct policy_entry *idle;
-};
-
-static const struct policy *policy_of(const struct item *i)
-{
-	return reconciler_policy(managed_policy_reconciler(i->managed));
-}
-
-static const char *namespace_of(const struct item *i)
-{
-	return i->idle ? i->idle->namespace_name : policy_of(i)->namespace_name;
-}
-
-static const char *name_of(const struct item *i)
-{
-	return i->idle ? i->idle->name : policy_of(i)->name;
-}
-
-static int compare_items(const void *a, const void *b)
-{
-	int c = strcmp(namespace_of(a), namespace_of(b));
-	return c ? c : strcmp(name_of(a), name_of(b));
-}
-
 struct items {
-	struct item *list; // in order of namespace, then name
+	const struct managed_policy **list; // in order of namespace, name and key
 	size_t n;
 	size_t n_invalid, n_waiting;
 };
@@ -147,21 +121,21 @@ static bool items_find(const struct controller *c, const struct controller_view 
 	struct decided decided;
 	struct status_facts facts;
 	size_t room = v->n_policies;
-	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));)
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		room++;
-	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct item))};
+	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct managed_policy *))};
 	if (!ret_items->list)
 		return false;
 	for (size_t i = 0; i < v->n_policies; i++) {
-		ret_items->list[ret_items->n++].managed = v->policies[i];
+		ret_items->list[ret_items->n++] = v->policies[i];
 		ret_items->n_invalid += managed_policy_facts(v->policies[i], &decided, &facts) && facts.fault;
 	}
-	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));) {
-		ret_items->list[ret_items->n++].idle = e;
-		ret_items->n_invalid += policy_entry_error(e)[0] != '\0';
-		ret_items->n_waiting += e->body != NULL;
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));) {
+		ret_items->list[ret_items->n++] = m;
+		ret_items->n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
+		ret_items->n_waiting += m->stored->binding != NULL;
 	}
-	qsort(ret_items->list, ret_items->n, sizeof(struct item), compare_items);
+	qsort(ret_items->list, ret_items->n, sizeof(struct managed_policy *), managed_policy_compare);
 	return true;
 }
 
@@ -172,19 +146,20 @@ struct shown {
 	char why[POLICY_ERROR_BYTES_MAX];
 };
 
-static void show(const struct controller_view *v, const struct item *i, struct shown *ret_shown)
+static void show(const struct controller_view *v, const struct managed_policy *m, struct shown *ret_shown)
 {
 	struct overview_policy *p = &ret_shown->policy;
-	*p = (struct overview_policy){.namespace_name = namespace_of(i),
-	                              .name = name_of(i),
+	*p = (struct overview_policy){.namespace_name = m->namespace_name,
+	                              .name = m->name,
+	                              .key = m->key,
 	                              .dry_run = v->dry_run,
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
-	if (i->idle) {
-		enum status_phase phase = policy_sync_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
+	if (!m->reconciler) {
+		enum status_phase phase = policy_awaits_explain(m, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
-		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
-		p->target = i->idle->body ? &i->idle->body->target : NULL;
+		p->policy = m->stored->binding ? m->stored->binding->policy : NULL;
+		p->target = m->stored->binding ? m->stored->binding->target : NULL;
 		if (p->policy)
 			p->gpus = p->policy->gpus;
 		ret_shown->facts = (struct status_facts){.phase = phase,
@@ -195,13 +170,13 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 			p->facts = &ret_shown->facts;
 		return;
 	}
-	p->policy = policy_of(i);
-	p->target = reconciler_binding(managed_policy_reconciler(i->managed))->target;
-	p->gpus = reconciler_gpus(managed_policy_reconciler(i->managed));
-	p->error = managed_policy_error(i->managed);
-	p->trend = managed_policy_sparkline(i->managed);
-	p->last_scale_ms = reconciler_last_scale_ms(managed_policy_reconciler(i->managed));
-	if (managed_policy_facts(i->managed, &p->decided, &ret_shown->facts)) {
+	p->policy = reconciler_policy(m->reconciler);
+	p->target = reconciler_binding(m->reconciler)->target;
+	p->gpus = reconciler_gpus(m->reconciler);
+	p->error = managed_policy_error(m);
+	p->trend = m->report.sparkline;
+	p->last_scale_ms = reconciler_last_scale_ms(m->reconciler);
+	if (managed_policy_facts(m, &p->decided, &ret_shown->facts)) {
 		p->facts = &ret_shown->facts;
 		if (!p->error[0] && ret_shown->facts.fault)
 			p->error = ret_shown->facts.fault;
@@ -276,7 +251,7 @@ static void get_overview(void *arg, struct http_exchange *x)
 	json_write_init(&w, &b, 0);
 	write_head(&w, &v, &items, problems);
 	for (size_t i = 0; i < items.n && !b.failed; i++) {
-		show(&v, &items.list[i], &shown);
+		show(&v, items.list[i], &shown);
 		overview_add(&w, &shown.policy, with_history);
 	}
 	overview_end(&w);
@@ -285,33 +260,22 @@ static void get_overview(void *arg, struct http_exchange *x)
 	endpoint_reply(x, 200, JSON_TYPE, &b);
 }
 
-static bool is_called(const struct item *i, const char *key)
+// Returns the first one with that id; NULL: there is none.
+static const struct managed_policy *find_policy(const struct controller *c, const struct controller_view *v,
+                                                const char *id)
 {
-	const char *namespace_name = namespace_of(i);
-	size_t n = strlen(namespace_name);
-	return strncmp(key, namespace_name, n) == 0 && key[n] == '/' && strcmp(key + n + 1, name_of(i)) == 0;
-}
-
-static bool find_item(const struct controller *c, const struct controller_view *v, const char *key,
-                      struct item *ret_item)
-{
-	for (size_t i = 0; i < v->n_policies; i++) {
-		*ret_item = (struct item){.managed = v->policies[i]};
-		if (is_called(ret_item, key))
-			return true;
-	}
-	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));) {
-		*ret_item = (struct item){.idle = e};
-		if (is_called(ret_item, key))
-			return true;
-	}
-	return false;
+	for (size_t i = 0; i < v->n_policies; i++)
+		if (managed_policy_has_id(v->policies[i], id))
+			return v->policies[i];
+	const struct managed_policy *m = NULL;
+	while ((m = policy_sync_next_idle(&c->sync, m)) && !managed_policy_has_id(m, id))
+		;
+	return m;
 }
 
 static void get_policy(void *arg, struct http_exchange *x)
 {
 	struct controller_view v;
-	struct item item;
 	struct shown shown;
 	struct json_writer w;
 	struct buf b;
@@ -327,7 +291,8 @@ static void get_policy(void *arg, struct http_exchange *x)
 		return;
 	}
 	controller_get_view(arg, &v);
-	if (!find_item(arg, &v, key, &item)) {
+	const struct managed_policy *found = find_policy(arg, &v, key);
+	if (!found) {
 		char text[QUERY_KEY_SHOW + 64];
 		snprintf(text, sizeof text, "there is no policy %.*s here", QUERY_KEY_SHOW, key);
 		reply_error(x, 404, text);
@@ -337,7 +302,7 @@ static void get_policy(void *arg, struct http_exchange *x)
 		return;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	show(&v, &item, &shown);
+	show(&v, found, &shown);
 	overview_write_detail(&w, &shown.policy, v.history);
 	buf_putc(&b, '\n');
 	endpoint_reply(x, 200, JSON_TYPE, &b);

@@ -15,7 +15,7 @@
 #define KEY_BYTES 1024 // namespace, kind and name with slashes between; the limits of Kubernetes are 63 + 63 + 253
 
 struct policy_claim {
-	struct policy_entry *claimants, *winner;
+	struct stored_binding *claimants, *winner;
 	UT_hash_handle hh;
 	char key[]; // "namespace/kind/name" of the target
 };
@@ -47,9 +47,20 @@ static struct row *row_of(const struct policy_entry *entry)
 	return (struct row *)at;
 }
 
-static void notify(struct policy_store *s, struct policy_entry *entry)
+static void row_free(struct row *row)
 {
-	s->listener.on_change(s->listener.arg, entry);
+	free(row->entry.bindings);
+	free(row);
+}
+
+static int compare_keys(const struct stored_binding *b, const struct binding *other)
+{
+	return binding_key_compare(b->binding ? b->binding->key : NULL, other ? other->key : NULL);
+}
+
+static void notify(struct policy_store *s, struct stored_binding *b)
+{
+	s->listener.on_change(s->listener.arg, b);
 }
 
 // ---- owner of a target ----
@@ -66,38 +77,38 @@ static bool goes_before(const struct policy_entry *a, const struct policy_entry 
 
 static void choose_winner(struct policy_claim *claim)
 {
-	struct policy_entry *it;
+	struct stored_binding *it;
 	claim->winner = claim->claimants;
 	DL_FOREACH2(claim->claimants, it, next_claimant)
-	if (goes_before(it, claim->winner))
+	if (goes_before(it->entry, claim->winner->entry))
 		claim->winner = it;
 }
 
 // Notifies all claimants except `but`, which the caller notifies.
-static void notify_claimants(struct policy_store *s, const struct policy_claim *claim, const struct policy_entry *but)
+static void notify_claimants(struct policy_store *s, const struct policy_claim *claim, const struct stored_binding *but)
 {
-	struct policy_entry *it;
+	struct stored_binding *it;
 	DL_FOREACH2(claim->claimants, it, next_claimant)
 	if (it != but)
 		notify(s, it);
 }
 
-static void leave_claim(struct policy_store *s, struct policy_entry *entry)
+static void leave_claim(struct policy_store *s, struct stored_binding *b)
 {
-	struct policy_claim *claim = entry->claim;
+	struct policy_claim *claim = b->claim;
 	if (!claim)
 		return;
-	DL_DELETE2(claim->claimants, entry, previous_claimant, next_claimant);
-	entry->claim = NULL;
+	DL_DELETE2(claim->claimants, b, previous_claimant, next_claimant);
+	b->claim = NULL;
 	if (!claim->claimants) {
 		HASH_DEL(s->claims, claim);
 		free(claim);
 		return;
 	}
-	if (claim->winner != entry)
+	if (claim->winner != b)
 		return;
 	choose_winner(claim);
-	notify_claimants(s, claim, entry);
+	notify_claimants(s, claim, b);
 }
 
 static int claim_key(char key[KEY_BYTES], const struct binding *b)
@@ -105,7 +116,7 @@ static int claim_key(char key[KEY_BYTES], const struct binding *b)
 	return snprintf(key, KEY_BYTES, "%s/%s/%s", b->policy->namespace_name, b->target->kind, b->target->name);
 }
 
-struct policy_entry *policy_store_holder(const struct policy_store *s, const struct binding *binding)
+struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding)
 {
 	char key[KEY_BYTES];
 	struct policy_claim *claim = NULL;
@@ -114,10 +125,10 @@ struct policy_entry *policy_store_holder(const struct policy_store *s, const str
 	return claim ? claim->winner : NULL;
 }
 
-static int enter_claim(struct policy_store *s, struct policy_entry *entry, struct err *e)
+static int enter_claim(struct policy_store *s, struct stored_binding *b, struct err *e)
 {
 	char key[KEY_BYTES];
-	int n = claim_key(key, &entry->body->binding);
+	int n = claim_key(key, b->binding);
 	if (n < 0 || (size_t)n >= sizeof key)
 		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
 	struct policy_claim *claim = NULL;
@@ -129,11 +140,11 @@ static int enter_claim(struct policy_store *s, struct policy_entry *entry, struc
 		memcpy(claim->key, key, (size_t)n + 1);
 		HASH_ADD_STR(s->claims, key, claim);
 	}
-	DL_APPEND2(claim->claimants, entry, previous_claimant, next_claimant);
-	entry->claim = claim;
-	if (!claim->winner || goes_before(entry, claim->winner)) {
-		claim->winner = entry;
-		notify_claimants(s, claim, entry);
+	DL_APPEND2(claim->claimants, b, previous_claimant, next_claimant);
+	b->claim = claim;
+	if (!claim->winner || goes_before(b->entry, claim->winner->entry)) {
+		claim->winner = b;
+		notify_claimants(s, claim, b);
 	}
 	return 0;
 }
@@ -167,6 +178,38 @@ static enum policy_source source_of(const struct policy_entry *entry)
 	return POLICY_SOURCE__COUNT;
 }
 
+static void remove_binding(struct policy_store *s, struct stored_binding *b, bool deleted)
+{
+	s->listener.on_remove(s->listener.arg, b, deleted);
+	free(b);
+}
+
+// Gives the entry the bindings of `body` (NULL: one without a key and a target), which must outlive them. Keeps those
+// of the same key. None may have a claim.
+static void set_bindings(struct policy_store *s, struct policy_entry *entry, const struct policy_ref *body)
+{
+	const size_t n = body ? body->n_bindings : 1, n_before = entry->n_bindings;
+	struct stored_binding **list = must_alloc(calloc(n ? n : 1, sizeof(struct stored_binding *)));
+	size_t old = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct binding *binding = body ? &body->bindings[i] : NULL;
+		int order = 1; // of the old binding and the new one
+		while (old < n_before && (order = compare_keys(entry->bindings[old], binding)) < 0)
+			remove_binding(s, entry->bindings[old++], false);
+		list[i] = order == 0 ? entry->bindings[old++] : must_alloc(calloc(1, sizeof *list[i]));
+	}
+	while (old < n_before)
+		remove_binding(s, entry->bindings[old++], false);
+	for (size_t i = 0; i < n; i++) {
+		list[i]->entry = entry;
+		list[i]->index = i;
+		list[i]->binding = body ? &body->bindings[i] : NULL;
+	}
+	free(entry->bindings);
+	entry->bindings = list;
+	entry->n_bindings = n;
+}
+
 // Puts the right version in force after a change, and notifies the listener. The versions own the bodies.
 static int update_entry(struct policy_store *s, struct policy_entry *entry, bool is_news, struct err *e)
 {
@@ -176,16 +219,18 @@ static int update_entry(struct policy_store *s, struct policy_entry *entry, bool
 	int rc = 0;
 	if (body != entry->body || source != entry->source) {
 		is_news = true;
-		leave_claim(s, entry);
+		for (size_t i = 0; i < entry->n_bindings; i++)
+			leave_claim(s, entry->bindings[i]);
+		set_bindings(s, entry, body);
 		s->counts.in_force -= entry->body != NULL;
 		entry->body = body;
 		entry->source = source;
 		s->counts.in_force += body != NULL;
-		if (body)
-			rc = enter_claim(s, entry, e);
+		for (size_t i = 0; body && i < entry->n_bindings; i++)
+			rc = enter_claim(s, entry->bindings[i], e) < 0 ? -1 : rc;
 	}
-	if (is_news)
-		notify(s, entry);
+	for (size_t i = 0; is_news && i < entry->n_bindings; i++)
+		notify(s, entry->bindings[i]);
 	return rc;
 }
 
@@ -229,15 +274,17 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 		return;
 	}
 	*v = gone; // the listener may still read it
-	leave_claim(s, entry);
+	for (size_t i = 0; i < entry->n_bindings; i++)
+		leave_claim(s, entry->bindings[i]);
 	s->counts.in_force -= entry->body != NULL;
-	s->listener.on_remove(s->listener.arg, entry, deleted);
+	for (size_t i = 0; i < entry->n_bindings; i++)
+		remove_binding(s, entry->bindings[i], deleted);
 	drop_version(s, v);
 	struct row *row = row_of(entry);
 	HASH_DEL(s->rows, row);
 	leave_space(s, row->space);
 	s->counts.entries--;
-	free(row);
+	row_free(row);
 }
 
 static void key_of(char key[KEY_BYTES], const char *namespace_name, const char *name)
@@ -369,15 +416,19 @@ void policy_store_remove(struct policy_store *s, enum policy_source source, cons
 
 // ---- reading ----
 
-struct policy_entry *policy_store_next(const struct policy_store *s, const struct policy_entry *entry)
+struct stored_binding *policy_store_next(const struct policy_store *s, const struct stored_binding *b)
 {
-	struct row *next = entry ? row_of(entry)->hh.next : s->rows;
-	return next ? &next->entry : NULL;
+	if (b && b->index + 1 < b->entry->n_bindings)
+		return b->entry->bindings[b->index + 1];
+	const struct row *next = b ? row_of(b->entry)->hh.next : s->rows;
+	while (next && next->entry.n_bindings == 0)
+		next = next->hh.next;
+	return next ? next->entry.bindings[0] : NULL;
 }
 
-struct policy_entry *policy_entry_winner(const struct policy_entry *entry)
+struct stored_binding *stored_binding_winner(const struct stored_binding *b)
 {
-	return entry->claim ? entry->claim->winner : NULL;
+	return b->claim ? b->claim->winner : NULL;
 }
 
 const char *policy_entry_error(const struct policy_entry *entry)
@@ -413,7 +464,9 @@ void policy_store_free(struct policy_store *s)
 			drop_version(s, &row->entry.versions[i]);
 		HASH_DEL(s->rows, row);
 		leave_space(s, row->space);
-		free(row);
+		for (size_t i = 0; i < row->entry.n_bindings; i++)
+			free(row->entry.bindings[i]);
+		row_free(row);
 	}
 	struct policy_claim *claim, *next_claim;
 	HASH_ITER(hh, s->claims, claim, next_claim)

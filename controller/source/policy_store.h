@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies in force, by namespace and name, filled one by one by their sources. A valid version replaces the
-// previous one; an invalid version leaves the last valid one in force and is kept as its error. Of several policies for
-// one target one owns it, and the others wait until it is removed. The cost of a change does not depend on the number
-// of policies.
+// The policies in force, by namespace and name, filled one by one by their sources, and the bindings of each. A valid
+// version replaces the previous one; an invalid version leaves the last valid one in force and is kept as its error. Of
+// several bindings for one target one owns it, and the others wait until it is removed. The cost of a change does not
+// depend on the number of policies.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_STORE_H
 #define GPUSCALE_CONTROLLER_SOURCE_POLICY_STORE_H
 
@@ -13,7 +13,7 @@
 struct err;
 struct binding;
 struct policy_ref;
-struct policy_claim; // a target, and the policies for it
+struct policy_claim; // a target, and the bindings for it
 struct policy_store;
 
 #define POLICY_STORE_MAX           20000
@@ -39,23 +39,33 @@ struct policy_version {
 	struct policy_identity *identity; // of the newest one, valid or not; NULL: from a file
 };
 
-// One namespace and name. The listener may change `user` alone.
+// One binding of a policy of the store: what the listener works on. A new version of the policy keeps the bindings
+// whose keys it has, too. The listener may change `user` alone.
+struct stored_binding {
+	struct policy_entry *entry;
+	size_t index;                  // in entry->bindings
+	const struct binding *binding; // of entry->body; NULL: the policy has no valid version
+	struct policy_claim *claim;    // on the target; NULL without one
+	struct stored_binding *next_claimant, *previous_claimant;
+	void *user; // of the listener
+};
+
+// One namespace and name.
 struct policy_entry {
 	const char *namespace_name, *name;
 	struct policy_version versions[POLICY_SOURCE__COUNT];
-	struct policy_ref *body;    // in force: from the first source that has one; NULL: none
-	enum policy_source source;  // of body; without one, of the first existing version
-	struct policy_claim *claim; // on body's target; NULL without body
-	struct policy_entry *next_claimant, *previous_claimant;
-	void *user; // of the listener
+	struct policy_ref *body;          // in force: from the first source that has one; NULL: none
+	enum policy_source source;        // of body; without one, of the first existing version
+	struct stored_binding **bindings; // those of body, sorted by key; without a body, one without a key
+	size_t n_bindings;
 };
 
 struct policy_listener {
 	// Called when the body, the error, the generation, or the owner of the target has changed.
-	void (*on_change)(void *arg, struct policy_entry *entry);
-	// Called before the entry and its reference on the body are freed. deleted: its object was deleted, and not
-	// replaced by an object of the same name.
-	void (*on_remove)(void *arg, struct policy_entry *entry, bool deleted);
+	void (*on_change)(void *arg, struct stored_binding *b);
+	// Called before the binding and the reference on its version are freed. deleted: the object of the policy was
+	// deleted, and not replaced by an object of the same name.
+	void (*on_remove)(void *arg, struct stored_binding *b, bool deleted);
 	void *arg;
 };
 
@@ -79,13 +89,14 @@ void policy_store_remove(struct policy_store *s, enum policy_source source, cons
 
 // Returns NULL when there is no such entry.
 struct policy_entry *policy_store_find(const struct policy_store *s, const char *namespace_name, const char *name);
-// Returns the entry after `entry` (NULL: the first), in no particular order; NULL at the end.
-struct policy_entry *policy_store_next(const struct policy_store *s, const struct policy_entry *entry);
-// Returns the owner of the entry's target: the entry itself, or the one it waits for. NULL without body. Objects take
-// precedence over files, then the older object, then the first name.
-struct policy_entry *policy_entry_winner(const struct policy_entry *entry);
+// Returns the binding after `b` (NULL: the first): those of a policy follow each other by key, policies are in no
+// particular order. NULL at the end.
+struct stored_binding *policy_store_next(const struct policy_store *s, const struct stored_binding *b);
+// Returns the owner of the binding's target: the binding itself, or the one it waits for. NULL without a valid version.
+// Objects take precedence over files, then the older object, then the first name.
+struct stored_binding *stored_binding_winner(const struct stored_binding *b);
 // Returns the owner of the target of `binding`, which need not be in the store; NULL: none.
-struct policy_entry *policy_store_holder(const struct policy_store *s, const struct binding *binding);
+struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding);
 // Returns the faults of the newest version of the entry's source; "": none.
 const char *policy_entry_error(const struct policy_entry *entry);
 

@@ -13,9 +13,10 @@ struct json_writer;
 
 struct decision_history *decision_history_new(void); // NULL when memory is exhausted
 void decision_history_free(struct decision_history *h);
-void decision_history_add(struct decision_history *h, const struct decided *d);
-// Writes the entries as JSON values, oldest first, into an open array. policy: "namespace/name" to keep only that one;
-// NULL = all.
+// Adds the decision of a binding of that key, which may be NULL.
+void decision_history_add(struct decision_history *h, const char *key, const struct decided *d);
+// Writes the entries as JSON values, oldest first, into an open array. policy: "namespace/name" to keep only those of
+// that policy, with "/" and a key behind it of one of its bindings; NULL = all.
 void decision_history_write(const struct decision_history *h, struct json_writer *w, const char *policy);
 
 #endif

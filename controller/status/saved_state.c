@@ -38,7 +38,8 @@ static int read_text(struct state_dir *dir, const struct clock *clock, const str
 	if (state_file_read(buf_str(text), text->len, binding, &file, e) < 0)
 		return -1;
 	int64_t step_ms = step_since_ms(dir, clock, &file.clock);
-	if (status_doc_read(file.json, file.json_len, binding->policy, state, record, now_ms - step_ms, e) < 0)
+	const struct binding alone = {.policy = binding->policy}; // the file has the status of one binding
+	if (status_doc_read(file.json, file.json_len, &alone, state, record, now_ms - step_ms, e) < 0)
 		return -1;
 	decide_clock_was_set(binding->policy, state, step_ms);
 	status_record_clock_was_set(record, step_ms);
@@ -50,7 +51,7 @@ int saved_state_read(struct state_dir *dir, const struct clock *clock, const str
 {
 	char name[STATE_FILE_NAME_BYTES];
 	struct buf text;
-	if (state_file_name(name, binding->policy, e) < 0)
+	if (state_file_name(name, binding, e) < 0)
 		return 0; // the name is too long, so no file exists; the error is reported when the state is saved
 	buf_init(&text, STATE_FILE_BYTES_MAX);
 	int rc = state_dir_read(dir, name, &text, e);
@@ -73,7 +74,7 @@ int saved_state_put(struct state_dir *dir, const struct clock *clock, struct sta
 	clock_now(dir, clock, &now);
 	buf_init(&text, STATE_FILE_BYTES_MAX);
 	state_file_write(&text, binding, &now, status);
-	int rc = state_file_name(name, binding->policy, e);
+	int rc = state_file_name(name, binding, e);
 	if (rc == 0 && text.failed)
 		rc = err_set(e, ERR_LIMIT, "the state has more than %d bytes", STATE_FILE_BYTES_MAX);
 	if (rc == 0)
@@ -86,6 +87,6 @@ void saved_state_forget(struct state_dir *dir, const struct binding *binding)
 {
 	char name[STATE_FILE_NAME_BYTES];
 	struct err unused;
-	if (state_file_name(name, binding->policy, &unused) == 0)
+	if (state_file_name(name, binding, &unused) == 0)
 		state_dir_remove(dir, name);
 }

@@ -17,10 +17,14 @@
 #define MAGIC       "gpuscale-state "
 #define DIGEST_TEXT (2 * SHA256_DIGEST_LENGTH)
 
-int state_file_name(char out[STATE_FILE_NAME_BYTES], const struct policy *policy, struct err *e)
+int state_file_name(char out[STATE_FILE_NAME_BYTES], const struct binding *binding, struct err *e)
 {
 	static const char temporary[] = ".tmp"; // suffix while the file is being written
-	int n = snprintf(out, STATE_FILE_NAME_BYTES, "%s_%s.state", policy->namespace_name, policy->name);
+	const struct policy *policy = binding->policy;
+	int n = snprintf(out, STATE_FILE_NAME_BYTES, "%s_%s%s%s.state", policy->namespace_name, policy->name,
+	                 binding->key ? "/" : "", binding->key ? binding->key : "");
+	for (char *slash = out; (slash = strchr(slash, '/'));)
+		*slash = '_'; // which no part contains
 	if (n > 0 && (size_t)n + sizeof temporary <= STATE_FILE_NAME_BYTES)
 		return 0;
 	return err_set(e, ERR_LIMIT,

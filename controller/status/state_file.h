@@ -24,8 +24,9 @@ struct state_clock {
 	int64_t offset_ms;                 // wall clock - boot clock, when the file was written
 };
 
-// Writes "NAMESPACE_NAME.state" to `out`. Returns 0, or -1 and *e (ERR_LIMIT) when that is too long for a file name.
-int state_file_name(char out[STATE_FILE_NAME_BYTES], const struct policy *policy, struct err *e);
+// Writes "NAMESPACE_NAME.state" to `out`, or "NAMESPACE_NAME_KIND_TARGET.state" for one of several bindings. Returns 0,
+// or -1 and *e (ERR_LIMIT) when that is too long for a file name.
+int state_file_name(char out[STATE_FILE_NAME_BYTES], const struct binding *binding, struct err *e);
 
 // Appends the content of the file to `out`. `status` is {"status":{..}} as status_doc_write() formats it.
 void state_file_write(struct buf *out, const struct binding *binding, const struct state_clock *clock,

@@ -22,10 +22,11 @@
 #include "policies/schema/policy_schema.h"
 
 #define PATH_BYTES 700 // namespace and name have at most 253 each
+#define KEY_BYTES  320 // kind and name of a target have at most 63 and 253
 
 struct policy_status {
 	const struct status_env *env;
-	const char *name, *uid; // behind namespace_name
+	const char *name, *uid, *key; // behind namespace_name; key: NULL: the status is the object's
 	struct status_record record;
 	struct status_slot slot;       // of an object
 	struct state_slot file;        // of a policy from a file
@@ -45,17 +46,26 @@ struct policy_status {
 	char namespace_name[];
 };
 
-struct policy_status *policy_status_new(const struct status_env *env, const char *namespace_name, const char *name,
-                                        const char *uid)
+static void path_of(const struct policy_status *s, char out[PATH_BYTES])
 {
-	size_t name_at = strlen(namespace_name) + 1, uid_at = name_at + strlen(name) + 1;
-	struct policy_status *s = calloc(1, sizeof *s + uid_at + strlen(uid) + 1);
+	snprintf(out, PATH_BYTES, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
+	         s->namespace_name, s->name);
+}
+
+struct policy_status *policy_status_new(const struct status_env *env, const struct status_place *place)
+{
+	const char *key = place->key && !env->dir ? place->key : NULL; // a file has the status of one binding
+	size_t name_at = strlen(place->namespace_name) + 1, uid_at = name_at + strlen(place->name) + 1;
+	size_t key_at = uid_at + strlen(place->uid) + 1;
+	struct policy_status *s = calloc(1, sizeof *s + key_at + (key ? strlen(key) + 1 : 0));
 	if (!s)
 		return NULL;
 	s->env = env;
-	memcpy(s->namespace_name, namespace_name, name_at);
-	s->name = memcpy(s->namespace_name + name_at, name, uid_at - name_at);
-	s->uid = memcpy(s->namespace_name + uid_at, uid, strlen(uid) + 1);
+	memcpy(s->namespace_name, place->namespace_name, name_at);
+	s->name = memcpy(s->namespace_name + name_at, place->name, uid_at - name_at);
+	s->uid = memcpy(s->namespace_name + uid_at, place->uid, key_at - uid_at);
+	if (key)
+		s->key = memcpy(s->namespace_name + key_at, key, strlen(key) + 1);
 	s->record.replicas = -1;
 	return s;
 }
@@ -76,11 +86,11 @@ void policy_status_free(struct policy_status *s)
 		begun(arg);
 }
 
-int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
+int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct binding *binding,
                           void *state, int64_t now_ms, struct err *e)
 {
 	status_record_done(&s->record);
-	if (status_doc_read(json, len, policy, state, &s->record, now_ms, e) < 0)
+	if (status_doc_read(json, len, binding, state, &s->record, now_ms, e) < 0)
 		return -1;
 	s->is_recorded = s->record.replicas >= 0;
 	return 0;
@@ -121,17 +131,29 @@ static void put_file(struct policy_status *s, const struct binding *binding, con
 void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg)
 {
-	char status[96];
-	snprintf(status, sizeof status, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":0}}", replicas);
+	struct buf status;
+	buf_init(&status, STATUS_BYTES_MAX);
+	status_doc_write_replicas(&status, NULL, replicas, 0);
 	s->begun = done;
 	s->begun_arg = arg;
-	put_file(s, binding, status);
+	put_file(s, binding, buf_str(&status));
+	buf_done(&status);
 }
 
 void policy_status_forget(struct policy_status *s, const struct binding *binding)
 {
-	state_slot_cancel(&s->file);
-	saved_state_forget(s->env->dir, binding);
+	if (s->env->dir) {
+		state_slot_cancel(&s->file);
+		saved_state_forget(s->env->dir, binding);
+	} else if (s->key) {
+		char path[PATH_BYTES];
+		struct buf body;
+		buf_init(&body, STATUS_BYTES_MAX);
+		path_of(s, path);
+		status_doc_write_removal(&body, s->key);
+		status_writer_put_last(s->env->writer, &s->slot, path, buf_str(&body));
+		buf_done(&body);
+	}
 }
 
 // ---- what is known ----
@@ -315,9 +337,9 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	                                             .policy = u->binding ? u->binding->policy : NULL,
 	                                             .state = u->state,
 	                                             .generation = u->generation,
-	                                             .now_ms = u->now_ms});
-	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
-	         s->namespace_name, s->name);
+	                                             .now_ms = u->now_ms,
+	                                             .key = s->key});
+	path_of(s, path);
 	status_past_write(&s->past, s->major, s->minor, u->now_ms);
 	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
 	s->written_phase = u->facts.phase;
@@ -340,7 +362,10 @@ static void record_event(const struct policy_status *s, const char *type, const 
 	if (!s->env->events)
 		return;
 	struct event_object object = {POLICY_API_VERSION, POLICY_KIND, s->namespace_name, s->name, s->uid};
-	event_recorder_record(s->env->events, &object, type, reason, message);
+	char text[RENDER_SENTENCE_BYTES + 64 + KEY_BYTES];
+	if (s->key) // the Events of all bindings are those of one object
+		snprintf(text, sizeof text, "%s: %s", s->key, message);
+	event_recorder_record(s->env->events, &object, type, reason, s->key ? text : message);
 }
 
 // Records Events about scales, and about what prevents them.

@@ -13,7 +13,6 @@ struct clock;
 struct err;
 struct event_recorder;
 struct binding;
-struct policy;
 struct policy_status;
 struct state_dir;
 struct status_writer;
@@ -34,14 +33,19 @@ struct status_env {
 	void *arg;
 };
 
-// Creates the status of one object, or of a policy from a file. env must outlive it. Returns NULL when memory is
-// exhausted.
-struct policy_status *policy_status_new(const struct status_env *env, const char *namespace_name, const char *name,
-                                        const char *uid);
+// Where the status of a binding is: status of the object of that name, or for one of several bindings,
+// status.targets[key] of it. A policy from a file has a file for each binding, and the uid "".
+struct status_place {
+	const char *namespace_name, *name, *uid;
+	const char *key; // of the binding; NULL: it is the only one
+};
+
+// Creates the status of one binding; copies the place. env must outlive it. Returns NULL when memory is exhausted.
+struct policy_status *policy_status_new(const struct status_env *env, const struct status_place *place);
 void policy_status_free(struct policy_status *s); // NULL is fine
 // Restores `state`, which must be fresh, from the status that an earlier process wrote. json: the whole object. Returns
 // -1 and *e when the text is not a JSON object (controller/status/status_doc.h).
-int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
+int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct binding *binding,
                           void *state, int64_t now_ms, struct err *e);
 
 // Notes that the API server answered a request for the object with `error`, as the status itself does for its writes.
@@ -59,7 +63,7 @@ int policy_status_recall(struct policy_status *s, const struct binding *binding,
 typedef void policy_status_begun_fn(void *arg);
 void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg);
-// Removes the file of a deleted policy.
+// Removes the file of a deleted policy, or the entry of a binding that its object does not have any more.
 void policy_status_forget(struct policy_status *s, const struct binding *binding);
 
 // Reports that the wall clock was set by step_ms. All remembered times move with it.

@@ -14,10 +14,13 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "base/num.h"
+#include "base/schema/schema.h"
 #include "controller/status/state_text.h"
+#include "controller/status/status_schema.h"
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define SUMMARY_BYTES 512
 
@@ -257,12 +260,29 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 	json_write_array_end(w);
 }
 
+// Opens the object of the binding in status.targets. The fields beside it are of a version with one binding.
+static void begin_target(struct json_writer *w, const struct status_doc *doc)
+{
+	const struct schema *schema = status_schema();
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const char *name = schema->fields[i].name;
+		if (strcmp(name, "observedGeneration") == 0)
+			json_write_member_i64(w, name, doc->generation);
+		else if (strcmp(name, "targets") != 0)
+			json_write_member_null(w, name);
+	}
+	json_write_member_object(w, "targets");
+	json_write_member_object(w, doc->key);
+}
+
 void status_doc_write(struct buf *out, const struct status_doc *doc)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
 	json_write_member_object(&w, "status");
+	if (doc->key)
+		begin_target(&w, doc);
 	json_write_member_i64(&w, "observedGeneration", doc->generation);
 	json_write_member_time(&w, "lastUpdateTime", doc->now_ms);
 	write_decision(&w, doc);
@@ -272,8 +292,36 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	if (doc->facts->decided || doc->record->n_decisions > 0)
 		write_decisions(&w, doc->record);
 	write_conditions(&w, doc);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	for (int depth = doc->key ? 4 : 2; depth > 0; depth--)
+		json_write_object_end(&w);
+}
+
+void status_doc_write_replicas(struct buf *out, const char *key, int32_t replicas, int64_t generation)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
+	if (key) {
+		json_write_member_object(&w, "targets");
+		json_write_member_object(&w, key);
+	}
+	json_write_member_i64(&w, "currentReplicas", replicas);
+	json_write_member_i64(&w, "observedGeneration", generation);
+	for (int depth = key ? 4 : 2; depth > 0; depth--)
+		json_write_object_end(&w);
+}
+
+void status_doc_write_removal(struct buf *out, const char *key)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
+	json_write_member_object(&w, "targets");
+	json_write_member_null(&w, key);
+	for (int depth = 3; depth > 0; depth--)
+		json_write_object_end(&w);
 }
 
 // ---- reading ----
@@ -456,13 +504,28 @@ static void assume_scaled(const struct policy *policy, void *state, struct statu
 	decide_record_last_scale(policy, state, now_ms);
 }
 
-static void read_status(const cJSON *root, const struct policy *policy, void *state, struct status_record *record,
+// Returns the status of the binding; *ret_is_valid: it is absent or an object.
+static const cJSON *status_of(const cJSON *root, const struct binding *binding, bool *ret_is_valid)
+{
+	const char *const path[] = {"status", "targets", binding->key};
+	const cJSON *at = root;
+	*ret_is_valid = true;
+	for (size_t i = 0; i < (binding->key ? 3 : 1); i++) {
+		*ret_is_valid = *ret_is_valid && (!is_there(at, path[i]) || cJSON_IsObject(json_get(at, path[i])));
+		at = json_get(at, path[i]);
+	}
+	return at;
+}
+
+static void read_status(const cJSON *root, const struct binding *binding, void *state, struct status_record *record,
                         int64_t now_ms)
 {
-	const cJSON *status = json_get(root, "status");
+	bool is_valid;
+	const struct policy *policy = binding->policy;
+	const cJSON *status = status_of(root, binding, &is_valid);
 	struct present at = {.now_ms = now_ms}, shown_at = at; // times that are only displayed do not delay scaling
 	int64_t last_ms;
-	if (is_there(root, "status") && !cJSON_IsObject(status)) {
+	if (!is_valid) {
 		assume_scaled(policy, state, record, now_ms);
 		return;
 	}
@@ -479,7 +542,7 @@ static void read_status(const cJSON *root, const struct policy *policy, void *st
 }
 
 // Another part of the object may be invalid for json_read(), such as an annotation with a \u0000.
-static int read_status_alone(const char *json, size_t len, const struct policy *policy, void *state,
+static int read_status_alone(const char *json, size_t len, const struct binding *binding, void *state,
                              struct status_record *record, int64_t now_ms)
 {
 	struct json_span status = json_span_get((struct json_span){json, len}, "status");
@@ -488,25 +551,25 @@ static int read_status_alone(const char *json, size_t len, const struct policy *
 	struct err unused;
 	cJSON *root = cJSON_CreateObject(), *tree = json_read(status.text, status.len, &unused);
 	if (root && tree && cJSON_AddItemToObject(root, "status", tree)) {
-		read_status(root, policy, state, record, now_ms);
+		read_status(root, binding, state, record, now_ms);
 	} else {
 		cJSON_Delete(tree);
-		assume_scaled(policy, state, record, now_ms);
+		assume_scaled(binding->policy, state, record, now_ms);
 	}
 	cJSON_Delete(root);
 	return 0;
 }
 
-int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
+int status_doc_read(const char *json, size_t len, const struct binding *binding, void *state,
                     struct status_record *record, int64_t now_ms, struct err *e)
 {
 	record->replicas = -1;
 	cJSON *root = json_read(json, len, e);
 	if (!root)
-		return read_status_alone(json, len, policy, state, record, now_ms) < 0 ? err_wrap(e, "status") : 0;
+		return read_status_alone(json, len, binding, state, record, now_ms) < 0 ? err_wrap(e, "status") : 0;
 	int rc = cJSON_IsObject(root) ? 0 : err_set(e, ERR_PROTOCOL, "status: expected a JSON object");
 	if (rc == 0)
-		read_status(root, policy, state, record, now_ms);
+		read_status(root, binding, state, record, now_ms);
 	cJSON_Delete(root);
 	return rc;
 }

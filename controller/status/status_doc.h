@@ -12,6 +12,7 @@
 #include "policies/engine/decision.h"
 
 struct buf;
+struct binding;
 struct err;
 struct policy;
 
@@ -55,14 +56,22 @@ struct status_doc {
 	const void *state;
 	int64_t generation; // of the version that is in force; 0: none
 	int64_t now_ms;
+	const char *key; // of one of several bindings; NULL: the only one
 };
-// Appends {"status":{..}} for a merge-PATCH: a field without a value is null.
+// Appends {"status":{..}} for a merge-PATCH: a field without a value is null. With a key, the status of the binding is
+// in status.targets, and those of the others stay; of its other fields only observedGeneration has a value.
 void status_doc_write(struct buf *out, const struct status_doc *doc);
 
-// Reads the status of an object (`json`: the whole object, or {"status":..}) into a fresh state and an empty record.
+// Likewise, with nothing but the replicas of the target: what is known before the first scale.
+void status_doc_write_replicas(struct buf *out, const char *key, int32_t replicas, int64_t generation);
+// Appends the merge-PATCH that removes the entry of a binding with a key.
+void status_doc_write_removal(struct buf *out, const char *key);
+
+// Reads the status of a binding, whose target does not matter, from that of its object (`json`: the whole object, or
+// {"status":..}) into a fresh state and an empty record.
 // Skips invalid fields, except an invalid time of the last scale and times after now_ms, which count as now_ms. Returns
 // -1 and *e when the text is not a JSON object.
-int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
+int status_doc_read(const char *json, size_t len, const struct binding *binding, void *state,
                     struct status_record *record, int64_t now_ms, struct err *e);
 
 #endif

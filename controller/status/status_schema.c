@@ -92,6 +92,7 @@ static const struct schema_field status_fields[] = {
 	LIST(STATUS, "decisions", decisions, n_decisions, "The last decisions that differed from the one before, oldest first.", STATUS_VIEW_LIST_MAX, decision_schema, .min = 0),
 	FIELD_SET(STATUS, "startupSeconds", SCHEMA_INT32, startup_seconds, offsetof(STATUS, startup_set), "How long replicas take to become ready, as learnt from them.", .min = 0),
 	FIELD(STATUS, "objectiveRecord", SCHEMA_STRING, objective_record, "What the rules of the objective have learnt, for the next process: base64, of one version of the controller.", .max = STATUS_VIEW_OBJECTIVE_BYTES),
+	FIELD(STATUS, "targets", SCHEMA_ANY, targets, "The status of each target, by KIND/NAME, with the fields above, of a policy that has several; observedGeneration is then the only other field.", .min = 0),
         // clang-format on
 };
 static const struct schema schema = {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct doc_node;
 struct schema;
 
 // Limits that the API server enforces on the status; the writer stays below them.
@@ -51,6 +52,8 @@ struct status_view {
 	size_t n_scale_events, n_recommendations;
 	const struct status_view_decision *decisions; // oldest first
 	size_t n_decisions;
+	const struct doc_node
+	        *targets; // of a policy with several: KIND/NAME to a status like this one; NULL: it has one
 };
 
 // Decodes the object at `status` into struct status_view.

@@ -19,8 +19,14 @@ struct status_send {
 	struct status_slot *slot; // NULL: canceled
 };
 
+struct last_patch { // of a slot that is gone
+	struct last_patch *prev, *next;
+	struct status_slot slot;
+};
+
 struct status_writer {
 	struct k8s_client *client;
+	struct last_patch *last;
 	struct status_slot *queue;
 	int in_flight;
 	bool sending;         // in send_some()
@@ -31,6 +37,13 @@ struct status_writer {
 };
 
 static void send_some(struct status_writer *w);
+
+static void free_last(struct last_patch *last)
+{
+	DL_DELETE(last->slot.writer->last, last);
+	status_slot_cancel(&last->slot);
+	free(last);
+}
 
 static void on_pace(evutil_socket_t fd, short what, void *arg)
 {
@@ -57,6 +70,8 @@ void status_writer_free(struct status_writer *w)
 {
 	if (!w)
 		return;
+	while (w->last)
+		free_last(w->last);
 	assert(!w->queue && w->in_flight == 0);
 	event_free(w->timer);
 	free(w);
@@ -188,6 +203,27 @@ void status_writer_put(struct status_writer *w, struct status_slot *slot, const 
 		w->stats.waiting++;
 	}
 	send_some(w);
+}
+
+static void on_last(void *arg, const struct err *error)
+{
+	struct last_patch *last = arg;
+	(void)error;          // the object is gone, or keeps an entry for a target that it does not have
+	if (!last->slot.path) // else this was the patch before
+		free_last(last);
+}
+
+void status_writer_put_last(struct status_writer *w, struct status_slot *slot, const char *path, const char *body)
+{
+	struct last_patch *last = must_alloc(calloc(1, sizeof *last));
+	last->slot.call = slot->call;
+	last->slot.sending = slot->sending;
+	slot->call = NULL;
+	if (last->slot.call)
+		last->slot.call->slot = &last->slot;
+	status_slot_cancel(slot);
+	DL_APPEND(w->last, last);
+	status_writer_put(w, &last->slot, path, body, on_last, last);
 }
 
 void status_slot_cancel(struct status_slot *slot)

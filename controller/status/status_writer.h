@@ -51,6 +51,9 @@ void status_writer_defer(struct status_writer *w, struct status_slot *slot);
 // strings. Calls fn when the request has ended.
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,
                        status_written_fn *fn, void *arg);
+// Like status_writer_put(), for the last patch of the slot: the writer takes over the request in flight and the new
+// patch, and the slot is as if it was canceled.
+void status_writer_put_last(struct status_writer *w, struct status_slot *slot, const char *path, const char *body);
 // Drops the queued patch. The callback of a patch in flight is not called.
 void status_slot_cancel(struct status_slot *slot);
 void status_writer_get_stats(const struct status_writer *w, struct status_writer_stats *ret_stats);

@@ -72,7 +72,8 @@ static bool want_target(const struct reconciler *r, const struct binding *bindin
 	int wanted = target_store_want(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
 	if (wanted < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot watch target; reading it at every tick",
-		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name), LOG_S("err", e.msg));
+		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
+		    LOG_S(binding->key ? "target" : NULL, binding->key), LOG_S("err", e.msg));
 	return wanted > 0;
 }
 

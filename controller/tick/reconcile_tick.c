@@ -13,6 +13,7 @@
 #include "base/process/log.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/status/status.h"
+#include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
@@ -168,7 +169,8 @@ static void on_initial_status(void *arg, const struct http_response *response, c
 // it writes more, the next one can compare.
 static void write_initial_status(struct reconciler *r)
 {
-	char path[RECONCILE_PATH_BYTES], body[128];
+	char path[RECONCILE_PATH_BYTES];
+	struct buf body;
 	struct err e;
 	enter(r, TICK_PHASE_RECORD);
 	if (policy_status_is_file(r->subject.status)) {
@@ -177,10 +179,12 @@ static void write_initial_status(struct reconciler *r)
 	}
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
 	         r->policy->namespace_name, r->policy->name);
-	int n = snprintf(body, sizeof body, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":%lld}}",
-	                 r->work->write_from, (long long)r->subject.generation);
-	if (k8s_request(r->env->sources.k8s, "PATCH", path, "application/merge-patch+json", body, (size_t)n,
-	                on_initial_status, r, &e) < 0)
+	buf_init(&body, STATUS_BYTES_MAX);
+	status_doc_write_replicas(&body, r->subject.binding->key, r->work->write_from, r->subject.generation);
+	int rc = k8s_request(r->env->sources.k8s, "PATCH", path, "application/merge-patch+json", buf_str(&body),
+	                     body.len, on_initial_status, r, &e);
+	buf_done(&body);
+	if (rc < 0)
 		write_scale(r);
 }
 
@@ -210,7 +214,8 @@ static void adopt_unrecorded_scale(struct reconciler *r)
 	if (!unacked_write_found(&r->unacked, to, clock_real_mono_us() / 1000, &from))
 		return;
 	LOG(r->env->log, LOG_INFO, "Recorded a scale that was never acknowledged",
-	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", from),
+	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+	    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_I("from", from),
 	    LOG_I("to", to));
 	decide_record_scale(r->policy, reconcile_state(r), w->now_ms, from, to);
 	decide_adopt_scale(r->policy, reconcile_state(r), to - from);
@@ -355,14 +360,15 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}
-	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, reconcile_state(r),
-	                          r->work->now_ms, &e) < 0) {
+	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->subject.binding,
+	                          reconcile_state(r), r->work->now_ms, &e) < 0) {
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}
 	if (policy_status_lacks_scale_time(r->subject.status))
 		LOG(r->env->log, LOG_WARNING, "Status has no time of the last scale; using now",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name));
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key));
 	r->needs_past = false;
 	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
 	r->is_emptied = policy_status_is_emptied(r->subject.status);
@@ -375,6 +381,7 @@ static void recall(struct reconciler *r)
 	if (policy_status_recall(r->subject.status, r->subject.binding, reconcile_state(r), r->work->now_ms, &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot use saved state; starting without it",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key),
 		    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
 	r->needs_past = false;
 	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));

@@ -14,7 +14,9 @@ struct policy_ref *policy_ref_new(void)
 	if (!b)
 		return NULL;
 	b->refs = 1;
-	b->binding = (struct binding){&b->policy, &b->target};
+	b->binding = (struct binding){&b->policy, &b->target, NULL};
+	b->bindings = &b->binding;
+	b->n_bindings = 1;
 	arena_init(&b->arena, POLICY_BODY_ARENA_MAX);
 	return b;
 }
@@ -40,6 +42,22 @@ void policy_ref_set(struct policy_ref *b, const struct policy_document *document
 {
 	b->policy = document->policy;
 	b->target = document->target;
+}
+
+const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key)
+{
+	size_t low = 0, high = b->n_bindings;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = binding_key_compare(b->bindings[middle].key, key);
+		if (order == 0)
+			return &b->bindings[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }
 
 struct policy_ref *policy_ref_of(const struct policy *policy)

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_POLICIES_LOAD_POLICY_REF_H
 #define GPUSCALE_POLICIES_LOAD_POLICY_REF_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -21,6 +22,9 @@ struct policy_ref {
 	struct policy policy;
 	struct scale_target target; // target in the document
 	struct binding binding;     // binding of `policy` and `target`
+	// The bindings of this version, sorted by key: `binding`, or several with keys, which `arena` owns.
+	const struct binding *bindings;
+	size_t n_bindings;
 };
 
 // Returns an empty policy with one reference; NULL when memory is exhausted.
@@ -29,6 +33,8 @@ struct policy_ref *policy_ref_acquire(struct policy_ref *b);
 void policy_ref_release(struct policy_ref *b); // b may be NULL
 // Takes over what was decoded, with the arena of b.
 void policy_ref_set(struct policy_ref *b, const struct policy_document *document);
+// Returns the binding with that key; NULL: this version has none.
+const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key);
 // Returns the policy_ref that contains `policy`.
 struct policy_ref *policy_ref_of(const struct policy *policy);
 

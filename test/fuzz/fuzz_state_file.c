@@ -36,7 +36,7 @@ static const struct policy policy = {
 };
 
 static const struct scale_target target = {"apps/v1", "Deployment", "web"};
-static const struct binding binding = {&policy, &target};
+static const struct binding binding = {&policy, &target, NULL};
 
 #define NOW_MS INT64_C(1767603600000)
 
@@ -62,7 +62,8 @@ static void restore(const struct state_file *file, int64_t step_ms)
 	void *state = calloc(1, decide_state_bytes(&policy));
 	assert(state);
 	decide_state_init(&policy, state);
-	if (status_doc_read(file->json, file->json_len, &policy, state, &record, NOW_MS - step_ms, &e) == 0) {
+	if (status_doc_read(file->json, file->json_len, &(struct binding){.policy = &policy}, state, &record,
+	                    NOW_MS - step_ms, &e) == 0) {
 		decide_clock_was_set(&policy, state, step_ms);
 		status_record_clock_was_set(&record, step_ms);
 		check_decides(state);

@@ -13,6 +13,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},
@@ -74,7 +75,8 @@ static void check_comes_back(struct status_record *record, const void *state)
 	                                             .generation = 1,
 	                                             .now_ms = NOW_MS});
 	assert(!text.failed);
-	assert(status_doc_read(buf_str(&text), text.len, &policy, other, &again, NOW_MS, &e) == 0);
+	assert(status_doc_read(buf_str(&text), text.len, &(struct binding){.policy = &policy}, other, &again, NOW_MS,
+	                       &e) == 0);
 	assert(!again.is_unsure && again.n_decisions == record->n_decisions);
 	assert(decide_last_scale_ms(&policy, other) == decide_last_scale_ms(&policy, state));
 	for (size_t i = 0; i < again.n_decisions; i++)
@@ -108,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(text);
 	if (size)
 		memcpy(text, data, size);
-	if (status_doc_read(text, size, &policy, state, &record, NOW_MS, &e) == 0) {
+	if (status_doc_read(text, size, &(struct binding){.policy = &policy}, state, &record, NOW_MS, &e) == 0) {
 		check_record(&record, state);
 		check_comes_back(&record, state);
 	} else {

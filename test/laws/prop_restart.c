@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "controller/status/status_doc.h"
 #include "policies/engine/state.h"
+#include "policies/schema/binding.h"
 #include "test/laws/prop.h"
 
 static void show_all(struct prop_random *r, struct engine *e)
@@ -160,8 +161,8 @@ static void restart_from_status(struct engine *e)
 	                                             .state = e->state,
 	                                             .now_ms = e->now_ms});
 	engine_start(e);
-	if (text.failed ||
-	    status_doc_read(buf_str(&text), text.len, &e->policy, e->state, &read, e->decision.time_ms, &error) < 0)
+	if (text.failed || status_doc_read(buf_str(&text), text.len, &(struct binding){.policy = &e->policy}, e->state,
+	                                   &read, e->decision.time_ms, &error) < 0)
 		prop_fail_at(error.msg, 0, e);
 	status_record_done(&read);
 	buf_done(&text);

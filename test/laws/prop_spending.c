@@ -73,7 +73,7 @@ static void start(struct year *y)
 	if (y->saved.since_ms > 0)
 		pools_put_spending(y->pools, "h100", "uid", &y->saved);
 	for (int i = 0; i < MEMBERS; i++)
-		y->seats[i] = pool_seat_new(y->pools, "default", i ? "b" : "a", NULL, NULL);
+		y->seats[i] = pool_seat_new(y->pools, "default", i ? "b" : "a", NULL, NULL, NULL);
 }
 
 static void stop(struct year *y)

@@ -38,15 +38,15 @@ struct world {
 	int puts, removals, writes;
 };
 
-static void on_change(void *arg, struct policy_entry *entry)
+static void on_change(void *arg, struct stored_binding *b)
 {
-	(void)entry;
+	(void)b;
 	((struct world *)arg)->puts++;
 }
 
-static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 {
-	(void)entry;
+	(void)b;
 	(void)deleted;
 	((struct world *)arg)->removals++;
 }

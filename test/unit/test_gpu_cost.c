@@ -174,16 +174,23 @@ static void use_is_gathered_per_pod_and_model(void **state)
 static void pod_belongs_to_the_policy_with_the_longest_target(void **state)
 {
 	(void)state;
-#define POLICY(k, n)                                                                                                   \
-	{                                                                                                              \
-		.policy = {.namespace_name = "ns"}, .target = {.kind = (k), .name = (n) }                              \
-	}
-	static const struct policy_ref web = POLICY("Deployment", "web"), web_a = POLICY("Deployment", "web-a"),
-	                               db = POLICY("StatefulSet", "db"), group = POLICY("LeaderWorkerSet", "llm"),
-	                               group_b = POLICY("LeaderWorkerSet", "llm-b");
-	static const struct policy *const policies[] = {&web.policy, &web_a.policy, &db.policy, &group.policy,
-	                                                &group_b.policy};
-	static const struct {
+#define POLICY(p, k, n)                                                                                                \
+	p = {.policy = {.namespace_name = "ns"},                                                                       \
+	     .target = {.kind = (k), .name = (n)},                                                                     \
+	     .binding = {&p.policy, &p.target, NULL},                                                                  \
+	     .bindings = &p.binding,                                                                                   \
+	     .n_bindings = 1 }
+	static const struct policy_ref POLICY(web, "Deployment", "web"), POLICY(web_a, "Deployment", "web-a"),
+	        POLICY(db, "StatefulSet", "db"), POLICY(group, "LeaderWorkerSet", "llm");
+	static const struct scale_target two[] = {{"", "LeaderWorkerSet", "llm-b"}, {"", "Deployment", "router"}};
+	struct policy_ref group_b = {.policy = {.namespace_name = "ns"}};
+	const struct binding bindings[] = {{&group_b.policy, &two[0], "LeaderWorkerSet/llm-b"},
+	                                   {&group_b.policy, &two[1], "Deployment/router"}};
+	group_b.bindings = bindings;
+	group_b.n_bindings = 2;
+	const struct policy *const policies[] = {&web.policy, &web_a.policy, &db.policy, &group.policy,
+	                                         &group_b.policy};
+	const struct {
 		const char *namespace_name, *pod;
 		const struct policy *policy;
 	} rows[] = {
@@ -198,6 +205,7 @@ static void pod_belongs_to_the_policy_with_the_longest_target(void **state)
 	        {"ns", "db-", NULL},
 	        {"ns", "llm-0-1", &group.policy},
 	        {"ns", "llm-b-0-1", &group_b.policy},
+	        {"ns", "router-6d4cf56db6-abcde", &group_b.policy},
 	        {"ns", "llm-", NULL},
 	        {"ns", "", NULL},
 	};

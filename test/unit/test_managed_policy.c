@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: after a policy is removed, nothing starts a tick of it or uses its status, although the managed policy lives on
 // until policy_sync() runs and its last tick ends. AddressSanitizer sees what the assertions cannot.
-#include <dirent.h>
 #include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +14,12 @@
 #include <cmocka.h>
 
 #include "base/num.h"
-#include "base/schema/schema.h"
 #include "controller/controller.h"
+#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
-#include "controller/source/policy_object.h"
 #include "controller/tick/reconcile_private.h"
-#include "k8s/capacity/fit_store.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
 #include "runtime/connections.h"
@@ -31,172 +28,12 @@
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards_private.h"
 #include "test/fake/k8s_harness.h"
+#include "test/support/controller_world.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
 #include "test/support/query_server.h"
 
-#define SPACE "serving"
-
-struct world {
-	struct harness h;
-	struct query_server *queries;
-	struct connections connections;
-	struct metrics *metrics;
-	struct ha_options election;
-	struct controller *c;
-	char dir[32]; // for saved state
-	bool is_slow; // the queries hang
-	int n_sums;   // queries that cannot be combined
-};
-
-static struct query_reply judge(void *arg, const char *query, size_t n_together)
-{
-	struct world *w = arg;
-	(void)n_together;
-	w->n_sums += strncmp(query, "load + load", strlen("load + load")) == 0;
-	return (struct query_reply){.fault = w->is_slow ? QUERY_HANGS : QUERY_ANSWERED};
-}
-
-static int start(void **state, bool elects)
-{
-	struct world *w = calloc(1, sizeof *w);
-	struct connections *to = &w->connections;
-	struct err e = {0};
-	harness_start(&w->h, &(struct fake_apiserver_options){.gpus = -1, .no_pods = true});
-	harness_start_client(&w->h, 1);
-	w->queries = query_server_new(w->h.loop, judge, w);
-	const struct promql_source_options source = {.name = "default", .query = {.url = query_server_url(w->queries)}};
-	to->loop = w->h.loop;
-	to->kube_http = w->h.http;
-	to->k8s = w->h.client;
-	to->k8s_config = w->h.config;
-	if (elects)
-		clock_init_real(&to->clock); // leases are renewed
-	else
-		clock_init_manual(&to->clock, 1767603600000);
-	ha_options_init(&w->election);
-	w->election.n_shards = 2;
-	w->election.leader_elect = HA_ON;
-	w->election.timing =
-	        (struct lease_timing){.duration_ms = 2000, .renew_deadline_ms = 1500, .retry_period_ms = 200};
-	to->promql = promql_sources_new(to->loop, &to->clock, &source, 1, &e);
-	to->queries = query_hub_new(to->promql, &e);
-	w->metrics = metrics_new();
-	snprintf(w->dir, sizeof w->dir, "/tmp/members-XXXXXX");
-	assert_non_null(mkdtemp(w->dir));
-	const struct controller_options options = {
-	        .policies_from_cluster = true, .state_dir = w->dir, .election = elects ? &w->election : NULL};
-	w->c = controller_new(to, &options, w->metrics, &e);
-	if (!w->c)
-		fail_msg("%s", e.msg);
-	TEST_BECOMES(w->h.loop, w->c->policies.has_synced(w->c));
-	for (int32_t i = 0; elects && i < w->election.n_shards; i++) // without waiting for the leases
-		w->c->ownership.shards->options.callbacks.on_gained(&w->c->ownership, i);
-	*state = w;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	return start(state, false);
-}
-
-static int setup_with_election(void **state)
-{
-	return start(state, true);
-}
-
-static void remove_dir(const char *path)
-{
-	DIR *d = opendir(path);
-	char file[300];
-	for (const struct dirent *f; d && (f = readdir(d));) {
-		snprintf(file, sizeof file, "%s/%s", path, f->d_name);
-		unlink(file);
-	}
-	closedir(d);
-	rmdir(path);
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-	controller_disconnect(w->c);
-	ticks_stop(w->c->policies.ticks);
-	connections_cancel(&w->connections);
-	w->h.client = NULL;
-	w->h.http = NULL;
-	controller_free(w->c);
-	fit_store_free(w->connections.fits);
-	target_store_free(w->connections.targets);
-	query_hub_free(w->connections.queries);
-	promql_sources_free(w->connections.promql);
-	metrics_free(w->metrics);
-	query_server_free(w->queries);
-	harness_stop(&w->h);
-	remove_dir(w->dir);
-	free(w);
-	return 0;
-}
-
-// Puts policy number i, for a Deployment of its own. Another generation is another spec.
-static void put_for(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms,
-                    const char *target)
-{
-	static struct schema_errors errors, unknown;
-	char json[1024], name[16];
-	struct policy_object o;
-	struct err e;
-	struct policy_document document;
-	struct policy_ref *ref = policy_ref_new();
-	snprintf(name, sizeof name, "p%02d", i);
-	int n = snprintf(json, sizeof json,
-	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
-	                 "\"%s\",\"namespace\":\"" SPACE "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
-	                 "\"kind\":\"Deployment\",\"name\":\"%s\"},\"minReplicas\":%d,\"maxReplicas\":%d,"
-	                 "\"restoreReplicas\":1,%s\"signals\":[{\"name\":\"load\",\"query\":\"load%d\",\"target\":"
-	                 "{\"type\":\"Value\",\"value\":1},\"window\":{\"duration\":\"30s\",\"function\":\"avg\"}}]}}",
-	                 name, target ? target : name, 1 + 2 * generation, 2 + 2 * generation,
-	                 i % 3 ? "" : "\"capacity\":{\"mode\":\"Fixed\"},", i % 7);
-	schema_errors_init(&errors, "");
-	schema_errors_init(&unknown, "");
-	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &document, &errors, &unknown) < 0)
-		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
-	policy_ref_set(ref, &document);
-	ref->policy.interval_ms = interval_ms;
-	ref->generation = generation;
-	struct policy_identity id = {.generation = generation, .has_status = generation == 1};
-	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
-	assert_int_equal(
-	        policy_store_put(w->c->policies.store, source, ref, source == POLICY_FROM_OBJECT ? &id : NULL, &e), 0);
-}
-
-static void put(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms)
-{
-	put_for(w, source, i, generation, interval_ms, NULL);
-}
-
-static void take_away(struct world *w, enum policy_source source, int i)
-{
-	char name[16];
-	snprintf(name, sizeof name, "p%02d", i);
-	policy_store_remove(w->c->policies.store, source, SPACE, name);
-}
-
-static struct managed_policy *member_at(const struct world *w, int i)
-{
-	char name[16];
-	snprintf(name, sizeof name, "p%02d", i);
-	const struct policy_entry *entry = policy_store_find(w->c->policies.store, SPACE, name);
-	return entry ? entry->user : NULL;
-}
-
-static struct ticks_stats stats(const struct world *w)
-{
-	struct ticks_stats s;
-	ticks_get_stats(w->c->policies.ticks, &s);
-	return s;
-}
+#define SPACE WORLD_SPACE
 
 static uint64_t n_status_reads(const struct world *w)
 {
@@ -210,9 +47,9 @@ static void queue_up(struct world *w, int n)
 	        w->h.server,
 	        &(struct fake_fault){.next = 1000, .hang = true, .verb = "get", .resource = "gpuautoscalers"});
 	for (int i = 0; i < n; i++)
-		put(w, POLICY_FROM_OBJECT, i, 1, 60000);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress == TICKS_MAX);
-	assert_int_equal(stats(w).due, n - TICKS_MAX);
+		world_put(w, POLICY_FROM_OBJECT, i, 1, 60000);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == TICKS_MAX);
+	assert_int_equal(world_stats(w).due, n - TICKS_MAX);
 }
 
 static void policy_deleted_while_its_tick_is_queued_has_no_tick(void **state)
@@ -221,14 +58,14 @@ static void policy_deleted_while_its_tick_is_queued_has_no_tick(void **state)
 	int queued = -1;
 	queue_up(w, TICKS_MAX + 1);
 	for (int i = 0; i <= TICKS_MAX; i++)
-		if (member_at(w, i)->ticker.state == TICK_DUE)
+		if (world_member(w, i)->ticker.state == TICK_DUE)
 			queued = i;
 	assert_int_not_equal(queued, -1);
-	take_away(w, POLICY_FROM_OBJECT, queued);
+	world_take_away(w, POLICY_FROM_OBJECT, queued);
 	clock_advance_ms(&w->connections.clock, TICKS_SLOW_MS); // makes room, as a tick that ends does
 	ticks_run(w->c->policies.ticks);
-	assert_int_equal(stats(w).due, 0);
-	assert_int_equal(stats(w).in_progress, TICKS_MAX);
+	assert_int_equal(world_stats(w).due, 0);
+	assert_int_equal(world_stats(w).in_progress, TICKS_MAX);
 	TEST_BECOMES(w->h.loop, w->c->policies.n == TICKS_MAX);
 }
 
@@ -249,11 +86,11 @@ static void policy_deleted_while_its_tick_is_in_flight_has_no_other(void **state
 	        w->h.server,
 	        &(struct fake_fault){
 	                .next = 1000, .delay_ms = 20, .status = 404, .verb = "get", .resource = "gpuautoscalers"});
-	put(w, POLICY_FROM_OBJECT, 0, 1, 1);
+	world_put(w, POLICY_FROM_OBJECT, 0, 1, 1);
 	while (n_status_reads(w) == 0 && test_now_ms() < end_ms)
 		turn(w);
-	assert_int_equal(stats(w).in_progress, 1);
-	take_away(w, POLICY_FROM_OBJECT, 0);
+	assert_int_equal(world_stats(w).in_progress, 1);
+	world_take_away(w, POLICY_FROM_OBJECT, 0);
 	while (w->c->policies.n > 0 && test_now_ms() < end_ms)
 		turn(w);
 	assert_int_equal(w->c->policies.n, 0);
@@ -262,45 +99,30 @@ static void policy_deleted_while_its_tick_is_in_flight_has_no_other(void **state
 
 // ---- pools ----
 
-static void put_pool(struct world *w)
-{
-	struct pool_object *o = calloc(1, sizeof *o);
-	struct err e;
-	assert_non_null(o);
-	arena_init(&o->arena, 1 << 20);
-	o->pool = (struct gpu_pool){.name = "h100", .gpus = 100, .turn_every_ms = 1800000};
-	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
-	o->pool.entries[0] =
-	        (struct gpu_pool_entry){.namespace_name = SPACE, .name = "", .gpus_per_replica = 1, .weight = 1};
-	o->pool.n_entries = 1;
-	o->generation = 1;
-	assert_int_equal(pools_put_object(w->c->pools->pools, o, &e), 0);
-}
-
 static void policy_with_another_target_is_not_known_to_its_pool(void **state)
 {
 	struct world *w = *state;
 	struct err e;
 	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/p00=2", &e), 0);
 	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/other=5", &e), 0);
-	put_pool(w);
-	put(w, POLICY_FROM_FILE, 0, 0, 60000);
-	TEST_BECOMES(w->h.loop, member_at(w, 0)->seat && member_at(w, 0)->seat->is_known);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress == 0);
+	world_put_pool(w, 100);
+	world_put(w, POLICY_FROM_FILE, 0, 0, 60000);
+	TEST_BECOMES(w->h.loop, world_member(w, 0)->seat && world_member(w, 0)->seat->is_known);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 0);
 	w->is_slow = true;
 	clock_advance_ms(&w->connections.clock, 60000); // answers are not reused
-	put(w, POLICY_FROM_FILE, 0, 1, 60000);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress == 1);
-	assert_true(member_at(w, 0)->seat->is_known); // the same target
+	world_put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 1);
+	assert_true(world_member(w, 0)->seat->is_known); // the same target
 	query_server_release(w->queries, QUERY_ANSWERED);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress == 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 0);
 	clock_advance_ms(&w->connections.clock, 60000);
-	put_for(w, POLICY_FROM_FILE, 0, 2, 60000, "other");
-	TEST_BECOMES(w->h.loop, stats(w).in_progress == 1);
-	assert_false(member_at(w, 0)->seat->is_known);
+	world_put_for(w, POLICY_FROM_FILE, 0, 2, 60000, "other");
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 1);
+	assert_false(world_member(w, 0)->seat->is_known);
 	query_server_release(w->queries, QUERY_ANSWERED);
-	TEST_BECOMES(w->h.loop, member_at(w, 0)->seat->is_known);
-	assert_int_equal(member_at(w, 0)->seat->current, 5);
+	TEST_BECOMES(w->h.loop, world_member(w, 0)->seat->is_known);
+	assert_int_equal(world_member(w, 0)->seat->current, 5);
 }
 
 // ---- turns to write ----
@@ -315,15 +137,15 @@ static int defer_one(struct world *w, struct fake_fault fault)
 	fault.verb = "patch";
 	fault.resource = "deployments/scale";
 	fake_apiserver_fail(w->h.server, &fault);
-	put_pool(w);
+	world_put_pool(w, 100);
 	for (int i = 0; i <= TICKS_WRITES_MAX; i++) {
 		snprintf(object, sizeof object, SPACE "/Deployment/p%02d=1", i);
 		assert_int_equal(fake_apiserver_add(w->h.server, object, &e), 0);
-		put(w, POLICY_FROM_FILE, i, 1, 60000); // at least 3 replicas
+		world_put(w, POLICY_FROM_FILE, i, 1, 60000); // at least 3 replicas
 	}
-	TEST_BECOMES(w->h.loop, stats(w).awaiting == 1 && stats(w).in_progress == TICKS_WRITES_MAX);
+	TEST_BECOMES(w->h.loop, world_stats(w).awaiting == 1 && world_stats(w).in_progress == TICKS_WRITES_MAX);
 	for (int i = 0; i <= TICKS_WRITES_MAX; i++)
-		if (reconciler_phase(member_at(w, i)->reconciler) == TICK_PHASE_DEFERRED)
+		if (reconciler_phase(world_member(w, i)->reconciler) == TICK_PHASE_DEFERRED)
 			waiting = i;
 	assert_int_not_equal(waiting, -1);
 	return waiting;
@@ -334,30 +156,30 @@ static void order_that_waits_belongs_to_a_version(void **state)
 {
 	struct world *w = *state;
 	int waiting = defer_one(w, (struct fake_fault){.hang = true});
-	assert_int_equal(member_at(w, waiting)->ticker.state, TICK_IDLE);
-	assert_int_equal(member_at(w, waiting)->seat->in_flight, 3);
+	assert_int_equal(world_member(w, waiting)->ticker.state, TICK_IDLE);
+	assert_int_equal(world_member(w, waiting)->seat->in_flight, 3);
 
 	clock_advance_ms(&w->connections.clock, 1000);
-	put(w, POLICY_FROM_FILE, waiting, 0, 60000); // at most 2 replicas
-	TEST_BECOMES(w->h.loop, member_at(w, waiting)->seat->in_flight != 3);
-	assert_int_equal(member_at(w, waiting)->body->generation, 0);
+	world_put(w, POLICY_FROM_FILE, waiting, 0, 60000); // at most 2 replicas
+	TEST_BECOMES(w->h.loop, world_member(w, waiting)->seat->in_flight != 3);
+	assert_int_equal(world_member(w, waiting)->body->generation, 0);
 
-	put(w, POLICY_FROM_FILE, waiting, 1, 60000);
-	TEST_BECOMES(w->h.loop, member_at(w, waiting)->seat->in_flight == 3);
-	take_away(w, POLICY_FROM_FILE, waiting);
-	TEST_BECOMES(w->h.loop, !member_at(w, waiting));
-	assert_int_equal(stats(w).awaiting, 0);
+	world_put(w, POLICY_FROM_FILE, waiting, 1, 60000);
+	TEST_BECOMES(w->h.loop, world_member(w, waiting)->seat->in_flight == 3);
+	world_take_away(w, POLICY_FROM_FILE, waiting);
+	TEST_BECOMES(w->h.loop, !world_member(w, waiting));
+	assert_int_equal(world_stats(w).awaiting, 0);
 }
 
 static void order_that_waits_is_void_when_the_clock_is_set(void **state)
 {
 	struct world *w = *state;
-	const struct managed_policy *m = member_at(w, defer_one(w, (struct fake_fault){.delay_ms = 300}));
+	const struct managed_policy *m = world_member(w, defer_one(w, (struct fake_fault){.delay_ms = 300}));
 	w->connections.clock.manual_wall_ms += 3600000;
 	clock_watch_check(&w->c->clock_watch);
 	assert_int_equal(reconciler_phase(m->reconciler), TICK_PHASE_IDLE);
 	assert_int_equal(m->seat->in_flight, -1);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).awaiting == 0); // its turn came
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).awaiting == 0); // its turn came
 	assert_int_equal(m->seat->current, 1);
 }
 
@@ -366,30 +188,22 @@ static void order_that_waits_is_void_when_the_clock_is_set(void **state)
 // Puts policy 0 with `more` of the spec, and lets it tick once.
 static void put_and_tick(struct world *w, const char *more)
 {
-	static struct schema_errors errors, unknown;
 	char json[1024];
-	struct policy_object o;
 	struct err e;
-	struct policy_document document;
-	struct policy_ref *ref = policy_ref_new();
-	int n = snprintf(json, sizeof json,
-	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
-	                 "\"p00\",\"namespace\":\"" SPACE
-	                 "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
-	                 "\"kind\":\"Deployment\",\"name\":\"p00\"},\"maxReplicas\":9,\"interval\":\"1m\",%s"
-	                 "{\"name\":\"load\",\"query\":\"load\",\"target\":{\"type\":\"Value\",\"value\":7}}]}}",
-	                 more);
-	schema_errors_init(&errors, "");
-	schema_errors_init(&unknown, "");
-	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &document, &errors, &unknown) < 0)
-		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
-	policy_ref_set(ref, &document);
-	ref->generation = member_at(w, 0) ? member_at(w, 0)->body->generation + 1 : 1;
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
+	         "\"p00\",\"namespace\":\"" SPACE "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
+	         "\"kind\":\"Deployment\",\"name\":\"p00\"},\"maxReplicas\":9,\"interval\":\"1m\",%s"
+	         "{\"name\":\"load\",\"query\":\"load\",\"target\":{\"type\":\"Value\",\"value\":7}}]}}",
+	         more);
+	struct policy_ref *ref = world_policy(json, 1, 60000);
+	if (world_member(w, 0))
+		ref->generation = world_member(w, 0)->body->generation + 1;
 	int64_t generation = ref->generation;
 	clock_advance_ms(&w->connections.clock, 1000); // answers are not reused
 	assert_int_equal(policy_store_put(w->c->policies.store, POLICY_FROM_FILE, ref, NULL, &e), 0);
-	TEST_BECOMES(w->h.loop, member_at(w, 0)->body && member_at(w, 0)->body->generation == generation);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	TEST_BECOMES(w->h.loop, world_member(w, 0)->body && world_member(w, 0)->body->generation == generation);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
 }
 
 // The answers of the query server are samples of an early time.
@@ -404,7 +218,7 @@ static void go_to_early_time(struct world *w)
 // Returns whether there was a look. Its queries end with `fault`.
 static bool has_look_with(struct world *w, enum query_fault fault)
 {
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	clock_advance_ms(&w->connections.clock, 1000);
 	w->is_slow = true;
 	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(&w->connections.clock));
@@ -426,11 +240,11 @@ static bool has_look(struct world *w)
 
 static void tick_again(struct world *w)
 {
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	clock_advance_ms(&w->connections.clock, 1000);
 	ticks_ask(w->c->policies.ticks, &m->ticker, clock_wall_ms(&w->connections.clock));
 	ticks_run(w->c->policies.ticks);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
 }
 
 // The query hub asks a query that fails repeatedly less often, also for the next tick.
@@ -453,7 +267,7 @@ static void slow_look_is_followed_by_a_pause(void **state)
 	struct clock *clock = &w->connections.clock;
 	go_to_early_time(w);
 	put_and_tick(w, PLAIN);
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	w->is_slow = true;
 	clock_advance_ms(clock, 1000);
 	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(clock));
@@ -494,7 +308,7 @@ static void look_that_waits_ends_with_the_next_tick(void **state)
 	struct world *w = *state;
 	go_to_early_time(w);
 	put_and_tick(w, PLAIN);
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	m->checks_alone = true;
 	w->c->early_checks.in_flight += 1000; // no room
 	clock_advance_ms(&w->connections.clock, 10000);
@@ -513,7 +327,7 @@ static void first_look_sends_no_query_that_cannot_be_combined(void **state)
 	go_to_early_time(w);
 	put_and_tick(w,
 	             PLAIN "{\"name\":\"sum\",\"query\":\"load + load\",\"target\":{\"type\":\"Value\",\"value\":7}},");
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	assert_int_equal(w->n_sums, 1);       // of the tick
 	w->c->early_checks.in_flight += 1000; // no room
 	assert_true(has_look(w));             // at the other query
@@ -534,7 +348,7 @@ static void look_from_before_a_clock_step_starts_no_tick(void **state)
 	struct clock *clock = &w->connections.clock;
 	go_to_early_time(w);
 	put_and_tick(w, PLAIN);
-	struct managed_policy *m = member_at(w, 0);
+	struct managed_policy *m = world_member(w, 0);
 	w->is_slow = true;
 	clock_advance_ms(clock, 1000);
 	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(clock));
@@ -603,18 +417,18 @@ static void do_something(struct world *w, uint64_t *seed)
 	const int i = (int)random_below(seed, ANY_POLICIES), generation = (int)random_below(seed, 3);
 	struct controller_view view;
 	if (what < 24)
-		put(w, POLICY_FROM_OBJECT, i, generation, 1 + random_below(seed, 3));
+		world_put(w, POLICY_FROM_OBJECT, i, generation, 1 + random_below(seed, 3));
 	else if (what < 36)
-		put(w, POLICY_FROM_FILE, i, generation, 1 + random_below(seed, 3));
+		world_put(w, POLICY_FROM_FILE, i, generation, 1 + random_below(seed, 3));
 	else if (what < 39)
 		put_bad(w, i, generation);
 	else if (what < 53)
-		take_away(w, POLICY_FROM_OBJECT, i);
+		world_take_away(w, POLICY_FROM_OBJECT, i);
 	else if (what < 61)
-		take_away(w, POLICY_FROM_FILE, i);
+		world_take_away(w, POLICY_FROM_FILE, i);
 	else if (what < 62) {
 		for (int j = 0; j < ANY_POLICIES; j++)
-			take_away(w, POLICY_FROM_OBJECT, j);
+			world_take_away(w, POLICY_FROM_OBJECT, j);
 	} else if (what < 66)
 		change_api(w, i % 3 ? 0 : (uint32_t)i / 3);
 	else if (what < 69)
@@ -632,7 +446,7 @@ static void do_something(struct world *w, uint64_t *seed)
 	else if (what < 85)
 		controller_get_view(w->c, &view);
 	else if (what < 86)
-		put_pool(w);
+		world_put_pool(w, 100);
 	else if (what < 87)
 		pools_remove_object(w->c->pools->pools, "h100");
 	else {
@@ -647,8 +461,8 @@ static void assert_status_is_shared(const struct world *w)
 	for (size_t i = 0; i < w->c->policies.n; i++) {
 		const struct managed_policy *m = w->c->policies.list[i];
 		assert_ptr_equal(m->reconciler->subject.status, m->status);
-		assert_true(m->entry || !m->status);
-		assert_true(m->entry || m->ticker.state != TICK_DUE);
+		assert_true(m->stored || !m->status);
+		assert_true(m->stored || m->ticker.state != TICK_DUE);
 	}
 }
 
@@ -675,10 +489,10 @@ static void come_and_go(struct world *w)
 	w->is_slow = false;
 	query_server_release(w->queries, QUERY_ANSWERED);
 	for (int i = 0; i < ANY_POLICIES; i++) {
-		take_away(w, POLICY_FROM_OBJECT, i);
-		take_away(w, POLICY_FROM_FILE, i);
+		world_take_away(w, POLICY_FROM_OBJECT, i);
+		world_take_away(w, POLICY_FROM_FILE, i);
 	}
-	assert_int_equal(stats(w).due, 0);
+	assert_int_equal(world_stats(w).due, 0);
 }
 
 static void policies_may_come_and_go_in_any_order(void **state)
@@ -734,7 +548,7 @@ static void tick_after(struct world *w, const char *manager, bool anew)
 	do {
 		assert_true(test_now_ms() < end_ms);
 		tick_again(w); // until the watch has delivered the change
-	} while (!member_at(w, 0)->pause && fake_apiserver_count(w->h.server, "patch", "deployments/scale") == n);
+	} while (!world_member(w, 0)->pause && fake_apiserver_count(w->h.server, "patch", "deployments/scale") == n);
 }
 
 static void tick_after_change(struct world *w, const char *manager)
@@ -746,14 +560,14 @@ static void target_that_is_created_anew_is_scaled_each_time(void **state)
 {
 	struct world *w = *state;
 	set_replicas(w, 1, "helm");
-	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	world_put(w, POLICY_FROM_FILE, 0, 1, 60000);
 	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
-	const struct managed_policy *m = member_at(w, 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
+	const struct managed_policy *m = world_member(w, 0);
 	for (int i = 0; i < 7; i++) {
 		tick_after(w, "helm", true);
 		TEST_BECOMES(w->h.loop, m->reconciler && !m->pause && replicas_of(w) == 3);
-		TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+		TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
 	}
 }
 
@@ -762,10 +576,10 @@ static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **s
 	struct world *w = *state;
 	char text[RENDER_SENTENCE_BYTES];
 	set_replicas(w, 1, "helm");
-	put(w, POLICY_FROM_FILE, 0, 1, 60000); // at least 3 replicas
+	world_put(w, POLICY_FROM_FILE, 0, 1, 60000); // at least 3 replicas
 	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
-	const struct managed_policy *m = member_at(w, 0);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	const struct managed_policy *m = world_member(w, 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
 	for (int i = 0; i < 2; i++) {
 		tick_after_change(w, "my-script");
 		assert_int_equal(replicas_of(w), 3);
@@ -775,25 +589,25 @@ static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **s
 	tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
 	assert_string_equal(conflicts_find(m), "field manager \"my-script\"");
-	assert_int_equal(policy_sync_why_idle(m->entry, text, sizeof text), STATUS_CONFLICT);
+	assert_int_equal(policy_awaits_explain(m, text, sizeof text), STATUS_CONFLICT);
 	assert_non_null(strstr(text,
 	                       "field manager \"my-script\" keeps changing the replicas of the target against the "
 	                       "policy, which does not write before 2026-01-05T09:"));
 	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), lists + 1); // asked once
 	assert_int_equal(replicas_of(w), 1);
-	assert_int_equal(conflicts_awaited(&w->c->policies), 0);
+	assert_int_equal(w->c->policies.n_conflicts_awaited, 0);
 
 	clock_advance_ms(&w->connections.clock, SCALE_FIGHT_PAUSE_MS);
 	event_active(&m->pause->timer, EV_TIMEOUT, 0);
 	TEST_BECOMES(w->h.loop, replicas_of(w) == 3); // the pause is over
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
 	assert_null(conflicts_find(m));
 	tick_after_change(w, "other-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
 	assert_string_equal(conflicts_find(m), "field manager \"other-script\"");
 	assert_int_equal(m->fight.pause_ms, 2 * SCALE_FIGHT_PAUSE_MS);
-	take_away(w, POLICY_FROM_FILE, 0); // with its pause
-	TEST_BECOMES(w->h.loop, !member_at(w, 0));
+	world_take_away(w, POLICY_FROM_FILE, 0); // with its pause
+	TEST_BECOMES(w->h.loop, !world_member(w, 0));
 }
 
 // Without a name, the conflict still has an end: who changed the target cannot be read.
@@ -801,10 +615,10 @@ static void client_without_a_name_is_another_client(void **state)
 {
 	struct world *w = *state;
 	set_replicas(w, 1, "helm");
-	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	world_put(w, POLICY_FROM_FILE, 0, 1, 60000);
 	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
-	const struct managed_policy *m = member_at(w, 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
+	const struct managed_policy *m = world_member(w, 0);
 	for (int i = 0; i < 3; i++)
 		tick_after_change(w, "");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
@@ -815,10 +629,10 @@ static void policy_that_stops_writing_needs_no_pause(void **state)
 {
 	struct world *w = *state;
 	set_replicas(w, 1, "helm");
-	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	world_put(w, POLICY_FROM_FILE, 0, 1, 60000);
 	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
-	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
-	struct managed_policy *m = member_at(w, 0);
+	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).due == 0);
+	struct managed_policy *m = world_member(w, 0);
 	for (int i = 0; i < 3; i++)
 		tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
@@ -828,7 +642,7 @@ static void policy_that_stops_writing_needs_no_pause(void **state)
 	assert_non_null(conflicts_find(m)); // its condition names the client all the same
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(t, world_setup, world_teardown)
 
 int main(void)
 {
@@ -849,8 +663,8 @@ int main(void)
 	        TEST(target_that_is_created_anew_is_scaled_each_time),
 	        TEST(policy_that_stops_writing_needs_no_pause),
 	        TEST(policies_may_come_and_go_in_any_order),
-	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
-	                                        teardown),
+	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order,
+	                                        world_setup_with_election, world_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

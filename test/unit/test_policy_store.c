@@ -29,14 +29,14 @@ static void say(struct fixture *f, const char *what, const struct policy_entry *
 	snprintf(f->news + used, sizeof f->news - used, "%s%s%s", used ? " " : "", what, entry->name);
 }
 
-static void on_change(void *arg, struct policy_entry *entry)
+static void on_change(void *arg, struct stored_binding *b)
 {
-	say(arg, "+", entry);
+	say(arg, "+", b->entry);
 }
 
-static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 {
-	say(arg, deleted ? "x-" : "-", entry);
+	say(arg, deleted ? "x-" : "-", b->entry);
 }
 
 static int setup(void **state)
@@ -110,8 +110,8 @@ static int32_t max_of(struct fixture *f, const char *name)
 
 static const char *winner_of(struct fixture *f, const char *name)
 {
-	const struct policy_entry *w = policy_entry_winner(find(f, name));
-	return w ? w->name : "";
+	const struct stored_binding *w = stored_binding_winner(find(f, name)->bindings[0]);
+	return w ? w->entry->name : "";
 }
 
 // ---- versions ----
@@ -171,7 +171,7 @@ static void policy_that_was_never_valid_is_known_and_not_in_force(void **state)
 	put_bad(f, "a", "spec: no");
 	assert_news(f, "+a");
 	assert_null(find(f, "a")->body);
-	assert_null(policy_entry_winner(find(f, "a")));
+	assert_null(stored_binding_winner(find(f, "a")->bindings[0]));
 	assert_string_equal(policy_entry_error(find(f, "a")), "spec: no");
 	policy_store_get_counts(f->store, &counts);
 	assert_int_equal(counts.entries, 1);
@@ -317,7 +317,7 @@ static void as_many_as_the_ceiling_fit_and_no_more(void **state)
 	assert_int_equal(f->e.kind, ERR_LIMIT);
 	assert_string_equal(f->e.msg, "policy serving/p20000 is one more than the ceiling of 20000 policies");
 	size_t n = 0;
-	for (struct policy_entry *e = NULL; (e = policy_store_next(f->store, e));)
+	for (struct stored_binding *b = NULL; (b = policy_store_next(f->store, b));)
 		n++;
 	assert_int_equal(n, POLICY_STORE_MAX);
 	for (int i = 0; i < POLICY_STORE_MAX; i++) {
@@ -326,6 +326,69 @@ static void as_many_as_the_ceiling_fit_and_no_more(void **state)
 		policy_store_remove(f->store, POLICY_FROM_FILE, "serving", name);
 	}
 	assert_null(policy_store_next(f->store, NULL));
+}
+
+// ---- several bindings of one policy ----
+
+// Puts policy "fleet" with a binding for each letter, the sorted names of Deployments.
+static void put_fleet(struct fixture *f, const char *letters)
+{
+	struct policy_ref *b = body("fleet", "none", 4);
+	const size_t n = strlen(letters);
+	struct scale_target *targets = arena_calloc(&b->arena, n + 1, sizeof *targets);
+	struct binding *bindings = arena_calloc(&b->arena, n + 1, sizeof *bindings);
+	for (size_t i = 0; i < n; i++) {
+		targets[i] = (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i])};
+		bindings[i] =
+		        (struct binding){&b->policy, &targets[i], arena_printf(&b->arena, "Deployment/%c", letters[i])};
+	}
+	b->bindings = bindings;
+	b->n_bindings = n;
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_FILE, b, NULL, &f->e), 0);
+}
+
+static struct stored_binding *binding_at(struct fixture *f, size_t i)
+{
+	return find(f, "fleet")->bindings[i];
+}
+
+static void version_keeps_the_bindings_that_it_has_too(void **state)
+{
+	struct fixture *f = *state;
+	int user;
+	put_fleet(f, "ab");
+	assert_news(f, "+fleet +fleet");
+	struct stored_binding *b = binding_at(f, 1);
+	b->user = &user;
+	put_fleet(f, "bc");
+	assert_news(f, "-fleet +fleet +fleet");
+	assert_ptr_equal(policy_store_next(f->store, NULL), b);
+	assert_ptr_equal(policy_store_next(f->store, b), binding_at(f, 1));
+	assert_null(policy_store_next(f->store, binding_at(f, 1)));
+	assert_ptr_equal(b->user, &user);
+	assert_ptr_equal(b->binding, &find(f, "fleet")->body->bindings[0]); // of the new version
+	assert_string_equal(binding_at(f, 1)->binding->key, "Deployment/c");
+	put_fleet(f, "");
+	assert_news(f, "-fleet -fleet");
+	assert_null(policy_store_next(f->store, NULL));
+	put_file(f, "fleet", "a", 4);
+	assert_null(binding_at(f, 0)->binding->key);
+	policy_store_remove(f->store, POLICY_FROM_FILE, "serving", "fleet");
+	assert_news(f, "+fleet -fleet");
+}
+
+static void each_binding_claims_a_target_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	put_file(f, "b", "b", 4);
+	put_fleet(f, "abc");
+	assert_ptr_equal(stored_binding_winner(binding_at(f, 0)), binding_at(f, 0));
+	assert_ptr_equal(stored_binding_winner(binding_at(f, 1)), find(f, "b")->bindings[0]);
+	assert_ptr_equal(stored_binding_winner(binding_at(f, 2)), binding_at(f, 2));
+	f->news[0] = '\0';
+	policy_store_remove(f->store, POLICY_FROM_FILE, "serving", "b");
+	assert_news(f, "+fleet -b"); // the binding that waited
+	assert_ptr_equal(stored_binding_winner(binding_at(f, 1)), binding_at(f, 1));
 }
 
 int main(void)
@@ -345,6 +408,8 @@ int main(void)
 	        T(target_of_another_kind_with_the_same_name_is_another_target),
 	        T(objects_of_one_namespace_leave_room_for_another),
 	        T(as_many_as_the_ceiling_fit_and_no_more),
+	        T(version_keeps_the_bindings_that_it_has_too),
+	        T(each_binding_claims_a_target_of_its_own),
 	};
 	return cmocka_run_group_tests_name("policy_store", tests, NULL, NULL);
 }

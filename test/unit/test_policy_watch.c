@@ -33,17 +33,17 @@ struct fixture {
 	bool last_deleted;
 };
 
-static void on_change(void *arg, struct policy_entry *entry)
+static void on_change(void *arg, struct stored_binding *b)
 {
 	struct fixture *f = arg;
-	(void)entry;
+	(void)b;
 	f->news++;
 }
 
-static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 {
 	struct fixture *f = arg;
-	(void)entry;
+	(void)b;
 	f->removed++;
 	f->last_deleted = deleted;
 }

@@ -81,7 +81,7 @@ static void world_init(struct world *w, int32_t gpus_per_replica)
 		char name[8];
 		snprintf(name, sizeof name, "m%d", i);
 		w->members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
-		w->members[i].seat = pool_seat_new(w->pools, "default", name, i == 0 ? "team=ml\n" : NULL, NULL);
+		w->members[i].seat = pool_seat_new(w->pools, "default", name, NULL, i == 0 ? "team=ml\n" : NULL, NULL);
 	}
 }
 
@@ -257,7 +257,7 @@ static void member_that_never_ticks_is_waited_for_after_a_start_only(void **stat
 	tick(&w, 2, 1);
 	assert_int_equal(tick(&w, 0, 9), 9);
 	// A tenant creates policies, and changes their targets.
-	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL);
+	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL, NULL);
 	assert_int_equal(tick(&w, 0, 10), 10);
 	pool_seat_forget(late, w.now_ms);
 	pool_seat_forget(w.members[3].seat, w.now_ms);
@@ -279,7 +279,7 @@ static void typed_replicas_do_not_count(void **state)
 		assert_int_equal(tick(&w, 0, 15), 15);
 		w.now_ms += at_start[i] ? 1 : POOL_START_MS;
 		struct pool_seat *others = w.members[3].seat;
-		w.members[3].seat = pool_seat_new(w.pools, "default", "typed", NULL, NULL);
+		w.members[3].seat = pool_seat_new(w.pools, "default", "typed", NULL, NULL, NULL);
 		w.members[3].has_no_pods = true;
 		w.members[3].replicas = 1000000;
 		w.policy.dry_run = true;
@@ -464,7 +464,7 @@ static void scale_down_does_not_wait_for_a_large_pool(void **state)
 	for (size_t i = 0; i < n; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL, NULL);
 	}
 	tick_all(&w);
 	w.now_ms += POOL_START_MS;
@@ -478,7 +478,7 @@ static void scale_down_does_not_wait_for_a_large_pool(void **state)
 	// Nor for labels, policies and targets that change nothing about who is in it.
 	pool_seat_set_labels(w.members[2].seat, "team=other\n");
 	assert_int_equal(tick(&w, 1, 3), 1);
-	pool_seat_free(pool_seat_new(w.pools, "elsewhere", "a", NULL, NULL));
+	pool_seat_free(pool_seat_new(w.pools, "elsewhere", "a", NULL, NULL, NULL));
 	assert_int_equal(tick(&w, 1, 3), 1);
 	pool_seat_forget(others[0], w.now_ms);
 	assert_int_equal(tick(&w, 1, 3), 1);
@@ -507,7 +507,7 @@ static void member_that_flips_lets_others_tick_once_per_interval(void **state)
 		char name[8];
 		snprintf(name, sizeof name, "m%d", i);
 		w.members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
-		w.members[i].seat = pool_seat_new(w.pools, "default", name, NULL, &n_asked);
+		w.members[i].seat = pool_seat_new(w.pools, "default", name, NULL, NULL, &n_asked);
 	}
 	tick_all(&w);
 	tick(&w, 1, 18);
@@ -532,12 +532,12 @@ static void namespace_with_too_many_policies_loses_places(void **state)
 	size_t n = POOL_MEMBERS_MAX + 50;
 	struct pool_seat **flood = calloc(n, sizeof(struct pool_seat *)), *small[2];
 	assert_non_null(flood);
-	small[0] = pool_seat_new(w.pools, "small", "a", NULL, NULL);
-	small[1] = pool_seat_new(w.pools, "small", "b", NULL, NULL);
+	small[0] = pool_seat_new(w.pools, "small", "a", NULL, NULL, NULL);
+	small[1] = pool_seat_new(w.pools, "small", "b", NULL, NULL, NULL);
 	for (size_t i = 0; i < n; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		flood[i] = pool_seat_new(w.pools, "flood", name, NULL, NULL);
+		flood[i] = pool_seat_new(w.pools, "flood", name, NULL, NULL, NULL);
 	}
 	w.now_ms += 1;
 	struct pool_summary sum;
@@ -577,7 +577,7 @@ static void member_that_holds_gpus_keeps_its_place(void **state)
 	world_init(&w, 1);
 	struct pool_seat **others = calloc(POOL_MEMBERS_MAX, sizeof(struct pool_seat *)), *own = w.members[3].seat;
 	assert_non_null(others);
-	w.members[3].seat = pool_seat_new(w.pools, "default", "z", NULL, NULL);
+	w.members[3].seat = pool_seat_new(w.pools, "default", "z", NULL, NULL, NULL);
 	tick_all(&w);
 	w.now_ms += POOL_START_MS;
 	tick_all(&w);
@@ -585,7 +585,7 @@ static void member_that_holds_gpus_keeps_its_place(void **state)
 	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL, NULL);
 	}
 	assert_int_equal(tick(&w, 0, 9), 3);
 	struct pool_summary sum;

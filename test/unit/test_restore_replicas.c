@@ -68,7 +68,7 @@ static int teardown(void **state)
 // Until the restoring has ended: its reference on the policy is gone.
 static void restore(struct fixture *f)
 {
-	restore_replicas(&f->env, f->body);
+	restore_replicas(&f->env, f->body, f->body->bindings);
 	for (int i = 0; i < 6000 && f->body->refs > 1; i++)
 		test_loop_for(f->h.loop, 10);
 	assert_int_equal(f->body->refs, 1);

@@ -20,7 +20,7 @@
 
 static const struct policy policy = {.namespace_name = "serving", .name = "llama"};
 static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
-static const struct binding binding = {&policy, &target};
+static const struct binding binding = {&policy, &target, NULL};
 static const struct state_clock clock_then = {"4b1d-1", -1234567890123};
 
 static void write(struct buf *out, const struct binding *b)
@@ -78,11 +78,11 @@ static void state_of_another_policy_or_target_is_refused(void **state)
 	const struct scale_target targets[] = {{"apps/v1", "Deployment", "mistral"},
 	                                       {"apps/v1", "StatefulSet", "llama"},
 	                                       {"apps/v2", "Deployment", "llama"}};
-	const struct binding others[] = {{&elsewhere, &target},
-	                                 {&renamed, &target},
-	                                 {&policy, &targets[0]},
-	                                 {&policy, &targets[1]},
-	                                 {&policy, &targets[2]}};
+	const struct binding others[] = {{&elsewhere, &target, NULL},
+	                                 {&renamed, &target, NULL},
+	                                 {&policy, &targets[0], NULL},
+	                                 {&policy, &targets[1], NULL},
+	                                 {&policy, &targets[2], NULL}};
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
 		struct buf text;
 		struct state_file file;
@@ -114,18 +114,31 @@ static void name_that_is_too_long_for_a_file_is_refused(void **state)
 {
 	char name[260], out[STATE_FILE_NAME_BYTES];
 	struct policy p = {.namespace_name = "ns", .name = name};
+	const struct binding b = {&p, &target, NULL};
 	struct err e;
 	(void)state;
 	memset(name, 'a', sizeof name);
 	name[242] = '\0';
-	assert_int_equal(state_file_name(out, &p, &e), 0);
+	assert_int_equal(state_file_name(out, &b, &e), 0);
 	assert_int_equal(strlen(out), 251);
 	name[242] = 'a';
 	name[243] = '\0';
-	assert_int_equal(state_file_name(out, &p, &e), -1);
+	assert_int_equal(state_file_name(out, &b, &e), -1);
 	assert_int_equal(e.kind, ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "at most 244 characters together"));
 	assert_non_null(strstr(e.msg, "got 245"));
+}
+
+static void each_of_several_bindings_has_a_file(void **state)
+{
+	char out[STATE_FILE_NAME_BYTES];
+	const struct binding b = {&policy, &target, "Deployment/llama"};
+	struct err e;
+	(void)state;
+	assert_int_equal(state_file_name(out, &binding, &e), 0);
+	assert_string_equal(out, "serving_llama.state");
+	assert_int_equal(state_file_name(out, &b, &e), 0);
+	assert_string_equal(out, "serving_llama_Deployment_llama.state");
 }
 
 int main(void)
@@ -136,6 +149,7 @@ int main(void)
 	        cmocka_unit_test(state_of_another_policy_or_target_is_refused),
 	        cmocka_unit_test(another_version_is_named),
 	        cmocka_unit_test(name_that_is_too_long_for_a_file_is_refused),
+	        cmocka_unit_test(each_of_several_bindings_has_a_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

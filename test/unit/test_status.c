@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "controller/status/status_doc.h"
+#include "policies/schema/binding.h"
 #include "test/support/engine.h"
 
 static struct decided decided_of(const struct engine *e)
@@ -70,7 +71,8 @@ static void restart(struct engine *e)
 	buf_init(&text, STATUS_BYTES_MAX);
 	write_status(&text, e, STATUS_DECIDED, &record);
 	engine_start(e); // all forgotten
-	if (status_doc_read(buf_str(&text), text.len, &e->policy, e->state, &read, e->now_ms, &error) < 0)
+	if (status_doc_read(buf_str(&text), text.len, &(struct binding){.policy = &e->policy}, e->state, &read,
+	                    e->now_ms, &error) < 0)
 		fail_msg("%s", error.msg);
 	for (int i = 0; i < CONDITION_TYPE__COUNT; i++)
 		assert_int_equal(read.condition[i], record.condition[i]);
@@ -122,7 +124,9 @@ static void times_from_the_future_cost_one_cooldown_and_are_named(void **state)
 	e.policy.cooldown = (struct policy_sustain){60000, 60000};
 	engine_start(&e);
 	e.now_ms = INT64_C(1767603600000);
-	assert_int_equal(status_doc_read(ahead, sizeof ahead - 1, &e.policy, e.state, &record, e.now_ms, &error), 0);
+	assert_int_equal(status_doc_read(ahead, sizeof ahead - 1, &(struct binding){.policy = &e.policy}, e.state,
+	                                 &record, e.now_ms, &error),
+	                 0);
 	status_record_done(&record);
 	engine_show(&e, 0, 6);
 	assert_int_equal(engine_tick(&e)->reason, REASON_COOLDOWN_ACTIVE);
@@ -204,8 +208,8 @@ static void unusable_fields_are_left_out(void **state)
 		engine_init(&e, 3);
 		engine_add_value(&e, "queue", 1);
 		engine_start(&e);
-		if (status_doc_read(odd_statuses[i], strlen(odd_statuses[i]), &e.policy, e.state, &record, e.now_ms,
-		                    &error) < 0)
+		if (status_doc_read(odd_statuses[i], strlen(odd_statuses[i]), &(struct binding){.policy = &e.policy},
+		                    e.state, &record, e.now_ms, &error) < 0)
 			fail_msg("%s: %s", odd_statuses[i], error.msg);
 		assert_int_equal(decide_recommendations(&e.policy, e.state, r, 2 * DECIDE_HISTORY_MAX), 0);
 		assert_int_equal(record.n_decisions, 0);
@@ -229,7 +233,8 @@ static void text_that_is_not_an_object_is_an_error(void **state)
 		struct err error = {0};
 		engine_init(&e, 3);
 		engine_start(&e);
-		if (status_doc_read(replies[i], strlen(replies[i]), &e.policy, e.state, &record, e.now_ms, &error) == 0)
+		if (status_doc_read(replies[i], strlen(replies[i]), &(struct binding){.policy = &e.policy}, e.state,
+		                    &record, e.now_ms, &error) == 0)
 			fail_msg("taken: %s", replies[i]);
 		assert_int_equal(error.kind, ERR_PROTOCOL);
 		assert_int_equal(record.replicas, -1);
@@ -263,8 +268,8 @@ static void last_scale_that_cannot_be_read_was_just_now(void **state)
 		struct err error = {0};
 		engine_init(&e, 3);
 		engine_start(&e);
-		if (status_doc_read(rows[i].json, strlen(rows[i].json), &e.policy, e.state, &record, e.now_ms, &error) <
-		    0)
+		if (status_doc_read(rows[i].json, strlen(rows[i].json), &(struct binding){.policy = &e.policy}, e.state,
+		                    &record, e.now_ms, &error) < 0)
 			fail_msg("%s: %s", rows[i].json, error.msg);
 		assert_int_equal(record.is_unsure, rows[i].is_unsure);
 		assert_int_equal(decide_last_scale_ms(&e.policy, e.state), rows[i].is_unsure ? e.now_ms : -1);
@@ -279,7 +284,9 @@ static void last_scale_that_cannot_be_read_was_just_now(void **state)
 	engine_init(&e, 3);
 	engine_start(&e);
 	e.now_ms = 1767607200000;
-	assert_int_equal(status_doc_read(json, strlen(json), &e.policy, e.state, &record, e.now_ms, &error), 0);
+	assert_int_equal(status_doc_read(json, strlen(json), &(struct binding){.policy = &e.policy}, e.state, &record,
+	                                 e.now_ms, &error),
+	                 0);
 	assert_int_equal(decide_last_scale_ms(&e.policy, e.state), 1767603600000);
 	engine_done(&e);
 }

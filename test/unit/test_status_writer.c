@@ -61,7 +61,7 @@ static void world_start(struct world *w)
 	w->env.writer = status_writer_new(w->h.client, &e);
 	w->env.events = event_recorder_new(
 	        &(struct event_recorder_options){w->h.client, &w->h.clock, "gpuscale", "test-0"}, &e);
-	w->status = policy_status_new(&w->env, "serving", "llama", uid_of(w));
+	w->status = policy_status_new(&w->env, &(struct status_place){"serving", "llama", uid_of(w), NULL});
 	assert_non_null(w->env.writer);
 	assert_non_null(w->env.events);
 	assert_non_null(w->status);
@@ -99,7 +99,7 @@ static void update_with(struct world *w, enum status_phase phase, const char *te
 	                                                     .text = text,
 	                                                     .dry_run = w->e.policy.dry_run,
 	                                                     .paused = w->e.policy.paused},
-	                                           .binding = &(struct binding){&w->e.policy, &target},
+	                                           .binding = &(struct binding){&w->e.policy, &target, NULL},
 	                                           .state = w->e.state,
 	                                           .generation = 1,
 	                                           .now_ms = w->e.now_ms});
@@ -205,7 +205,7 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 		decide_grant(&w.e.policy, 4, REASON_POOL_HELD, &w.e.decision);
 		policy_status_update(w.status,
 		                     &(struct status_update){.facts = {.decided = &decided},
-		                                             .binding = &(struct binding){&w.e.policy, &target},
+		                                             .binding = &(struct binding){&w.e.policy, &target, NULL},
 		                                             .state = w.e.state,
 		                                             .generation = 1,
 		                                             .now_ms = w.e.now_ms});
@@ -232,7 +232,7 @@ static void conflict_that_is_seen_or_not_is_written_at_once(void **state)
 		        w.status,
 		        &(struct status_update){
 		                .facts = {.decided = &decided, .watch_error = errors[i], .conflict = conflicts[i]},
-		                .binding = &(struct binding){&w.e.policy, &target},
+		                .binding = &(struct binding){&w.e.policy, &target, NULL},
 		                .state = w.e.state,
 		                .now_ms = w.e.now_ms});
 		TEST_BECOMES(w.h.loop, patches(&w) == (uint64_t)i + 1);
@@ -342,7 +342,7 @@ static void scale_is_written_before_the_process_exits(void **state)
 	tick(&w, 3);
 	struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL};
 	policy_status_flush(w.status, &(struct status_update){.facts = {.phase = STATUS_SCALED, .decided = &decided},
-	                                                      .binding = &(struct binding){&w.e.policy, &target},
+	                                                      .binding = &(struct binding){&w.e.policy, &target, NULL},
 	                                                      .state = w.e.state,
 	                                                      .generation = 1,
 	                                                      .now_ms = w.e.now_ms});
@@ -659,7 +659,7 @@ static void conflict_does_not_wipe_what_was_decided(void **state)
 	world_start(&w);
 	tick(&w, 3);
 	policy_status_free(w.status); // another process, or a target that was given up: nothing is known of the past
-	w.status = policy_status_new(&w.env, "serving", "llama", uid_of(&w));
+	w.status = policy_status_new(&w.env, &(struct status_place){"serving", "llama", uid_of(&w), NULL});
 	w.e.now_ms += 15000;
 	struct status_update u = {.facts = {.phase = STATUS_CONFLICT, .text = "HorizontalPodAutoscaler serving/llama"},
 	                          .now_ms = w.e.now_ms};

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "controller/status/status_doc.h"
+#include "policies/schema/binding.h"
 #include "test/support/engine.h"
 
 #define WINDOW_MS 60000
@@ -74,7 +75,9 @@ static void replacements_survive_a_restart(void **state)
 	                                             .state = e.state,
 	                                             .now_ms = e.now_ms});
 	engine_start(&e);
-	assert_int_equal(status_doc_read(buf_str(&text), text.len, &e.policy, e.state, &read, e.now_ms, &error), 0);
+	assert_int_equal(status_doc_read(buf_str(&text), text.len, &(struct binding){.policy = &e.policy}, e.state,
+	                                 &read, e.now_ms, &error),
+	                 0);
 	status_record_done(&read);
 	buf_done(&text);
 	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
