@@ -81,6 +81,11 @@ $(eval $(call fake_driver,$(OUT)/fake-nvml-empty/libnvidia-ml.so.1,libnvidia-ml.
 $(eval $(call fake_driver,$(OUT)/fake-dcgm/libdcgm.so.4,libdcgm.so.4,test/fake/dcgm/fake_dcgm.c test/fake/nvml/script.c,))
 $(UNIT_TESTS): | $(FAKE_DRIVERS)
 
+# A recorded reply of a kubelet, which is also an input of a fuzz target.
+$(OUT)/test/kubelet-1.36-claims: test/fuzz/corpus/exporter_pods.bundle
+	$(Q)mkdir -p $(@D) && scripts/bundle show $< $(@F) >$@.new && mv $@.new $@
+$(OUT)/test/test_exporter_pods: | $(OUT)/test/kubelet-1.36-claims
+
 TEST_HELPERS += $(OUT)/set-clock.so
 $(OUT)/set-clock.so: test/e2e/ha/set_clock.c
 	$(call say,LD,$@)
