@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # root and work come from lib.sh
 # golden.sh: expected outputs and their inputs, in test/integration/golden and its bundles (scripts/bundle). Source it after lib.sh.
 #   golden_open X..              unpacks X.bundle to $work/golden/X, copies the folder X of test/integration/golden there, and changes to
 #                                $work/golden
