@@ -69,7 +69,7 @@ $(eval $(call helper,ha-process,test/e2e/ha/ha_process.c))
 define fake_driver # TARGET, SONAME, SOURCES, VERSION_SCRIPT
 TEST_HELPERS += $(1)
 FAKE_DRIVERS += $(1)
-$(1): $(3) $(4) test/fake/nvml/script.h exporter/nvml/nvml_api.h exporter/dcgm/dcgm_api.h exporter/families.h
+$(1): $(3) $(4) test/fake/nvml/script.h exporter/nvml/nvml_api.h exporter/dcgm/dcgm_api.h exporter/families.h base/gpu_families.h
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(filter-out -fPIE,$$(ALL_CFLAGS)) -fPIC -shared -Wl,-soname,$(2) $(if $(4),-Wl$(comma)--version-script$(comma)$(4)) -o $$@ $(3)
