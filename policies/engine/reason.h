@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-// The table: reason, stable name in CamelCase, what it explains (a row of reason.c), type of its Event, sentence. A
+// The table: reason, stable name in CamelCase, what it explains (EXPLAINS_ in reason.c), type of its Event, sentence. A
 // sentence has placeholders that are filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
 // {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy {low}: the
 // signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
