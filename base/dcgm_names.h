@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// The table: ROW(field of exporter/families.h without FIELD_, name up to dcgm-exporter 4.8, name in 4.9, factor of the
+// The table: ROW(field of gpu_families.h without FIELD_, name up to dcgm-exporter 4.8, name in 4.9, factor of the
 // value there). dcgm-exporter 4.9.0 renames the 23 of them that its default and profiling sets contain; the others have
 // their new names in DCGM 4.7's dcgm_fields.h and in its table of deprecated names (1600 and above: fields in base
 // units). The violation counters keep their names, which DCGM 4.7 still has. DCGM divides the NVLink throughput in

@@ -69,7 +69,7 @@ $(eval $(call helper,ha-process,test/e2e/ha/ha_process.c))
 define fake_driver # TARGET, SONAME, SOURCES, VERSION_SCRIPT
 TEST_HELPERS += $(1)
 FAKE_DRIVERS += $(1)
-$(1): $(3) $(4) test/fake/nvml/script.h exporter/nvml/nvml_api.h exporter/dcgm/dcgm_api.h exporter/families.h
+$(1): $(3) $(4) test/fake/nvml/script.h exporter/nvml/nvml_api.h exporter/dcgm/dcgm_api.h exporter/families.h base/gpu_families.h
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(filter-out -fPIE,$$(ALL_CFLAGS)) -fPIC -shared -Wl,-soname,$(2) $(if $(4),-Wl$(comma)--version-script$(comma)$(4)) -o $$@ $(3)
@@ -80,6 +80,11 @@ $(eval $(call fake_driver,$(OUT)/fake-nvml-old/libnvidia-ml.so.1,libnvidia-ml.so
 $(eval $(call fake_driver,$(OUT)/fake-nvml-empty/libnvidia-ml.so.1,libnvidia-ml.so.1,$(FAKE_NVML),test/fake/nvml/empty.map))
 $(eval $(call fake_driver,$(OUT)/fake-dcgm/libdcgm.so.4,libdcgm.so.4,test/fake/dcgm/fake_dcgm.c test/fake/nvml/script.c,))
 $(UNIT_TESTS): | $(FAKE_DRIVERS)
+
+# A recorded reply of a kubelet, which is also an input of a fuzz target.
+$(OUT)/test/kubelet-1.36-claims: test/fuzz/corpus/exporter_pods.bundle
+	$(Q)mkdir -p $(@D) && scripts/bundle show $< $(@F) >$@.new && mv $@.new $@
+$(OUT)/test/test_exporter_pods: | $(OUT)/test/kubelet-1.36-claims
 
 TEST_HELPERS += $(OUT)/set-clock.so
 $(OUT)/set-clock.so: test/e2e/ha/set_clock.c

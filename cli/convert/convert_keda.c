@@ -108,9 +108,10 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	convert_activation(c, s->name, above);
 }
 
-static void add_resource(struct conversion *c, const struct doc_node *trigger)
+static void add_resource(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
 {
 	const struct doc_node *meta = doc_get(trigger, "metadata");
+	t->n_resources++;
 	const char *type = convert_get(trigger, "metricType", convert_get(meta, "type", "Utilization"));
 	const char *value = convert_get(meta, "value", NULL);
 	bool is_utilization = strcmp(type, "Utilization") == 0;
@@ -140,21 +141,43 @@ static void add_cron(struct conversion *c, const struct doc_node *trigger, struc
 	convert_window(c, name, meta, wanted > 0 ? wanted : 1);
 }
 
+// The types of triggers that are converted. To add one, add a row.
+static const struct trigger_type {
+	const char *type;
+	enum {
+		TRIGGER_QUERY,    // a signal; a formula can name it
+		TRIGGER_RESOURCE, // a metric of its own of the HPA, with a formula too
+		TRIGGER_WINDOW    // a schedule; a formula cannot name it
+	} kind;
+	void (*add)(struct conversion *c, const struct doc_node *trigger, struct triggers *t);
+} trigger_types[] = {
+        {"prometheus", TRIGGER_QUERY, add_prometheus},
+        {"cpu", TRIGGER_RESOURCE, add_resource},
+        {"memory", TRIGGER_RESOURCE, add_resource},
+        {"cron", TRIGGER_WINDOW, add_cron},
+};
+
+// Returns the row of the type of the trigger, or NULL.
+static const struct trigger_type *trigger_type_of(const struct doc_node *trigger)
+{
+	const char *type = convert_get(trigger, "type", "");
+	for (size_t i = 0; i < sizeof trigger_types / sizeof trigger_types[0]; i++)
+		if (strcmp(type, trigger_types[i].type) == 0)
+			return &trigger_types[i];
+	return NULL;
+}
+
 // `index` is that of the trigger.
 static void add_trigger(struct conversion *c, const struct doc_node *trigger, size_t index, struct triggers *t)
 {
 	const char *type = convert_get(trigger, "type", "");
-	bool is_resource = strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0; // a metric of its own of the HPA
-	if (t->formula && !is_resource && (index >= FORMULA_SIGNALS_MAX || !(t->compiled.reads >> index & 1))) {
+	const struct trigger_type *found = trigger_type_of(trigger);
+	bool is_read = index < FORMULA_SIGNALS_MAX && (t->compiled.reads >> index & 1);
+	if (t->formula && !is_read && !(found && found->kind == TRIGGER_RESOURCE)) {
 		convert_note(c, "the trigger %s: left out, as the formula does not name it and KEDA ignores it then",
 		             convert_get(trigger, "name", type));
-	} else if (strcmp(type, "prometheus") == 0) {
-		add_prometheus(c, trigger, t);
-	} else if (is_resource) {
-		t->n_resources++;
-		add_resource(c, trigger);
-	} else if (strcmp(type, "cron") == 0) {
-		add_cron(c, trigger, t);
+	} else if (found) {
+		found->add(c, trigger, t);
 	} else {
 		convert_note(c, "not converted: a trigger of type %s: export the metric to Prometheus and add a query",
 		             type);
@@ -328,9 +351,10 @@ static void read_formula(struct conversion *c, const struct doc_node *modifiers,
 	bool fits = true;
 	int n_resources = 0;
 	for (const struct doc_node *g = triggers ? triggers->child : NULL; g && n < FORMULA_SIGNALS_MAX; g = g->next) {
-		const char *name = convert_get(g, "name", ""), *type = convert_get(g, "type", "");
-		bool is_query = strcmp(type, "prometheus") == 0;
-		n_resources += strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0;
+		const char *name = convert_get(g, "name", "");
+		const struct trigger_type *type = trigger_type_of(g);
+		bool is_query = type && type->kind == TRIGGER_QUERY;
+		n_resources += type && type->kind == TRIGGER_RESOURCE;
 		names[n] = is_query && !name[strspn(name, WORD)] ? name : ""; // others cannot be named
 		fits &= strlen(names[n++]) <= CONVERT_NAME_MAX;
 	}

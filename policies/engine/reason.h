@@ -1,137 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of reasons: name, sentence, condition and event type. Every explanation of a decision renders one of its
+// One table of reasons: name, condition, event type and sentence. Every explanation of a decision renders one of its
 // rows.
 #ifndef GPUSCALE_POLICIES_ENGINE_REASON_H
 #define GPUSCALE_POLICIES_ENGINE_REASON_H
 
 #include <stdbool.h>
 
-enum reason {
-	REASON_NONE,
-	REASON_DESIRED_WITHIN_RANGE, // nothing limited the proposal (HPA ScalingLimited=False)
-	// signals
-	REASON_ABOVE_TARGET,
-	REASON_BELOW_TARGET,
-	REASON_WITHIN_TOLERANCE,
-	REASON_ABOVE_HIGH_WATERMARK,
-	REASON_BELOW_LOW_WATERMARK,
-	REASON_INSIDE_WATERMARKS,
-	REASON_REPLICAS_REQUESTED, // target type Replicas
-	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could reverse the result
-	// no usable data
-	REASON_NO_DATA,
-	REASON_QUERY_FAILED,
-	REASON_QUERY_FORBIDDEN,
-	REASON_PARTIAL_RESPONSE,
-	REASON_STALE_DATA,
-	REASON_CLOCK_SKEW, // the clocks of this host and of the source differ by more than staleAfter
-	REASON_NON_FINITE,
-	REASON_AMBIGUOUS_SERIES,
-	REASON_NO_POD_LABEL, // target type Pods
-	REASON_NO_POD_SAMPLES,
-	REASON_SEVERAL_PER_POD,
-	REASON_WINDOW_FILLING,
-	REASON_MISSING_AS_ZERO,
-	REASON_NON_FINITE_AS_ZERO, // a sample that is not finite is read as 0: onMissing Zero
-	REASON_SIGNAL_IGNORED,
-	REASON_PARTIAL_SIGNALS, // some signals missing: no scale-down
-	REASON_ALL_SIGNALS_MISSING,
-	REASON_NO_READY_REPLICAS,
-	// later stages
-	REASON_SUSTAIN_PENDING,
-	REASON_REPLICAS_STARTING, // starting replicas are counted: a smaller scale-up, or none
-	REASON_COMBINED,
-	REASON_COMBINE_FORMULA,
-	REASON_FORMULA_MISSING,    // a signal that the formula needs has no data
-	REASON_FORMULA_FAILED,     // division by zero, a number out of range
-	REASON_FALLBACK_ACTIVE,    // the signals have been missing for long
-	REASON_FALLBACK_LIFTING,   // the signals have been back for a short time only
-	REASON_PANIC,              // the panic window changed the proposal of its signal
-	REASON_FORECAST,           // the forecast changed the proposal of its signal
-	REASON_OBJECTIVE,          // what the rule in use asks for
-	REASON_OBJECTIVE_KEPT,     // more was asked for a short time ago
-	REASON_OBJECTIVE_STARTING, // the rules have no record yet
-	REASON_SCALE_UP_STABILIZED,
-	REASON_SCALE_DOWN_STABILIZED,
-	REASON_SCALE_UP_LIMIT,
-	REASON_SCALE_DOWN_LIMIT,
-	REASON_SCALE_UP_DISABLED,
-	REASON_SCALE_DOWN_DISABLED,
-	REASON_COOLDOWN_ACTIVE,
-	REASON_IDLE,               // at the idle level, and no more is needed
-	REASON_IDLE_REACHED,       // to the idle level
-	REASON_ACTIVATED,          // from the idle level
-	REASON_ACTIVATION_UNKNOWN, // at the idle level, and the activation signal is missing
-	REASON_TOO_FEW_REPLICAS,
-	REASON_TOO_MANY_REPLICAS,
-	REASON_REPLICA_MULTIPLE,
-	REASON_PENDING_REPLICAS,   // guards.maxPendingPods
-	REASON_TOO_FEW_AVAILABLE,  // guards.minAvailablePercent
-	REASON_UNHEALTHY_REPLACED, // guards.unhealthyReplicas: more replicas than the signals ask for
-	REASON_MARGINAL_GAIN,      // guards.minMarginalGain
-	REASON_MAX_STEP,           // guards.maxStep
-	REASON_CAPACITY_LIMITED,   // the cluster has no room for the rest
-	REASON_CAPACITY_RETRY,     // the same, for a time after a withdrawal
-	REASON_CAPACITY_WITHDRAWN, // replicas were unschedulable for too long
-	REASON_PENDING_REMOVED,    // less is wanted: unschedulable replicas go first
-	REASON_POOL_LIMITED,       // the cap of the pool
-	REASON_BUDGET_LIMITED,     // the hourly budget of the pool
-	REASON_RATIO_LIMITED,      // the ratio to another member of the pool
-	REASON_WAITING_FOR_GPUS,   // other members of the pool must scale down first
-	REASON_POOL_HELD,          // no member of the pool grows
-	REASON_SCALING_DISABLED,   // spec.replicas 0 while minReplicas is not 0
-	REASON_PAUSED,
-	REASON_DRY_RUN,
-	// notes: additional explanations, never the primary reason
-	REASON_READY_UNKNOWN,     // the ready count is missing: the current scale is used instead
-	REASON_READY_SURPLUS,     // more is ready than the scale: the surplus does not count
-	REASON_PODS_SURPLUS,      // more pods than replicas: the pods are averaged
-	REASON_FUTURE_SAMPLE,     // the time of a sample is in the future: treated as now
-	REASON_CLOCK_SET,         // the clock was set: past actions keep their age
-	REASON_FUTURE_STAMP,      // a stored time is in the future: treated as now
-	REASON_WINDOW_AGGREGATE,  // the aggregate of a window
-	REASON_SCHEDULE_ACTIVE,   // a schedule sets the bounds
-	REASON_IDLE_PENDING,      // no activity, but not for long enough
-	REASON_IDLE_ACTIVE,       // not idle: activity
-	REASON_IDLE_UNKNOWN,      // not idle: the activation signal is missing
-	REASON_IDLE_STARTING,     // not idle: replicas are starting
-	REASON_IDLE_UNSATISFIED,  // not idle: a signal is missing or asks for more
-	REASON_IDLE_SUSPENDED,    // not idle: the bounds, a schedule, a panic or a fallback
-	REASON_STARTUP_LEARNT,    // a start-up time was learnt
-	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
-	REASON_VALUE_LIMITED,     // an implausible value is limited before a memory takes it
-	REASON_VALUE_NOT_LEARNT,  // a forecast or an objective learns nothing from an implausible value
-	REASON_FORECAST_COVERED,  // the forecast asks for no more than the signal
-	REASON_FORECAST_LEARNING, // not enough history, or comparisons, yet
-	REASON_FORECAST_OFF,      // no better than a naive forecast
-	REASON_FORECAST_NO_HORIZON,
-	REASON_OBJECTIVE_RECORD,        // record of the rule in use
-	REASON_OBJECTIVE_LEANER,        // record of the next leaner rule
-	REASON_OBJECTIVE_WAITING,       // a leaner rule is the best one, but not for long enough
-	REASON_OBJECTIVE_AIM,           // real work was more or less late: the aim differs from the objective
-	REASON_OBJECTIVE_PAUSED,        // a signal is missing: the rules are not simulated
-	REASON_OBJECTIVE_STARTUP,       // the start-up time is unknown: a default is used
-	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few
-	REASON_CAPACITY_LEARNT,       // replicas serve more or less than `demand` says, and that is taken into account
-	REASON_CAPACITY_DOUBTFUL,     // by more than is believed
-	REASON_BACKLOG_DOUBTFUL,      // no work ever waits although more arrives than can be served
-	REASON_CAPACITY_PENDING,      // replicas are unschedulable
-	REASON_CAPACITY_UNKNOWN,      // the stage had no effect
-	REASON_PODS_FILLED,           // pods without a sample were counted all the same
-	REASON_GAIN_LEARNING,         // guards.minMarginalGain has too few observations
-	REASON_THROTTLED,             // guards.maxThrottledShare lowers the targets
-	REASON_THROTTLED_UNKNOWN,     // its signal is missing
-	REASON_THROTTLED_NOT_A_SHARE, // its signal is outside 0..1
-	REASON_UNHEALTHY_REPLICAS,    // guards.unhealthyReplicas: replicas are on failing GPUs
-	REASON_UNHEALTHY_UNKNOWN,     // which replicas are on failing GPUs is unknown
-	REASON__COUNT
-};
+// The table: reason, stable name in CamelCase, what it explains (EXPLAINS_ in reason.c), type of its Event, sentence. A
+// sentence has placeholders that are filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
+// {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy {low}: the
+// signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
+// clang-format off
+#define REASONS(ROW) \
+	ROW(NONE,                    "None",                   NOTE,     NORMAL,  "") \
+	ROW(DESIRED_WITHIN_RANGE,    "DesiredWithinRange",     LIMITED,  NORMAL,  "{after} replicas are wanted, and nothing limits that") \
+	/* signals */ \
+	ROW(ABOVE_TARGET,            "AboveTarget",            ACTIVE,   NORMAL,  "{signal} is {value}, above its target {limit}: {before} -> {after}") \
+	ROW(BELOW_TARGET,            "BelowTarget",            ACTIVE,   NORMAL,  "{signal} is {value}, below its target {limit}: {before} -> {after}") \
+	ROW(WITHIN_TOLERANCE,        "WithinTolerance",        ACTIVE,   NORMAL,  "{signal} is {value}, within tolerance of its target {limit}: staying at {after}") \
+	ROW(ABOVE_HIGH_WATERMARK,    "AboveHighWatermark",     ACTIVE,   NORMAL,  "{signal} is {value}, above its high watermark {limit}: {before} -> {after}") \
+	ROW(BELOW_LOW_WATERMARK,     "BelowLowWatermark",      ACTIVE,   NORMAL,  "{signal} is {value}, below its low watermark {limit}: {before} -> {after}") \
+	ROW(INSIDE_WATERMARKS,       "InsideWatermarks",       ACTIVE,   NORMAL,  "{signal} is {value}, inside its watermarks ({low} to {limit}): staying at {after}") \
+	ROW(REPLICAS_REQUESTED,      "ReplicasRequested",      ACTIVE,   NORMAL,  "{signal} asks for {value} replicas: {before} -> {after}") \
+	ROW(PODS_INCONCLUSIVE,       "PodsInconclusive",       ACTIVE,   NORMAL,  "{signal} is {value} against {limit} when pods without a sample are included, which is inconclusive: staying at {after}") \
+	/* no usable data */ \
+	ROW(NO_DATA,                 "NoData",                 ACTIVE,   WARNING, "no data: the query of {signal} returned no series") \
+	ROW(QUERY_FAILED,            "QueryFailed",            ACTIVE,   WARNING, "the query of {signal} failed: {detail}") \
+	ROW(QUERY_FORBIDDEN,         "QueryForbidden",         ACTIVE,   WARNING, "the query of {signal} was not sent: {detail}") \
+	ROW(PARTIAL_RESPONSE,        "PartialResponse",        ACTIVE,   WARNING, "the response for {signal} is incomplete and was not used: {detail}") \
+	ROW(STALE_DATA,              "StaleData",              ACTIVE,   WARNING, "the newest sample of {signal} is {duration} old, more than {window}") \
+	ROW(CLOCK_SKEW,              "ClockSkew",              ACTIVE,   WARNING, "clock skew of {duration} between this host and the source of {signal}, more than staleAfter {window} allows: set both clocks") \
+	ROW(NON_FINITE,              "NonFinite",              ACTIVE,   WARNING, "{signal} is {value}, which is not a finite number") \
+	ROW(AMBIGUOUS_SERIES,        "AmbiguousSeries",        ACTIVE,   WARNING, "the query of {signal} returned {count} series where one is needed: aggregate in the query, or set series: Sum, Max, Min or Avg") \
+	ROW(NO_POD_LABEL,            "NoPodLabel",             ACTIVE,   WARNING, "none of the {count} series of {signal} has a label pod or exported_pod, which type Pods needs: aggregate by (pod)") \
+	ROW(NO_POD_SAMPLES,          "NoPodSamples",           ACTIVE,   WARNING, "none of the {count} series of {signal} belongs to a running pod of the target") \
+	ROW(SEVERAL_PER_POD,         "SeveralPerPod",          ACTIVE,   WARNING, "several of the {count} series of {signal} belong to one pod: aggregate, as in avg by (pod) (...)") \
+	ROW(WINDOW_FILLING,          "WindowFilling",          ACTIVE,   NORMAL,  "the {window} window of {signal} is still filling: {count} samples, {duration} remaining") \
+	ROW(MISSING_AS_ZERO,         "MissingAsZero",          ACTIVE,   NORMAL,  "the query of {signal} returned no series: counted as 0 (onMissing: Zero)") \
+	ROW(NON_FINITE_AS_ZERO,      "NonFiniteAsZero",        ACTIVE,   NORMAL,  "{signal} has a sample that is not a finite number: counted as 0 (onMissing: Zero)") \
+	ROW(SIGNAL_IGNORED,          "SignalIgnored",          ACTIVE,   NORMAL,  "{signal} has no usable data: ignored (onMissing: Ignore)") \
+	ROW(PARTIAL_SIGNALS,         "PartialSignals",         ACTIVE,   WARNING, "{signal} has no usable data, so there is no scale-down: staying at {after}") \
+	ROW(ALL_SIGNALS_MISSING,     "AllSignalsMissing",      ACTIVE,   WARNING, "none of the {count} signals has usable data: staying at {after}") \
+	ROW(NO_READY_REPLICAS,       "NoReadyReplicas",        ACTIVE,   WARNING, "{signal} is {value}, but no replica is ready to compare it with: staying at {after}") \
+	/* later stages */ \
+	ROW(SUSTAIN_PENDING,         "SustainPending",         ABLE,     NORMAL,  "{signal} asks for {before}, but must do so for {window}: staying at {after} for another {duration}") \
+	ROW(REPLICAS_STARTING,       "ReplicasStarting",       ABLE,     NORMAL,  "{signal} asks for {before}, but {count} replicas requested less than {window} ago are still starting: {after}") \
+	ROW(COMBINED,                "Combined",               ACTIVE,   NORMAL,  "{signal} decides among {count} signals: {before} -> {after}") \
+	ROW(COMBINE_FORMULA,         "CombineFormula",         ACTIVE,   NORMAL,  "the formula of combine gives {value}: {before} -> {after}") \
+	ROW(FORMULA_MISSING,         "FormulaMissing",         ACTIVE,   WARNING, "the formula of {formula} needs {input}, which has no usable data: staying at {after}") \
+	ROW(FORMULA_FAILED,          "FormulaFailed",          ACTIVE,   WARNING, "the formula of {formula} has no result (division by zero or overflow): staying at {after}") \
+	ROW(FALLBACK_ACTIVE,         "FallbackActive",         ACTIVE,   WARNING, "the signals failed {count} times in a row, more than fallback.failureThreshold {limit}: {before} -> {after}") \
+	ROW(FALLBACK_LIFTING,        "FallbackLifting",        ACTIVE,   NORMAL,  "{before} is wanted, but the fallback lifts only after {limit} complete readings in a row, so far {count}: staying at {after}") \
+	ROW(PANIC,                   "Panic",                  ACTIVE,   NORMAL,  "panic: {signal} is {value} over {window}, and scale-down is off for another {duration}: {before} -> {after}") \
+	ROW(FORECAST,                "Forecast",               ACTIVE,   NORMAL,  "{signal} will be {value} in {duration}, up to {limit}: {before} -> {after}") \
+	ROW(OBJECTIVE,               "Objective",              ACTIVE,   NORMAL,  "{rule} asks for {value} replicas, and the backlog to come adds {limit}: {before} -> {after}") \
+	ROW(OBJECTIVE_KEPT,          "ObjectiveKept",          ABLE,     NORMAL,  "{rule} asks for {before}, but more was asked for a short time ago, and ordering it again would cost a start-up: {after}") \
+	ROW(OBJECTIVE_STARTING,      "ObjectiveStarting",      ABLE,     NORMAL,  "{rule} asks for {value} replicas, but the rules have no record yet, so the scale is not reduced below the one that was found: {after}") \
+	ROW(SCALE_UP_STABILIZED,     "ScaleUpStabilized",      ABLE,     NORMAL,  "{before} is wanted, but {limit} was recommended within the last {window}: {after} for another {duration}") \
+	ROW(SCALE_DOWN_STABILIZED,   "ScaleDownStabilized",    ABLE,     NORMAL,  "{before} is wanted, but {limit} was recommended within the last {window}: {after} for another {duration}") \
+	ROW(SCALE_UP_LIMIT,          "ScaleUpLimit",           LIMITED,  NORMAL,  "{before} is wanted, but behavior.scaleUp allows {limit} at this time") \
+	ROW(SCALE_DOWN_LIMIT,        "ScaleDownLimit",         LIMITED,  NORMAL,  "{before} is wanted, but behavior.scaleDown allows {limit} at this time") \
+	ROW(SCALE_UP_DISABLED,       "ScaleUpDisabled",        LIMITED,  NORMAL,  "{before} is wanted, but behavior.scaleUp.selectPolicy is Disabled: staying at {after}") \
+	ROW(SCALE_DOWN_DISABLED,     "ScaleDownDisabled",      LIMITED,  NORMAL,  "{before} is wanted, but behavior.scaleDown.selectPolicy is Disabled: staying at {after}") \
+	ROW(COOLDOWN_ACTIVE,         "CooldownActive",         HOLDS,    NORMAL,  "{before} is wanted, but the last scale was less than {window} ago: staying at {after} for another {duration}") \
+	ROW(IDLE,                    "Idle",                   ACTIVE,   NORMAL,  "{signal} is {value}, not above {limit}: idle, staying at {after}") \
+	ROW(IDLE_REACHED,            "IdleReached",            ACTIVE,   NORMAL,  "{signal} has not been above {limit} for {duration}, idle.after is {window}: idle, {after} replicas") \
+	ROW(ACTIVATED,               "Activated",              ACTIVE,   NORMAL,  "{signal} is {value}, above {limit}: no longer idle, {after} replicas") \
+	ROW(ACTIVATION_UNKNOWN,      "ActivationUnknown",      ACTIVE,   WARNING, "{signal} has no usable data, so it is unknown whether the idle target is needed: staying at {after}") \
+	ROW(TOO_FEW_REPLICAS,        "TooFewReplicas",         LIMITED,  NORMAL,  "{before} is below minReplicas {limit}: {after}") \
+	ROW(TOO_MANY_REPLICAS,       "TooManyReplicas",        LIMITED,  NORMAL,  "{before} is above maxReplicas {limit}: {after}") \
+	ROW(REPLICA_MULTIPLE,        "ReplicaMultiple",        LIMITED,  NORMAL,  "{before} is not a multiple of {limit}: {after}") \
+	ROW(PENDING_REPLICAS,        "PendingReplicas",        HOLDS,    NORMAL,  "{before} is wanted, but {count} replicas are still starting, more than guards.maxPendingPods {limit}: staying at {after}") \
+	ROW(TOO_FEW_AVAILABLE,       "TooFewAvailable",        HOLDS,    WARNING, "{before} is wanted, but only {value} % of the replicas are ready, less than guards.minAvailablePercent {limit}: staying at {after}") \
+	ROW(UNHEALTHY_REPLACED,      "UnhealthyReplaced",      LIMITED,  WARNING, "{before} is wanted, failing GPUs hold {count} of the replicas, and {limit} are added in their place: {after}") \
+	ROW(MARGINAL_GAIN,           "MarginalGain",           LIMITED,  NORMAL,  "{before} is wanted, but the {nth} replica would add {value} of one, less than guards.minMarginalGain {limit}: {after}") \
+	ROW(MAX_STEP,                "MaxStep",                LIMITED,  NORMAL,  "{before} is wanted, but guards.maxStep is {limit}: {after}") \
+	ROW(CAPACITY_LIMITED,        "CapacityLimited",        LIMITED,  WARNING, "{before} is wanted, but only {value} more fit, so {count} are not ordered: {after} ({detail})") \
+	ROW(CAPACITY_RETRY,          "CapacityRetry",          LIMITED,  NORMAL,  "{before} is wanted, but replicas were withdrawn less than {window} ago and only {value} more fit, so {count} are not ordered: {after} for another {duration} ({detail})") \
+	ROW(CAPACITY_WITHDRAWN,      "CapacityWithdrawn",      LIMITED,  WARNING, "{count} replicas have been unschedulable for at least {window} and are withdrawn: {after}; more than fit is ordered again in {duration} ({detail})") \
+	ROW(PENDING_REMOVED,         "PendingRemoved",         ABLE,     NORMAL,  "{limit} is wanted, and {count} replicas are unschedulable and serve nothing, so stabilization does not keep them: {after}") \
+	ROW(POOL_LIMITED,            "PoolLimited",            LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
+	ROW(BUDGET_LIMITED,          "BudgetLimited",          LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
+	ROW(RATIO_LIMITED,           "RatioLimited",           LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
+	ROW(WAITING_FOR_GPUS,        "WaitingForGPUs",         LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
+	ROW(POOL_HELD,               "PoolHeld",               LIMITED,  WARNING, "requested {before}, granted {after}: {pool}") \
+	ROW(SCALING_DISABLED,        "ScalingDisabled",        ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand") \
+	ROW(PAUSED,                  "Paused",                 PAUSED,   NORMAL,  "paused: {before} would be wanted, staying at {after}") \
+	ROW(DRY_RUN,                 "DryRun",                 DRY_RUN,  NORMAL,  "dry run: {before} -> {after} is not written") \
+	/* notes: additional explanations, never the primary reason */ \
+	ROW(READY_UNKNOWN,           "ReadyUnknown",           NOTE,     NORMAL,  "the number of ready replicas is unknown: all {before} count as ready") \
+	ROW(READY_SURPLUS,           "ReadySurplus",           NOTE,     NORMAL,  "{count} pods or replicas are ready, more than the {before} replicas of the scale (several pods per replica, an overlapping selector or a surge): {after} count as ready") \
+	ROW(PODS_SURPLUS,            "PodsSurplus",            NOTE,     NORMAL,  "{count} pods belong to {before} replicas (several pods per replica, an overlapping selector or a surge): the mean of the pods is used for {after}") \
+	ROW(FUTURE_SAMPLE,           "FutureSample",           NOTE,     WARNING, "the newest sample of {signal} is {duration} in the future, from clock skew between this host and the source: treated as current") \
+	ROW(CLOCK_SET,               "ClockSet",               NOTE,     WARNING, "the clock was set by {value} s: past actions keep their age, and windows are refilled") \
+	ROW(FUTURE_STAMP,            "FutureStamp",            NOTE,     WARNING, "a stored time is {duration} in the future, because a clock was wrong: treated as now") \
+	ROW(WINDOW_AGGREGATE,        "WindowAggregate",        NOTE,     NORMAL,  "{signal} is {value} over {window}, from {count} samples") \
+	ROW(SCHEDULE_ACTIVE,         "ScheduleActive",         NOTE,     NORMAL,  "schedule {schedule} is in force: {value} to {limit} replicas; schedules change again in {duration}") \
+	ROW(IDLE_PENDING,            "IdlePending",            NOTE,     NORMAL,  "{signal} is {value}, not above {limit}: idle in {duration} if this continues") \
+	ROW(IDLE_ACTIVE,             "IdleActive",             NOTE,     NORMAL,  "not idle: {signal} is {value}, above {limit}") \
+	ROW(IDLE_UNKNOWN,            "IdleUnknown",            NOTE,     NORMAL,  "not idle: {signal} has no usable data") \
+	ROW(IDLE_STARTING,           "IdleStarting",           NOTE,     NORMAL,  "not idle: {signal} is {value}, not above {limit}, but {count} replicas are not ready, which is waited for {window}: {duration} remaining") \
+	ROW(IDLE_UNSATISFIED,        "IdleUnsatisfied",        NOTE,     NORMAL,  "not idle: {signal} has no usable data or asks for more replicas") \
+	ROW(IDLE_SUSPENDED,          "IdleSuspended",          NOTE,     NORMAL,  "not idle: the bounds, a schedule, a panic or a fallback keep the target active") \
+	ROW(STARTUP_LEARNT,          "StartupLearnt",          NOTE,     NORMAL,  "replicas became ready {duration} after they were requested; the median of {count} starts is {window}") \
+	ROW(WINDOW_OVERFLOW,         "WindowOverflow",         NOTE,     WARNING, "{signal} is sampled more often than once per interval: only the newest {count} samples of {window} are kept") \
+	ROW(VALUE_LIMITED,           "ValueLimited",           NOTE,     WARNING, "{signal} is {value}, beyond four times what maxReplicas serve: {limit} is remembered instead") \
+	ROW(VALUE_NOT_LEARNT,        "ValueNotLearnt",         NOTE,     WARNING, "{signal} is {value}, and is or has in its window a value beyond four times what maxReplicas serve ({limit}): nothing is learnt from it unless it lasts {window}") \
+	ROW(FORECAST_COVERED,        "ForecastCovered",        NOTE,     NORMAL,  "{signal} will be {value} in {duration}, up to {limit}: {after} is enough") \
+	ROW(FORECAST_LEARNING,       "ForecastLearning",       NOTE,     NORMAL,  "the forecast of {signal} starts after {window} of history: {duration} remaining") \
+	ROW(FORECAST_OFF,            "ForecastOff",            NOTE,     NORMAL,  "the forecast of {signal} is off: its mean error over the last day is {value}, that of the last value or of the last season {limit}") \
+	ROW(FORECAST_NO_HORIZON,     "ForecastNoHorizon",      NOTE,     NORMAL,  "the forecast of {signal} is off: the start-up time of replicas is not known yet") \
+	ROW(OBJECTIVE_RECORD,        "ObjectiveRecord",        NOTE,     NORMAL,  "{rule} would have served {value} % of the work of the last {duration} later than {wait}, with {limit} replicas on average; the objective is {late}") \
+	ROW(OBJECTIVE_LEANER,        "ObjectiveLeaner",        NOTE,     NORMAL,  "the next leaner rule, {rule}, would have served {value} % late with {limit} replicas on average") \
+	ROW(OBJECTIVE_WAITING,       "ObjectiveWaiting",       NOTE,     NORMAL,  "a leaner rule, {rule}, has been the best one for {duration}; it is used after {window}") \
+	ROW(OBJECTIVE_AIM,           "ObjectiveAim",           NOTE,     NORMAL,  "{value} % of the real work was late, so the rules are held to {limit} % instead of {late}") \
+	ROW(OBJECTIVE_PAUSED,        "ObjectivePaused",        NOTE,     WARNING, "the objective is not simulated while {signal} has no usable data") \
+	ROW(OBJECTIVE_STARTUP,       "ObjectiveStartup",       NOTE,     NORMAL,  "the start-up time of replicas is not known yet: the objective uses {window} until the first replica has started") \
+	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable",  NOTE,     WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it") \
+	ROW(CAPACITY_LEARNT,         "CapacityLearnt",         NOTE,     NORMAL,  "a replica serves {value} times the work that {signal} takes for one replica, as {duration} of work that waited show: {divisor}") \
+	ROW(CAPACITY_DOUBTFUL,       "CapacityDoubtful",       NOTE,     WARNING, "a replica serves {value} times the work that {signal} takes for one replica, or is further off, and no more is believed: {divisor}") \
+	ROW(BACKLOG_DOUBTFUL,        "BacklogDoubtful",        NOTE,     WARNING, "{signal} has always been 0, even while more work arrived than the replicas can serve: check its query") \
+	ROW(CAPACITY_PENDING,        "CapacityPending",        NOTE,     NORMAL,  "{count} replicas are unschedulable ({detail})") \
+	ROW(CAPACITY_UNKNOWN,        "CapacityUnknown",        NOTE,     WARNING, "the capacity of the cluster is unknown and limits nothing ({detail})") \
+	ROW(PODS_FILLED,             "PodsFilled",             NOTE,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each") \
+	ROW(GAIN_LEARNING,           "GainLearning",           NOTE,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} that agree are needed, the largest at least 1.5 times the smallest") \
+	ROW(THROTTLED,               "Throttled",              NOTE,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are lowered to {count} %") \
+	ROW(THROTTLED_UNKNOWN,       "ThrottledUnknown",       NOTE,     WARNING, "{signal} has no usable data, so guards.maxThrottledShare has no effect") \
+	ROW(THROTTLED_NOT_A_SHARE,   "ThrottledNotAShare",     NOTE,     WARNING, "{signal} is {value}, not a share from 0 to 1, so guards.maxThrottledShare has no effect") \
+	ROW(UNHEALTHY_REPLICAS,      "UnhealthyReplicas",      NOTE,     WARNING, "failing GPUs hold {count} of the replicas") \
+	ROW(UNHEALTHY_UNKNOWN,       "UnhealthyUnknown",       NOTE,     WARNING, "it is unknown how many of the replicas are on failing GPUs, so none is replaced (manifests/capacity-controller grants the permissions)")
+#define REASON_ENUM(id, name, condition, event, sentence) REASON_##id,
+enum reason { REASONS(REASON_ENUM) REASON__COUNT };
+#undef REASON_ENUM
+// clang-format on
 
 struct reason_info {
-	const char *name; // CamelCase, stable
-	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-	// {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy
-	// {low}: the signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
+	const char *name;
 	const char *sentence;
 	const char *condition;  // the status condition that it explains: AbleToScale, ScalingActive, ScalingLimited,
 	                        // Paused, DryRun; NULL

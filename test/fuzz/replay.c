@@ -2,7 +2,7 @@
 // main() for a fuzz target where there is no fuzzing engine: every file named, and every file in every directory named,
 // is fed to the target once, and then with each of its JSON or YAML values replaced by one of every other type. So the
 // corpora are regression tests with any compiler.
-//   build/release/fuzz/fuzz_num test/fuzz/corpus/num
+//   build/release/fuzz/fuzz_num build/release/fuzz/corpus/num      (unpacked by test/fuzz/run-replay)
 // With -v, each input is printed before it is fed: where the target fails, the last one is the culprit.
 // Exit: 0 all replayed, 1 no input or an input that cannot be read, 2 usage; a failing target aborts.
 #include <dirent.h>

@@ -267,7 +267,7 @@ def run_offline():
     case('backtest: wrong recording', ['backtest', '-f', policy, '--data', write(HOSTILE.replace('/', '_') + '.txt', HOSTILE)])
     each_format('tune', ['-f', policy, '--data', data, '--patch', 'patched.yaml'], want_mark=False)
     case('tune: wrong recording', ['tune', '-f', policy, '--data', HOSTILE.replace('/', '_') + '.txt'])
-    trace = json.loads(open(golden + '/trace/streams.json').read())
+    trace = json.loads(subprocess.check_output([root + '/scripts/bundle', 'show', golden + '/trace.bundle', 'streams.json']))
     for e in trace['traceEvents']:
         e['name'] = HOSTILE if e['name'] == 'gemm' else FORMULA if e['name'].startswith('Memcpy') else e['name'] + HOSTILE
     each_format('trace', [write('trace.json', json.dumps(trace))], unmarked=['svg'])

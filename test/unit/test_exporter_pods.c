@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -436,8 +437,13 @@ static void recorded_reply_is_understood(void **state)
 		size_t n;
 	} wanted[] = {{{"own"}, 1}, {{"share1", "share2"}, 2}, {{"ext"}, 1}, {{NULL}, 0}};
 	const struct pod_map_options options = {.admin_namespaces = {{"admin"}, 1}};
-	char bytes[4096];
-	FILE *f = fopen("test/fuzz/corpus/exporter_pods/kubelet-1.36-claims", "rb");
+	char bytes[4096], self[PATH_MAX], path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	assert_true(n > 0);
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0'; // the reply lies next to this program
+	assert_true(snprintf(path, sizeof path, "%s/kubelet-1.36-claims", self) < PATH_MAX);
+	FILE *f = fopen(path, "rb");
 	assert_non_null(f);
 	size_t len = fread(bytes, 1, sizeof bytes, f);
 	fclose(f);
