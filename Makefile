@@ -108,7 +108,7 @@ FORCE:
 $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o: private ALL_CFLAGS += -ffp-contract=off
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. Results stay the same.
 ifeq ($(VARIANT),release)
-$(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objective_$(f).o) $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+$(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objective_$(f).o) $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffinite-math-only -fno-signed-zeros
 $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
 endif
 

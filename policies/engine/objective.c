@@ -142,7 +142,7 @@ static int32_t keep(struct objective *s, const struct objective_setting *set, in
 	int32_t most = (int32_t)block_max_add(&s->wanted, window, (float)wanted);
 	if (wanted < replicas)
 		wanted = i32_max(wanted, i32_min(most, replicas));
-	return objective_hold_step(&s->hold, replicas, wanted, startup_steps);
+	return (int32_t)objective_hold_step(&s->hold, (float)replicas, (float)wanted, (float)startup_steps);
 }
 
 // Returns the real backlog that is expected when a replica ordered now is ready.
@@ -264,5 +264,5 @@ void objective_asked_for_all(struct objective *s, const struct objective_goal *g
 {
 	struct objective_setting set = setting_of(s, g);
 	replicas = limited_count(replicas, 0, OBJECTIVE_REPLICAS_MAX);
-	objective_hold_step(&s->hold, replicas, i32_max(replicas, set.max), set.pipeline.steps);
+	objective_hold_step(&s->hold, (float)replicas, (float)i32_max(replicas, set.max), (float)set.pipeline.steps);
 }

@@ -22,7 +22,8 @@ struct objective_rehearsal {
 	float work;                                                    // replica-seconds, as much as is remembered
 	float known, weight;                                           // steps that a record and the prior count for
 	float level[OBJECTIVE_RULES];                                  // replicas
-	float late_least[OBJECTIVE_RULES], late_most[OBJECTIVE_RULES]; // bounds of the share of late work
+	// Bounds of the share of late work. The lower one after the last rule is 1.
+	float late_least[OBJECTIVE_RULES + 1], late_most[OBJECTIVE_RULES];
 };
 
 // Simulates one step of every rule. The rehearsal refers to `s` and `v`.
