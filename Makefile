@@ -109,7 +109,7 @@ $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o: private ALL_CFLAGS 
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. Results stay the same.
 ifeq ($(VARIANT),release)
 $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objective_$(f).o) $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffinite-math-only -fno-signed-zeros
-$(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
+$(foreach f,combine pipeline signal window,$(OUT)/obj/policies/engine/$(f).o): private ALL_CFLAGS += -O3 # run for every signal
 endif
 
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.

@@ -23,11 +23,11 @@
 struct comparison {
 	const struct objective_rehearsal *rehearsal;
 	float aim, log_aim;
-	float price;                    // of all work, if it is late
+	float price;                     // of all work, if it is late
 	float cost[OBJECTIVE_RULES + 1]; // after the discount; no rule comes after the last one
-	float total;                    // of the best candidate ..
-	int candidate;                  // .. its number ..
-	struct objective_choice choice; // .. and what it is
+	float total;                     // of the best candidate ..
+	int candidate;                   // .. its number ..
+	struct objective_choice choice;  // .. and what it is
 };
 
 float objective_choice_aim(const struct objective *s, const struct objective_setting *set, bool is_measured)

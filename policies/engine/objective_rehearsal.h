@@ -18,10 +18,10 @@ struct objective_view;
 struct objective_rehearsal {
 	const struct objective_view *view;
 	const struct objective_queues *queues;
-	int32_t steps;                                                 // before this one
-	float work;                                                    // replica-seconds, as much as is remembered
-	float known, weight;                                           // steps that a record and the prior count for
-	float level[OBJECTIVE_RULES];                                  // replicas
+	int32_t steps;                // before this one
+	float work;                   // replica-seconds, as much as is remembered
+	float known, weight;          // steps that a record and the prior count for
+	float level[OBJECTIVE_RULES]; // replicas
 	// Bounds of the share of late work. The lower one after the last rule is 1.
 	float late_least[OBJECTIVE_RULES + 1], late_most[OBJECTIVE_RULES];
 };

@@ -97,10 +97,10 @@ static void forget(struct startup *s, int64_t now_ms, int64_t counts_ms, bool un
 	}
 }
 
-bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready)
+// Not inline, so that a tick without orders saves no registers for this.
+__attribute__((noinline)) static bool observe_orders(struct startup *s, const struct policy *policy, int64_t now_ms,
+                                                     int32_t spec, int32_t ready)
 {
-	if (s->n_orders == 0 && s->fresh == 0 && spec == s->last_spec)
-		return false;
 	bool first = s->last_spec < 0;
 	int64_t unexplained = first ? 0 : (int64_t)spec - s->last_spec - s->fresh;
 	// The observed scale is older than the recorded order.
@@ -117,6 +117,13 @@ bool startup_observe(struct startup *s, const struct policy *policy, int64_t now
 	bool learnt = ready >= 0 && match_starts(s, now_ms, i32_max(spec - ready, 0), !first);
 	forget(s, now_ms, startup_ms(s, policy), ready < 0);
 	return learnt;
+}
+
+bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready)
+{
+	if (s->n_orders == 0 && s->fresh == 0 && spec == s->last_spec)
+		return false;
+	return observe_orders(s, policy, now_ms, spec, ready);
 }
 
 bool startup_is_learnt(const struct startup *s, const struct policy *policy)
