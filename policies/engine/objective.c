@@ -147,7 +147,7 @@ static int32_t keep(struct objective *s, const struct objective_setting *set, in
 
 // Returns the real backlog that is expected when a replica ordered now is ready. Once work waits too long, the brisk
 // forecast counts where it is larger: the calm one follows a jump only after minutes, and takes the backlog for one
-// that will have gone by then.
+// that will have been served until then.
 static float backlog_ahead(const struct objective *s, const struct objective_setting *set,
                            const struct objective_view *v, const struct objective_input *in)
 {

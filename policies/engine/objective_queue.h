@@ -48,12 +48,12 @@ static inline float objective_queue_timely(float wait_s, float after_start_s, fl
 	return wait_s * ready + after_start_s * (f32_max(replicas, 1) - ready);
 }
 // Returns the share of steady arrivals that finds more than `limit` of backlog before it, while the backlog moves from
-// `from` to `to`. Without branches, which would keep the compiler from computing several rules at once: on one side of
-// the limit, the quotient is not a share, and may be infinite or none.
+// `from` to `to`. Without branches, which would keep the compiler from computing several rules at once: where the limit
+// is not crossed, the quotient is beyond 0 or 1.
 static inline float objective_late_share(float from, float to, float limit)
 {
 	float high = f32_max(from, to), low = f32_min(from, to);
-	return f32_min(f32_max((high - limit) / (high - low + 1e-30f), 0), 1);
+	return f32_min(f32_max((high - limit) / (high - low + 1e-20f), 0), 1);
 }
 
 #endif
