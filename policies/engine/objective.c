@@ -142,14 +142,18 @@ static int32_t keep(struct objective *s, const struct objective_setting *set, in
 	int32_t most = (int32_t)block_max_add(&s->wanted, window, (float)wanted);
 	if (wanted < replicas)
 		wanted = i32_max(wanted, i32_min(most, replicas));
-	return objective_hold_step(&s->hold, replicas, wanted, startup_steps);
+	return (int32_t)objective_hold_step(&s->hold, (float)replicas, (float)wanted, (float)startup_steps);
 }
 
-// Returns the real backlog that is expected when a replica ordered now is ready.
+// Returns the real backlog that is expected when a replica ordered now is ready. Once work waits too long, the brisk
+// forecast counts where it is larger: the calm one follows a jump only after minutes, and takes the backlog for one
+// that will have been served until then.
 static float backlog_ahead(const struct objective *s, const struct objective_setting *set,
                            const struct objective_view *v, const struct objective_input *in)
 {
 	float forecast = objective_rule_forecast((enum objective_family)s->family, v);
+	if (in->backlog > (double)(set->wait_s * (float)in->replicas))
+		forecast = f32_max(forecast, v->forecast[OBJECTIVE_BRISK]);
 	double missing = 2 * (double)forecast - (double)in->ready - (double)in->replicas;
 	return f32_max(0, (float)(in->backlog + missing * (double)set->startup_s / 2));
 }
@@ -264,5 +268,5 @@ void objective_asked_for_all(struct objective *s, const struct objective_goal *g
 {
 	struct objective_setting set = setting_of(s, g);
 	replicas = limited_count(replicas, 0, OBJECTIVE_REPLICAS_MAX);
-	objective_hold_step(&s->hold, replicas, i32_max(replicas, set.max), set.pipeline.steps);
+	objective_hold_step(&s->hold, (float)replicas, (float)i32_max(replicas, set.max), (float)set.pipeline.steps);
 }

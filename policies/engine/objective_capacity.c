@@ -7,7 +7,7 @@
 #include "policies/engine/number.h"
 #include "policies/engine/objective_load.h"
 
-#define FIRST_S  30.0f   // for which the figure of the queries counts at first
+#define FIRST_S  10.0f   // for which the figure of the queries counts at first
 #define MEMORY_S 2700.0f // in which what was observed fades, for as long as there is more than FIRST_S of it
 #define GAP_S    300.0f  // a stretch does not span a longer gap
 #define QUEUE_S  0.25f   // work per ready replica that must wait, so that none of them is idle

@@ -2,6 +2,7 @@
 #include "policies/engine/objective_choice.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "policies/engine/number.h"
 #include "policies/engine/objective_memory.h"
@@ -22,11 +23,11 @@
 struct comparison {
 	const struct objective_rehearsal *rehearsal;
 	float aim, log_aim;
-	float price;                    // of all work, if it is late
-	float cost[OBJECTIVE_RULES];    // after the discount
-	float total;                    // of the best candidate ..
-	int candidate;                  // .. its number ..
-	struct objective_choice choice; // .. and what it is
+	float price;                     // of all work, if it is late
+	float cost[OBJECTIVE_RULES + 1]; // after the discount; no rule comes after the last one
+	float total;                     // of the best candidate ..
+	int candidate;                   // .. its number ..
+	struct objective_choice choice;  // .. and what it is
 };
 
 float objective_choice_aim(const struct objective *s, const struct objective_setting *set, bool is_measured)
@@ -53,8 +54,8 @@ static void compare(const struct objective *s, const struct objective_setting *s
 	ret->total = 1e30f;
 	ret->candidate = -1;
 	ret->choice = (struct objective_choice){0};
-	for (int i = 0; i < OBJECTIVE_RULES; i++)
-		ret->cost[i] = s->queues.cost[i];
+	memcpy(ret->cost, s->queues.cost, sizeof s->queues.cost);
+	ret->cost[OBJECTIVE_RULES] = 0;
 	for (int i = s->family * OBJECTIVE_RUNGS; i < (s->family + 1) * OBJECTIVE_RUNGS; i++)
 		ret->cost[i] *= 1 - STAY;
 }
@@ -128,28 +129,27 @@ static void offer_crossing(struct comparison *c, int i)
 }
 
 // Both flag the rules whose candidate may be better than the best one so far, by the bounds of their lateness.
-static void find_rungs(const struct comparison *c, uint8_t *restrict ret_open)
+static void find_rungs(const struct comparison *c, uint16_t *restrict ret_open)
 {
 	const float *restrict least = c->rehearsal->late_least, *restrict cost = c->cost;
 	for (int i = 0; i < OBJECTIVE_RULES; i++)
 		ret_open[i] = total_of(c, cost[i], least[i]) <= c->total;
 }
 
-static void find_crossings(const struct comparison *c, uint8_t *restrict ret_open)
+static void find_crossings(const struct comparison *c, uint16_t *restrict ret_open)
 {
 	const float *restrict least = c->rehearsal->late_least, *restrict most = c->rehearsal->late_most;
 	const float *restrict cost = c->cost;
-	for (int i = 0; i < OBJECTIVE_RULES - 1; i++)
+	for (int i = 0; i < OBJECTIVE_RULES; i++)
 		ret_open[i] = (f32_min(cost[i], cost[i + 1]) * ROUNDING <= c->total) & (most[i] > c->aim) &
 		              (least[i + 1] <= c->aim);
-	ret_open[OBJECTIVE_RULES - 1] = 0;
 }
 
 struct objective_choice objective_choose(const struct objective *s, const struct objective_setting *set,
                                          const struct objective_rehearsal *r, float aim)
 {
 	struct comparison c;
-	uint8_t open[OBJECTIVE_RULES];
+	uint16_t open[OBJECTIVE_RULES];
 	compare(s, set, r, aim, &c);
 	// The rule in use comes first: it is rarely much dearer than the best one, and rules out most others.
 	int low = s->family * OBJECTIVE_RUNGS + (int)s->rung;

@@ -38,21 +38,33 @@ static void start_due(struct objective_queues *q, const struct objective_pipelin
 	memset(q->starting[0], 0, sizeof q->starting[0]);
 }
 
-// A step is a pause, in which the queue only drains, and then a burst with all its arrivals.
-void objective_queues_serve(struct objective_queues *q, const struct objective_pipeline *p, float demand, float burst,
-                            float wait_s, float after_start_s, float keep)
+// A step is a pause, in which the queue only drains, and then a burst with all its arrivals. Inline, so that a wait
+// without time after a start-up has a loop of its own.
+static inline void serve(struct objective_queues *q, float demand, float burst, float wait_s, float after_start_s,
+                         float keep)
 {
-	start_due(q, p);
 	float burst_s = STEP_S / burst, pause_s = STEP_S - burst_s;
 	for (int i = 0; i < OBJECTIVE_RULES; i++) {
 		float ready = (float)q->ready[i];
 		float before = f32_max(0, q->backlog[i] - ready * pause_s);
 		float after = before + (demand * burst - ready) * burst_s;
 		q->backlog[i] = f32_max(0, after);
-		float timely = objective_queue_timely(wait_s, after_start_s, ready, (float)q->replicas[i]);
-		q->late[i] = q->late[i] * keep + objective_late_share(before, after, timely) * demand * STEP_S;
+		float timely = wait_s * ready;
+		if (after_start_s > 0)
+			timely = objective_queue_timely(wait_s, after_start_s, ready, (float)q->replicas[i]);
+		q->late[i] = q->late[i] * keep + objective_late_share(before, after, timely) * (demand * STEP_S);
 		q->cost[i] = q->cost[i] * keep + STEP_S * (float)q->replicas[i];
 	}
+}
+
+void objective_queues_serve(struct objective_queues *q, const struct objective_pipeline *p, float demand, float burst,
+                            float wait_s, float after_start_s, float keep)
+{
+	start_due(q, p);
+	if (after_start_s > 0)
+		serve(q, demand, burst, wait_s, after_start_s, keep);
+	else
+		serve(q, demand, burst, wait_s, 0, keep);
 }
 
 // The backlogs ahead of rules `first` to first + AHEAD_RULES - 1. A queue that has become empty stays empty, because

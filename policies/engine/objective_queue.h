@@ -48,14 +48,12 @@ static inline float objective_queue_timely(float wait_s, float after_start_s, fl
 	return wait_s * ready + after_start_s * (f32_max(replicas, 1) - ready);
 }
 // Returns the share of steady arrivals that finds more than `limit` of backlog before it, while the backlog moves from
-// `from` to `to`.
+// `from` to `to`. Without branches, which would keep the compiler from computing several rules at once: where the limit
+// is not crossed, the quotient is beyond 0 or 1.
 static inline float objective_late_share(float from, float to, float limit)
 {
-	// Without branches, which would keep the compiler from computing several rules at once. Where the limit is not
-	// crossed, the crossing is meaningless and may be infinite.
-	float crossing = (limit - from) / (to - from);
-	float from_late = to > limit ? 1 : crossing, from_early = to > limit ? 1 - crossing : 0;
-	return from > limit ? from_late : from_early;
+	float high = f32_max(from, to), low = f32_min(from, to);
+	return f32_min(f32_max((high - limit) / (high - low + 1e-20f), 0), 1);
 }
 
 #endif

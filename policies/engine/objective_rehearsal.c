@@ -41,35 +41,33 @@ static void remember(struct objective *s, const struct objective_setting *set, f
 #define EXPECTING (OBJECTIVE_PRESENT * OBJECTIVE_RUNGS) // rules that expect a backlog; the others follow the present
 _Static_assert(OBJECTIVE_PRESENT + 1 == OBJECTIVE_FAMILY__COUNT, "the rules that follow the present come last");
 
-// Computes what the queues of the rules from `first` to `end` - 1 want, and flags the queues in which that differs from
-// what there is, or did.
-static void want(const struct objective *s, const struct objective_setting *set, int first, int end,
+// Computes how many replicas the queues of the rules from `first` to `end` - 1 run from now on, and flags the queues in
+// which that changes.
+static void want(struct objective *s, const struct objective_setting *set, int first, int end,
                  const struct objective_drain *drain, const float *restrict level, const float *restrict backlog,
-                 int32_t *restrict ret_wanted, uint8_t *restrict ret_differs)
+                 int32_t *restrict ret_kept, uint16_t *restrict ret_changes)
 {
 	const float least = s->steps < OBJECTIVE_FIRST_STEPS ? (float)s->first_replicas : 0;
 	const float min = (float)set->min, max = (float)set->max;
+	const float hold_steps = (float)(set->pipeline.steps * objective_rule_hold_starts(first / OBJECTIVE_RUNGS));
 	const struct objective_drain d = *drain;
 	for (int i = first; i < end; i++) {
 		float replicas = (float)s->queues.replicas[i];
 		float wanted = objective_size(level[i] + objective_size_backlog(&d, backlog[i], replicas), replicas);
 		wanted = objective_size_first(wanted, replicas, least);
 		wanted = f32_min(f32_max(wanted, min), max);
-		ret_wanted[i] = (int32_t)wanted;
-		ret_differs[i] = (wanted < replicas) | (wanted > replicas) | (s->queues.hold[i].surplus > 0);
+		float kept = objective_hold_step(&s->queues.hold[i], replicas, wanted, hold_steps);
+		kept = f32_min(f32_max(kept, min), max);
+		ret_kept[i] = (int32_t)kept;
+		ret_changes[i] = (kept < replicas) | (kept > replicas);
 	}
 }
 
-static void scale(struct objective_queues *q, const struct objective_setting *set, const int32_t *wanted,
-                  const uint8_t *differs)
+static void scale(struct objective_queues *q, const struct objective_setting *set, const int32_t *kept,
+                  const uint16_t *changes)
 {
-	for (int i = objective_rule_next(differs, 0); i < OBJECTIVE_RULES; i = objective_rule_next(differs, i + 1)) {
-		int32_t kept =
-		        objective_hold_step(&q->hold[i], q->replicas[i], wanted[i],
-		                            set->pipeline.steps * objective_rule_hold_starts(i / OBJECTIVE_RUNGS));
-		kept = i32_min(i32_max(kept, set->min), set->max);
-		objective_queues_scale(q, i, &set->pipeline, kept, set->startup_s);
-	}
+	for (int i = objective_rule_next(changes, 0); i < OBJECTIVE_RULES; i = objective_rule_next(changes, i + 1))
+		objective_queues_scale(q, i, &set->pipeline, kept[i], set->startup_s);
 }
 
 // ---- the share of late work ----
@@ -89,6 +87,7 @@ static void estimate(const struct objective *s, struct objective_rehearsal *r)
 		r->late_least[i] = late[i] * least;
 		r->late_most[i] = late[i] * most + prior;
 	}
+	r->late_least[OBJECTIVE_RULES] = 1;
 }
 
 float objective_rehearsal_late(const struct objective_rehearsal *r, int rule)
@@ -105,8 +104,8 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	struct objective_rehearsal *r = ret_rehearsal;
 	const float remains = 1 - STEP_S / OBJECTIVE_MEMORY_S;
 	float forecast[OBJECTIVE_RULES], ahead[OBJECTIVE_RULES];
-	int32_t wanted[OBJECTIVE_RULES];
-	uint8_t differs[OBJECTIVE_RULES];
+	int32_t kept[OBJECTIVE_RULES];
+	uint16_t changes[OBJECTIVE_RULES];
 	r->view = v;
 	r->steps = s->steps;
 	remember(s, set, v->demand, remains);
@@ -115,8 +114,8 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, set->after_start_s,
 	                       remains);
 	objective_queues_ahead(&s->queues, &set->pipeline, forecast, ahead);
-	want(s, set, 0, EXPECTING, &set->expected, r->level, ahead, wanted, differs);
-	want(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, wanted, differs);
-	scale(&s->queues, set, wanted, differs);
+	want(s, set, 0, EXPECTING, &set->expected, r->level, ahead, kept, changes);
+	want(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, kept, changes);
+	scale(&s->queues, set, kept, changes);
 	estimate(s, r);
 }

@@ -18,11 +18,12 @@ struct objective_view;
 struct objective_rehearsal {
 	const struct objective_view *view;
 	const struct objective_queues *queues;
-	int32_t steps;                                                 // before this one
-	float work;                                                    // replica-seconds, as much as is remembered
-	float known, weight;                                           // steps that a record and the prior count for
-	float level[OBJECTIVE_RULES];                                  // replicas
-	float late_least[OBJECTIVE_RULES], late_most[OBJECTIVE_RULES]; // bounds of the share of late work
+	int32_t steps;                // before this one
+	float work;                   // replica-seconds, as much as is remembered
+	float known, weight;          // steps that a record and the prior count for
+	float level[OBJECTIVE_RULES]; // replicas
+	// Bounds of the share of late work. The lower one after the last rule is 1.
+	float late_least[OBJECTIVE_RULES + 1], late_most[OBJECTIVE_RULES];
 };
 
 // Simulates one step of every rule. The rehearsal refers to `s` and `v`.

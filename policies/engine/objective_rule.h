@@ -35,24 +35,23 @@ float objective_rule_forecast(enum objective_family family, const struct objecti
 // Computes it for every rule.
 void objective_rule_forecasts(const struct objective_view *v, float ret_forecasts[OBJECTIVE_RULES]);
 // Returns the first rule from `rule` on whose flag is set, or OBJECTIVE_RULES. Few rules are of interest in most steps,
-// so eight at a time are skipped.
-static inline int objective_rule_next(const uint8_t flags[OBJECTIVE_RULES], int rule)
+// so four at a time are skipped.
+static inline int objective_rule_next(const uint16_t flags[OBJECTIVE_RULES], int rule)
 {
-	uint64_t eight;
-	for (; rule < OBJECTIVE_RULES; rule++) {
-		if (rule % 8 == 0) {
-			memcpy(&eight, &flags[rule], sizeof eight);
-			if (eight == 0) {
-				rule += 7;
-				continue;
-			}
-		}
+	uint64_t four;
+	for (; rule % 4; rule++)
 		if (flags[rule])
+			return rule;
+	for (; rule < OBJECTIVE_RULES; rule += 4) {
+		memcpy(&four, &flags[rule], sizeof four);
+		if (four)
 			break;
 	}
+	while (rule < OBJECTIVE_RULES && !flags[rule])
+		rule++;
 	return rule;
 }
-_Static_assert(OBJECTIVE_RULES % 8 == 0, "objective_rule_next reads eight flags at a time");
+_Static_assert(OBJECTIVE_RULES % 4 == 0, "objective_rule_next reads four flags at a time");
 // Start-up times for which a removal after an addition is delayed (objective_hold.h). What follows the present sees
 // nothing of the past that would hold it.
 static inline int objective_rule_hold_starts(int family)

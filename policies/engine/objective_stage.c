@@ -207,50 +207,58 @@ static void note_record(struct tick *t, enum reason reason, const struct objecti
 static void note_choice(struct tick *t, const struct objective_state *o)
 {
 	const struct objective_answer *a = &o->answer;
-	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_WAITING);
 	note_record(t, REASON_OBJECTIVE_RECORD, &a->rule, o->objective.time);
 	if (a->leaner.rung < a->rule.rung)
 		note_record(t, REASON_OBJECTIVE_LEANER, &a->leaner, o->objective.time);
-	entry.count = objective_rule_code(a->proposed.family, a->proposed.rung);
-	entry.duration_ms = (int64_t)a->leaner_steps * STEP_MS;
-	entry.window_ms = (int64_t)a->leaner_steps_needed * STEP_MS;
-	if (a->leaner_steps > 0)
+	if (a->leaner_steps > 0) {
+		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_WAITING);
+		entry.count = objective_rule_code(a->proposed.family, a->proposed.rung);
+		entry.duration_ms = (int64_t)a->leaner_steps * STEP_MS;
+		entry.window_ms = (int64_t)a->leaner_steps_needed * STEP_MS;
 		tick_trace(t, &entry);
+	}
 }
 
 #define AIM_SHOWN 0.02 // difference from the goal, as a share of it
 
 static void note_limits(struct tick *t, const struct objective_state *o)
 {
-	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
-	entry.value = o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
-	entry.limit = rounded(100 * (double)o->answer.aim);
-	if (fabs((double)o->answer.aim - t->policy->objective.late_ratio) > AIM_SHOWN * t->policy->objective.late_ratio)
+	const double late = t->policy->objective.late_ratio;
+	if (fabs((double)o->answer.aim - late) > AIM_SHOWN * late) {
+		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
+		entry.value =
+		        o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
+		entry.limit = rounded(100 * (double)o->answer.aim);
 		tick_trace(t, &entry);
-	entry = entry_of(t, REASON_OBJECTIVE_STARTUP);
-	entry.window_ms = OBJECTIVE_STARTUP_DEFAULT_MS;
-	if (startup_ms(&t->state->startup, t->policy) < 0)
+	}
+	if (!startup_is_known(&t->state->startup, t->policy)) {
+		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_STARTUP);
+		entry.window_ms = OBJECTIVE_STARTUP_DEFAULT_MS;
 		tick_trace(t, &entry);
-	entry = entry_of(t, REASON_OBJECTIVE_NOT_REACHABLE);
-	entry.limit = (double)t->max;
-	entry.count = o->answer.reachable_at;
-	if (o->answer.reachable_at > t->max)
+	}
+	if (o->answer.reachable_at > t->max) {
+		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_NOT_REACHABLE);
+		entry.limit = (double)t->max;
+		entry.count = o->answer.reachable_at;
 		tick_trace(t, &entry);
+	}
 }
 
 static void note_capacity(struct tick *t, const struct objective_state *o)
 {
-	float ratio = objective_capacity_ratio(&o->capacity);
-	bool is_limit = ratio <= OBJECTIVE_CAPACITY_LEAST || ratio >= OBJECTIVE_CAPACITY_MOST;
-	struct trace_entry entry = entry_of(t, is_limit ? REASON_CAPACITY_DOUBTFUL : REASON_CAPACITY_LEARNT);
-	entry.value = rounded((double)ratio);
-	entry.duration_ms = (int64_t)(o->capacity.learnt_s + 0.5f) * 1000;
-	if (o->capacity.learnt_s >= OBJECTIVE_STEP_S)
+	if (o->capacity.learnt_s >= OBJECTIVE_STEP_S) {
+		float ratio = objective_capacity_ratio(&o->capacity);
+		bool is_limit = ratio <= OBJECTIVE_CAPACITY_LEAST || ratio >= OBJECTIVE_CAPACITY_MOST;
+		struct trace_entry entry = entry_of(t, is_limit ? REASON_CAPACITY_DOUBTFUL : REASON_CAPACITY_LEARNT);
+		entry.value = rounded((double)ratio);
+		entry.duration_ms = (int64_t)(o->capacity.learnt_s + 0.5f) * 1000;
 		tick_trace(t, &entry);
-	entry = entry_of(t, REASON_BACKLOG_DOUBTFUL);
-	entry.signal = (int32_t)t->policy->objective.backlog_index;
-	if (objective_capacity_doubts_backlog(&o->capacity))
+	}
+	if (objective_capacity_doubts_backlog(&o->capacity)) {
+		struct trace_entry entry = entry_of(t, REASON_BACKLOG_DOUBTFUL);
+		entry.signal = (int32_t)t->policy->objective.backlog_index;
 		tick_trace(t, &entry);
+	}
 }
 
 // ---- the stage ----

@@ -112,12 +112,13 @@ __attribute__((noinline)) static double read_zeros(int mode, const struct obs_si
 
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms)
 {
-	if (observed->state != OBS_OK && observed->state != OBS_EMPTY)
+	const bool is_empty = observed->state == OBS_EMPTY || (observed->state == OBS_OK && observed->n_series == 0);
+	if (observed->state != OBS_OK && !is_empty)
 		return unavailable(signal, observed);
 	int64_t skew_ms = observed->skew_ms != 0 ? source_answer_skew_ms(signal, observed) : 0;
 	if (skew_ms > 0)
 		return skewed(observed, skew_ms);
-	if (observed->state == OBS_EMPTY || observed->n_series == 0) {
+	if (is_empty) {
 		if (signal->on_missing != ON_MISSING_ZERO)
 			return missing(REASON_NO_DATA, 0);
 		return (struct reading){.reason = REASON_MISSING_AS_ZERO, .time_ms = now_ms, .age_ms = 0};

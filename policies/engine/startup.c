@@ -97,10 +97,10 @@ static void forget(struct startup *s, int64_t now_ms, int64_t counts_ms, bool un
 	}
 }
 
-bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready)
+// Not inline, so that a tick without orders saves no registers for this.
+__attribute__((noinline)) static bool observe_orders(struct startup *s, const struct policy *policy, int64_t now_ms,
+                                                     int32_t spec, int32_t ready)
 {
-	if (s->n_orders == 0 && s->fresh == 0 && spec == s->last_spec)
-		return false;
 	bool first = s->last_spec < 0;
 	int64_t unexplained = first ? 0 : (int64_t)spec - s->last_spec - s->fresh;
 	// The observed scale is older than the recorded order.
@@ -119,9 +119,21 @@ bool startup_observe(struct startup *s, const struct policy *policy, int64_t now
 	return learnt;
 }
 
+bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready)
+{
+	if (s->n_orders == 0 && s->fresh == 0 && spec == s->last_spec)
+		return false;
+	return observe_orders(s, policy, now_ms, spec, ready);
+}
+
 bool startup_is_learnt(const struct startup *s, const struct policy *policy)
 {
 	return s->n_starts >= (policy->startup.given ? STARTUP_STARTS_TRUSTED : 1);
+}
+
+bool startup_is_known(const struct startup *s, const struct policy *policy)
+{
+	return policy->startup.given || startup_is_learnt(s, policy);
 }
 
 int64_t startup_ms(const struct startup *s, const struct policy *policy)

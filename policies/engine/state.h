@@ -25,7 +25,7 @@ struct objective_state;
 struct policy;
 
 #define STATE_MAGIC   0x67707573u // "gpus"
-#define STATE_VERSION 12
+#define STATE_VERSION 13
 
 struct state_header {
 	uint32_t magic, version;

@@ -698,7 +698,7 @@ static void saved_bytes_keep_their_layout(void **state)
 	for (size_t i = sizeof(uint64_t); i < n; i++)
 		digest = (digest ^ bytes[i]) * 16777619U;
 	assert_int_equal(n, 3840);
-	assert_int_equal(digest, 0xd4987f9f);
+	assert_int_equal(digest, 0x49a6ae20);
 	engine_done(&e);
 }
 
