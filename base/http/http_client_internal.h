@@ -2,7 +2,6 @@
 // Declarations shared by the files of the HTTP client. Include it only from those files.
 //   http_client.c          calls: queue, slots, deadlines, completion
 //   http_client_stream.c   replies without end: what came is handed on outside of curl
-//   http_client_loop.c     libcurl's sockets and timer on libevent
 //   http_client_request.c  request -> checked copy -> transfer handle
 //   http_client_tls.c      TLS settings shared between calls; what the verifier objected to
 //   http_client_error.c    curl's result -> struct err
@@ -133,12 +132,6 @@ struct http_client {
 	int in_callback;
 	bool closing, no_http2;
 };
-
-// http_client_loop.c
-int http_loop_attach(struct http_client *c, struct err *e);
-void http_loop_detach(struct http_client *c); // after every handle was removed, before curl_multi_cleanup
-// Called by the loop glue after curl did something; finishes what is done.
-void http_client_reap(struct http_client *c);
 
 // http_client_stream.c
 struct http_slot *http_stream_slot_new(void);

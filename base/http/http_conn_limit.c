@@ -124,7 +124,7 @@ static void evict(struct http_conn *conn)
 {
 	send_at_once(conn);
 	conn->server->stats.closed[causes[conn->rank]]++;
-	http_conn_event(conn, HTTP_EVENT_LOST);
+	conn->server->on_event(conn, HTTP_EVENT_LOST);
 }
 
 // Returns the oldest connection of `rank` of the address that has the most of them; of several such addresses, the one
@@ -209,6 +209,6 @@ void http_limit_admit_reply(const struct http_conn *conn, size_t len)
 		unread -= other->reply_bytes;
 		send_at_once(other);
 		s->stats.closed[HTTP_CLOSE_EVICTED_SLOW]++;
-		http_conn_event(other, HTTP_EVENT_ABORT); // the caller may be running in its callback
+		other->server->on_event(other, HTTP_EVENT_ABORT); // the caller may be running in its callback
 	}
 }

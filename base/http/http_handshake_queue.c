@@ -80,7 +80,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 		TAILQ_INSERT_TAIL(&s->handshakes, peer, in_handshakes);
 		dequeue(conn);
 		event_del(&conn->hello);
-		http_conn_event(conn, HTTP_EVENT_START);
+		conn->server->on_event(conn, HTTP_EVENT_START);
 	}
 	schedule(s);
 }
@@ -94,7 +94,7 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
 	case HELLO_PARTIAL:
 		return;
 	case HELLO_CLOSED:
-		http_conn_event(conn, HTTP_EVENT_LOST);
+		conn->server->on_event(conn, HTTP_EVENT_LOST);
 		return;
 	case HELLO_WHOLE:
 		enqueue(conn);

@@ -39,6 +39,7 @@ struct http_server *http_server_new(const struct http_server_options *o, struct 
 	}
 	s->listen_fd = -1;
 	s->loop = o->loop;
+	s->on_event = http_conn_event;
 	http_ranks_init(&s->ranks);
 	LIST_INIT(&s->exchanges);
 	if (http_handshake_queue_init(s, e) < 0) {

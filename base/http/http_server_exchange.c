@@ -285,13 +285,14 @@ static void send_reply(struct http_conn *conn, int status, const char *content_t
 	char length[48];
 	snprintf(length, sizeof length, "Content-Length: %zu\r\n", len);
 	http_limit_admit_reply(conn, len);
-	http_conn_event(conn, HTTP_EVENT_REPLY);
+	conn->server->on_event(conn, HTTP_EVENT_REPLY);
 	http_conn_put_head(conn, status, has_body ? content_type : NULL, headers, has_body ? length : "");
 	bool sends_body = has_body && !head_only && len;
 	if (!sends_body)
 		release_body(body);
 	if (sends_body && put_body(bufferevent_get_output(conn->bev), body) < 0) {
-		http_conn_event(conn, HTTP_EVENT_ABORT); // out of memory: the client sees a reply that is cut off
+		conn->server->on_event(conn,
+		                       HTTP_EVENT_ABORT); // out of memory: the client sees a reply that is cut off
 		return;
 	}
 	conn->reply_bytes = sends_body ? len : 0;

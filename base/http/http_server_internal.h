@@ -180,6 +180,8 @@ struct http_server {
 	size_t n_routes;
 	struct http_server_stats stats;
 	int in_handler;
+	// http_conn_event(), for the files below http_conn.c: the limits, the queue of handshakes and the exchange.
+	void (*on_event)(struct http_conn *conn, enum http_conn_event event);
 	http_admit_fn *admit; // NULL: every client is admitted
 	void *admit_arg;
 };

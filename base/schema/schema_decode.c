@@ -10,15 +10,6 @@
 #include "base/schema/schema_private.h"
 #include "base/text.h"
 
-void schema_fail(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
-{
-	assert(!d->in_default); // a default_text in the table does not pass its own field's checks
-	va_list ap;
-	va_start(ap, fmt);
-	schema_vreport_at(d->errors, node->line, node->col, d->path, fmt, ap);
-	va_end(ap);
-}
-
 // Reports at node's key when it has one, else at node.
 __attribute__((format(printf, 3, 4))) static void fail_at_key(struct schema_decoder *d, const struct doc_node *node,
                                                               const char *fmt, ...)
@@ -30,12 +21,6 @@ __attribute__((format(printf, 3, 4))) static void fail_at_key(struct schema_deco
 	schema_vreport_at(d->errors, has_key ? node->key_line : node->line, has_key ? node->key_col : node->col,
 	                  d->path, fmt, ap);
 	va_end(ap);
-}
-
-void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node)
-{
-	schema_report(d->errors, node, d->path, "needs more than the %zu bytes set aside for it (%zu used): shorten it",
-	              d->arena->max_bytes, d->arena->used_bytes);
 }
 
 size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)

@@ -14,6 +14,21 @@
 #define CHOICES_BYTES 200
 #define INT64_EXACT   ((int64_t)1 << 53)
 
+void schema_fail(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
+{
+	assert(!d->in_default); // a default_text in the table does not pass its own field's checks
+	va_list ap;
+	va_start(ap, fmt);
+	schema_vreport_at(d->errors, node->line, node->col, d->path, fmt, ap);
+	va_end(ap);
+}
+
+void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node)
+{
+	schema_report(d->errors, node, d->path, "needs more than the %zu bytes set aside for it (%zu used): shorten it",
+	              d->arena->max_bytes, d->arena->used_bytes);
+}
+
 const char *schema_describe(const struct doc_node *node, char *out)
 {
 	switch (node->kind) {

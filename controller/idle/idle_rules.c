@@ -22,70 +22,6 @@
 
 #define PLURAL         "gpuidlerules"
 #define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
-#define RULE_BYTES_MAX ((size_t)1024 * 1024)
-
-// ---- records ----
-
-struct idle_record *idle_entry_add(struct idle_entry *e)
-{
-	if (e->n == IDLE_RECORDS_MAX)
-		return NULL;
-	if (!e->records)
-		e->records = must_alloc(calloc(IDLE_RECORDS_MAX, sizeof *e->records)); // they do not move
-	e->records[e->n] = (struct idle_record){0};
-	return &e->records[e->n++];
-}
-
-void idle_entry_remove(struct idle_entry *e, size_t i)
-{
-	conflict_watch_unwant(e->records[i].want);
-	memmove(&e->records[i], &e->records[i + 1], (e->n - i - 1) * sizeof *e->records);
-	e->n--;
-}
-
-// ---- rules ----
-
-static struct idle_entry *new_entry(struct idle_rules *r, const char *name)
-{
-	size_t size = strlen(name) + 2;
-	struct idle_entry *e = must_alloc(calloc(1, sizeof *e + size));
-	snprintf(e->key, size, "/%s", name);
-	arena_init(&e->arena, RULE_BYTES_MAX);
-	e->all = r;
-	e->next = r->entries;
-	r->entries = e;
-	if (!evtimer_pending(r->timer, NULL))
-		timer_start(r->timer, IDLE_LOOK_MS);
-	return e;
-}
-
-static void free_entry(struct idle_entry *e)
-{
-	struct idle_entry **at = &e->all->entries;
-	while (*at != e)
-		at = &(*at)->next;
-	*at = e->next;
-	status_slot_cancel(&e->slot);
-	while (e->n > 0)
-		idle_entry_remove(e, e->n - 1);
-	arena_done(&e->arena);
-	free(e->records);
-	free(e);
-}
-
-static void forget(struct idle_entry *e)
-{
-	if (e->all->evaluation.entry == e)
-		e->is_gone = true;
-	else
-		free_entry(e);
-}
-
-void idle_entry_finished(struct idle_entry *e)
-{
-	if (e->is_gone)
-		free_entry(e);
-}
 
 // ---- objects ----
 
@@ -107,7 +43,7 @@ static void decode(struct idle_entry *e, const char *json, size_t len)
 	struct doc_node *root;
 	struct err why;
 	arena_init(&tree, TREE_BYTES_MAX);
-	arena_init(&memory, RULE_BYTES_MAX);
+	arena_init(&memory, IDLE_RULE_BYTES_MAX);
 	schema_errors_init(&errors[0], "");
 	schema_errors_init(&errors[1], "");
 	e->fault[0] = '\0';
@@ -136,7 +72,7 @@ static void decode(struct idle_entry *e, const char *json, size_t len)
 static bool on_object(void *arg, struct watched_object *o, enum object_change change, const char *json, size_t len)
 {
 	struct idle_rules *r = arg;
-	struct idle_entry *e = o->user ? o->user : new_entry(r, o->name);
+	struct idle_entry *e = o->user ? o->user : idle_entry_new(r, o->name);
 	o->user = e;
 	e->is_object = true;
 	if (!e->is_ours || change == OBJECT_NEW) {
@@ -153,7 +89,7 @@ static bool on_object(void *arg, struct watched_object *o, enum object_change ch
 
 static void on_gone(void *arg, struct watched_object *o)
 {
-	forget(o->user);
+	idle_entry_forget(o->user);
 }
 
 static void on_error(void *arg, const struct err *error)
@@ -185,13 +121,13 @@ void idle_rules_put_files(struct idle_rules *r, struct idle_rule_set *set)
 	for (struct idle_entry *e = r->entries, *next; e; e = next) {
 		next = e->next;
 		if (!e->is_object)
-			forget(e);
+			idle_entry_forget(e);
 	}
 	idle_rule_set_done(&r->files);
 	r->files = *set;
 	*set = (struct idle_rule_set){0};
 	for (size_t i = 0; i < r->files.n; i++) {
-		struct idle_entry *e = new_entry(r, r->files.rules[i].name);
+		struct idle_entry *e = idle_entry_new(r, r->files.rules[i].name);
 		e->rule = r->files.rules[i];
 		e->is_valid = true;
 		if (e->rule.action == IDLE_SCALE)
@@ -313,7 +249,7 @@ void idle_rules_free(struct idle_rules *r)
 	if (!r)
 		return;
 	while (r->entries)
-		free_entry(r->entries);
+		idle_entry_free(r->entries);
 	idle_rule_set_done(&r->files);
 	idle_target_free(r->evaluation.target);
 	if (r->timer)

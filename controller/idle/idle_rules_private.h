@@ -13,7 +13,8 @@
 #include "policies/load/idle_rule_set.h"
 #include "policies/schema/idle_rule_schema.h"
 
-#define IDLE_FAULT_BYTES 512
+#define IDLE_FAULT_BYTES    512
+#define IDLE_RULE_BYTES_MAX ((size_t)1024 * 1024) // memory of one decoded rule
 
 struct idle_entry {
 	struct idle_entry *next;
@@ -72,17 +73,25 @@ struct idle_rules {
 	bool is_closing;
 };
 
-// Starts an evaluation; none may be in progress.
-void idle_evaluate(struct idle_rules *all, struct idle_entry *e);
+// ---- idle_entry.c ----
+// Returns a new rule called `name`, in the list of `r`, and lets the timer run.
+struct idle_entry *idle_entry_new(struct idle_rules *r, const char *name);
+void idle_entry_free(struct idle_entry *e);
+// Frees the entry, or marks it for idle_entry_finished() while it is being evaluated.
+void idle_entry_forget(struct idle_entry *e);
 // The evaluation of the entry has ended; frees it when its object is gone.
 void idle_entry_finished(struct idle_entry *e);
+// Returns a new record, zeroed; NULL when there are IDLE_RECORDS_MAX.
+struct idle_record *idle_entry_add(struct idle_entry *e);
+void idle_entry_remove(struct idle_entry *e, size_t i);
+
+// ---- the other files ----
+// Starts an evaluation; none may be in progress.
+void idle_evaluate(struct idle_rules *all, struct idle_entry *e);
 // Writes the status of an object, if it changed.
 void idle_status_write(struct idle_entry *e, const char *currency, int64_t now_ms);
 // Takes the records of the status in this object, which replace those that are known.
 void idle_status_read(struct idle_entry *e, const char *json, size_t len);
-// Returns a new record, zeroed; NULL when there are IDLE_RECORDS_MAX.
-struct idle_record *idle_entry_add(struct idle_entry *e);
-void idle_entry_remove(struct idle_entry *e, size_t i);
 // Appends "serving/Deployment/web".
 void idle_put_id(struct buf *out, const struct idle_record *record);
 

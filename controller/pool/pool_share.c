@@ -106,11 +106,6 @@ static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone,
 	until(p, lost_at(s), now_mono_ms);
 }
 
-int32_t pool_counted(const struct pool *p, size_t i)
-{
-	return pool_held(&p->members[i]);
-}
-
 // A member that the start still waits for. What the members have at a start was granted by the process before.
 static const struct pool_seat *find_unknown(struct pool *p, int64_t now_mono_ms)
 {

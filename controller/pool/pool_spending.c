@@ -21,6 +21,11 @@
 
 // ---- counting ----
 
+int32_t pool_counted(const struct pool *p, size_t i)
+{
+	return pool_held(&p->members[i]);
+}
+
 double pool_cost_micro(const struct pool *p)
 {
 	double micro = 0;

@@ -69,7 +69,7 @@ struct informer *target_kind_informer(struct target_kind *k, struct err *e)
 	                                                      .group_path = path,
 	                                                      .plural = k->plural,
 	                                                      .own_watches = TARGET_NAMESPACES_MAX,
-	                                                      .callbacks = target_informer_callbacks,
+	                                                      .callbacks = *k->store->callbacks,
 	                                                      .arg = k},
 	                           e);
 	return k->informer;

@@ -51,6 +51,7 @@ struct target_record {
 
 struct target_store {
 	struct target_store_options options;
+	const struct informer_callbacks *callbacks;  // callbacks of the informer of each kind
 	struct target_kind *kinds[TARGET_KINDS_MAX]; // NULL: unused
 	size_t n_kinds;                              // used part of the array, with its NULLs
 	struct target_waiter *waiters;
@@ -60,12 +61,16 @@ struct target_store {
 	struct target_store_stats stats;
 };
 
-// ---- target_store.c ----
+// ---- target_record.c ----
+// Returns whether version a is older than b. Only versions that are numbers can be compared; for others, false.
+bool target_version_is_older(const char *a, const char *b);
+// Wants the pods of the current selector. Call after a change of selector, existence or wants_pods.
+void target_follow_pods(struct target_record *r);
+// Updates the record from the object's JSON.
+void target_apply_object(struct target_record *r, const char *json, size_t len);
 void target_set_absent(struct target_record *r);
 // Marks the scale as unknown: /scale is read when the target is next wanted, but not within for_ms.
 void target_set_scale_unknown(struct target_record *r, int64_t for_ms);
-// Callbacks of the informer of a kind.
-extern const struct informer_callbacks target_informer_callbacks;
 // Applies a reply of /scale. Ignored when an event has reported a newer version of the object since; then /scale is
 // read again.
 void target_apply_scale(struct target_record *r, const struct scale *scale);

@@ -155,14 +155,6 @@ static void check_voters(const struct policy *p, struct fault_list *l)
 		          "watermarks");
 }
 
-size_t policy_schema_signal_index(const struct policy *p, const char *name)
-{
-	size_t i = 0;
-	while (i < p->n_signals && !(p->signals[i].name && strcmp(p->signals[i].name, name) == 0))
-		i++;
-	return i;
-}
-
 static void check_idle(const struct policy *p, struct fault_list *l)
 {
 	size_t n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // spec.signals[] of a GPUAutoscaler.
 #include <stdbool.h>
+#include <string.h>
 
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema_private.h"
@@ -235,3 +236,11 @@ const struct schema policy_schema_signal = {
         .rules = signal_rules,
         .n_rules = COUNT_OF(signal_rules),
 };
+
+size_t policy_schema_signal_index(const struct policy *p, const char *name)
+{
+	size_t i = 0;
+	while (i < p->n_signals && !(p->signals[i].name && strcmp(p->signals[i].name, name) == 0))
+		i++;
+	return i;
+}

@@ -16,100 +16,14 @@
 
 #define LEASE_CONNECTIONS 4
 
-_Static_assert(ERR__COUNT <= 32, "logged_kinds has one bit per error kind");
-
-int64_t shards_now_ms(const struct shards *s)
-{
-	return clock_boot_ms(s->options.clock);
-}
-
-void shards_poll_in(struct shards *s, int64_t wait_ms)
-{
-	timer_start(s->poll, wait_ms);
-}
-
-void shards_report(struct shards *s, bool *has_error, const struct err *error)
-{
-	*has_error = error != NULL;
-	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member_has_error && !s->watch_has_error;
-	for (int32_t k = 0; k < s->options.n_shards; k++)
-		is_good = is_good && !s->shards[k].has_error;
-	if (error)
-		snprintf(s->error, sizeof s->error, "%s", error->msg);
-	else if (is_good)
-		s->error[0] = '\0';
-	// One line per kind for all leases, because they have the same cause. A timeout must not hide a missing right.
-	uint32_t kind_bit = error ? UINT32_C(1) << error->kind : 0;
-	bool is_new = (kind_bit & ~s->logged_kinds) != 0;
-	s->logged_kinds = s->error[0] ? s->logged_kinds | kind_bit : 0;
-	if (is_new)
-		LOG(s->options.log, LOG_ERROR, "Cannot read or write leases; retrying",
-		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
-	else if (!was_good && is_good)
-		LOG(s->options.log, LOG_INFO, "Lease access recovered", LOG_S("namespace", s->namespace_name));
-}
-
 // ---- one shard ----
-
-// The last step of shards_stop(), once no lease is left.
-static void check_stopped(struct shards *s)
-{
-	if (!s->is_stopping || !s->is_member_gone)
-		return;
-	for (int32_t k = 0; k < s->options.n_shards; k++) {
-		if (s->shards[k].state != SHARD_AWAY)
-			return;
-	}
-	timer_start(s->stopped, 0);
-}
-
-static void report_loss(struct shards *s, struct shard *shard, const char *why)
-{
-	s->term++;
-	s->lost++;
-	LOG(s->options.log, LOG_INFO, "Lost shard", LOG_I("shard", shard->index), LOG_S("why", why));
-	s->options.callbacks.on_lost(s->options.arg, shard->index);
-}
-
-static void release(struct shard *shard)
-{
-	shard->state = SHARD_RELEASING;
-	evtimer_del(shard->leave);
-	lease_release(shard->lease);
-}
-
-void shards_leave(struct shards *s, struct shard *shard, const char *why)
-{
-	if (shard->state == SHARD_TAKEN) {
-		release(shard);
-	} else if (shard->state == SHARD_OWNED) {
-		shard->state = SHARD_LEAVING;
-		timer_start(shard->leave, lease_write_timeout_ms(&s->options.timing));
-		report_loss(s, shard, why);
-	}
-}
-
-void shards_own(struct shards *s, struct shard *shard)
-{
-	shard->state = SHARD_OWNED;
-	s->gained++;
-	LOG(s->options.log, LOG_INFO, "Acquired shard", LOG_I("shard", shard->index),
-	    LOG_I("shards", s->options.n_shards), LOG_S("identity", s->identity));
-	s->options.callbacks.on_gained(s->options.arg, shard->index);
-}
 
 // Every write that was in flight when the shard was lost has ended by now.
 static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct shard *shard = arg;
 	if (shard->state == SHARD_LEAVING)
-		release(shard);
-}
-
-void shards_settled(struct shards *s, int32_t index)
-{
-	if (s && index >= 0 && index < s->options.n_shards && s->shards[index].state == SHARD_LEAVING)
-		release(&s->shards[index]);
+		shard_release(shard);
 }
 
 static void on_lease_gained(void *arg)
@@ -129,9 +43,9 @@ static void on_lease_lost(void *arg, const char *why)
 	shard->state = SHARD_AWAY;
 	evtimer_del(shard->leave);
 	if (was_owned)
-		report_loss(s, shard, why);
+		shards_report_loss(s, shard, why);
 	shards_poll_in(s, 0);
-	check_stopped(s);
+	shards_check_stopped(s);
 }
 
 static void on_lease_released(void *arg)
@@ -139,7 +53,7 @@ static void on_lease_released(void *arg)
 	struct shard *shard = arg;
 	struct shards *s = shard->owner;
 	shard->state = SHARD_AWAY;
-	check_stopped(s);
+	shards_check_stopped(s);
 }
 
 static void on_lease_error(void *arg, const struct err *error)
@@ -160,7 +74,7 @@ static void on_member_released(void *arg)
 {
 	struct shards *s = arg;
 	s->is_member_gone = true;
-	check_stopped(s);
+	shards_check_stopped(s);
 }
 
 static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
@@ -328,7 +242,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 		lease_release(s->member);
 	// By then, leases that the server did not release have expired.
 	timer_start(s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
-	check_stopped(s);
+	shards_check_stopped(s);
 }
 
 void shards_free(struct shards *s)
