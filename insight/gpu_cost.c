@@ -2,9 +2,11 @@
 #include "insight/gpu_cost.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
 // A cent is 10^4 millionths, and an hour is 3.6 * 10^6 ms (a kWh, 3.6 * 10^6 J).
@@ -166,4 +168,44 @@ void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli)
 		row->saved_cents = (int64_t)floor((double)row->exact[COST_TOTAL] / (double)EXACT_PER_CENT *
 		                                          ((double)most_milli / used_milli - 1) +
 		                                  0.5);
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz0123456789"
+
+// "HASH-SUFFIX": what a ReplicaSet of a Deployment adds to its name.
+static bool is_replica_set_part(const char *rest)
+{
+	size_t hash = strspn(rest, LETTERS);
+	return hash > 0 && rest[hash] == '-' && strspn(rest + hash + 1, LETTERS) == 5 && rest[hash + 6] == '\0';
+}
+
+static bool is_number(const char *rest)
+{
+	size_t n = strspn(rest, "0123456789");
+	return n > 0 && rest[n] == '\0';
+}
+
+static bool is_pod_of(const struct scale_target *t, const char *pod)
+{
+	size_t len = strlen(t->name);
+	if (strncmp(pod, t->name, len) != 0 || pod[len] != '-')
+		return false;
+	const char *rest = pod + len + 1;
+	if (strcmp(t->kind, "Deployment") == 0)
+		return is_replica_set_part(rest);
+	return strcmp(t->kind, "StatefulSet") == 0 ? is_number(rest) : rest[0] != '\0';
+}
+
+const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
+                                     const char *pod)
+{
+	const struct policy *found = NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct policy *p = policies[i];
+		if (strcmp(p->namespace_name, namespace_name) != 0 || !is_pod_of(&policy_ref_of(p)->target, pod))
+			continue;
+		if (!found || strlen(policy_ref_of(p)->target.name) > strlen(policy_ref_of(found)->target.name))
+			found = p;
+	}
+	return found;
 }

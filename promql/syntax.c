@@ -13,7 +13,7 @@
 
 #include "base/num.h"
 #include "promql/functions.h"
-#include "promql/promql_literal.h"
+#include "promql/lexer.h"
 
 #define SHOWN_BYTES   40 // of a token in a message
 #define MESSAGE_BYTES 256

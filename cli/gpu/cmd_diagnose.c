@@ -23,7 +23,7 @@
 #include "cli/term/price_option.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
-#include "insight/verdict_rules.h"
+#include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"

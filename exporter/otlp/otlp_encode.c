@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
-#include "exporter/health_verdict.h"
+#include "exporter/health_policy.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
 #include "exporter/sampler.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/sysfs/backend_sysfs.h"
-#include "exporter/sysfs/sysfs_read.h"
+#include "exporter/sysfs/sysfs.h"
 
 #define WATTS_PER_UW 1e-6
 #define UJ_PER_MJ    1000

@@ -1,10 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/server/metrics_api.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/json/json_write.h"
+
+// Removes zeros from the end of digits[0..len), three at a time, at most `most` times. Returns how many times.
+static int cut_thousands(char *digits, size_t *len, int most)
+{
+	int n = 0;
+	while (n<most && * len> 3 && memcmp(digits + *len - 3, "000", 3) == 0) {
+		*len -= 3;
+		n++;
+	}
+	digits[*len] = '\0';
+	return n;
+}
+
+int quantity_format(char out[QUANTITY_BYTES], double value, struct err *e)
+{
+	static const char suffixes[] = "num\0kMGTPE"; // in steps of a thousand from a billionth
+	if (!isfinite(value))
+		return err_set(e, ERR_INPUT, "the value is not a number");
+	if (fabs(value) > QUANTITY_MAX)
+		return err_set(e, ERR_LIMIT, "the value %g exceeds the largest quantity (%g)", value, QUANTITY_MAX);
+	// printf rounds the exact decimal expansion; without the point, it counts billionths.
+	char digits[QUANTITY_BYTES];
+	int n = snprintf(digits, sizeof digits, "%.9f", fabs(value));
+	char *point = strchr(digits, '.');
+	memmove(point, point + 1, strlen(point));
+	size_t len = (size_t)n - 1;
+	char *first = digits + strspn(digits, "0");
+	if (!*first) {
+		memcpy(out, "0", 2);
+		return 1;
+	}
+	len -= (size_t)(first - digits);
+	char suffix = suffixes[cut_thousands(first, &len, (int)sizeof suffixes - 2)];
+	const char tail[] = {suffix, '\0'};
+	return snprintf(out, QUANTITY_BYTES, "%s%s%s", value < 0 ? "-" : "", first, tail);
+}
+
+static const char *reason_of(int http_status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} rows[] = {
+	        {400, "BadRequest"},
+	        {401, "Unauthorized"},
+	        {403, "Forbidden"},
+	        {404, "NotFound"},
+	        {405, "MethodNotAllowed"},
+	        {409, "Conflict"},
+	        {410, "Expired"},
+	        {422, "Invalid"},
+	        {429, "TooManyRequests"},
+	        {500, "InternalError"},
+	        {503, "ServiceUnavailable"},
+	        {504, "Timeout"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i].status == http_status)
+			return rows[i].reason;
+	return "";
+}
+
+void k8s_status_write(struct buf *out, int http_status, const char *message)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "kind");
+	json_write_str(&w, "Status");
+	json_write_key(&w, "apiVersion");
+	json_write_str(&w, "v1");
+	json_write_key(&w, "metadata");
+	json_write_object_begin(&w);
+	json_write_object_end(&w);
+	json_write_key(&w, "status");
+	json_write_str(&w, "Failure");
+	json_write_key(&w, "message");
+	json_write_str(&w, message);
+	json_write_key(&w, "reason");
+	json_write_str(&w, reason_of(http_status));
+	json_write_key(&w, "code");
+	json_write_i64(&w, http_status);
+	json_write_object_end(&w);
+}
 
 #define NAME_BYTES 1024
 

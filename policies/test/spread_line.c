@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "policies/spread/spread.h"
 #include "policies/test/line_fields.h"
-#include "policies/test/step.h"
+#include "policies/test/step_line.h"
 
 #define CAPACITY_LEAST  1e-9
 #define STARTUP_S_MAX   (7 * 24 * 3600.0)
