@@ -116,8 +116,7 @@ static void on_rank(void *arg, const struct rank_event *event)
 	json_write_member_f64(&w, "ratio", rounded(event->ratio));
 	json_write_member_f64(&w, "since", (double)event->since_ms / 1000);
 	if (event->n_alike > 0) {
-		json_write_key(&w, "with");
-		json_write_array_begin(&w);
+		json_write_member_array(&w, "with");
 		for (size_t i = 0; i < event->n_alike; i++)
 			json_write_str(&w, event->alike[i]);
 		json_write_array_end(&w);

@@ -75,37 +75,25 @@ void k8s_status_write(struct buf *out, int http_status, const char *message)
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "kind");
-	json_write_str(&w, "Status");
-	json_write_key(&w, "apiVersion");
-	json_write_str(&w, "v1");
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_str(&w, "kind", "Status");
+	json_write_member_str(&w, "apiVersion", "v1");
+	json_write_member_object(&w, "metadata");
 	json_write_object_end(&w);
-	json_write_key(&w, "status");
-	json_write_str(&w, "Failure");
-	json_write_key(&w, "message");
-	json_write_str(&w, message);
-	json_write_key(&w, "reason");
-	json_write_str(&w, reason_of(http_status));
-	json_write_key(&w, "code");
-	json_write_i64(&w, http_status);
+	json_write_member_str(&w, "status", "Failure");
+	json_write_member_str(&w, "message", message);
+	json_write_member_str(&w, "reason", reason_of(http_status));
+	json_write_member_i64(&w, "code", http_status);
 	json_write_object_end(&w);
 }
 
 #define NAME_BYTES 1024
 
-static void write_pair(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_member_str(w, key, value);
-}
-
 static void begin_document(struct json_writer *w, struct buf *out, const char *kind)
 {
 	json_write_init(w, out, 0);
 	json_write_object_begin(w);
-	write_pair(w, "kind", kind);
-	write_pair(w, "apiVersion", "v1");
+	json_write_member_str(w, "kind", kind);
+	json_write_member_str(w, "apiVersion", "v1");
 }
 
 static void write_group_version(struct json_writer *w, const struct metrics_api *api)
@@ -113,14 +101,14 @@ static void write_group_version(struct json_writer *w, const struct metrics_api 
 	char text[NAME_BYTES];
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
 	json_write_object_begin(w);
-	write_pair(w, "groupVersion", text);
-	write_pair(w, "version", api->version);
+	json_write_member_str(w, "groupVersion", text);
+	json_write_member_str(w, "version", api->version);
 	json_write_object_end(w);
 }
 
 static void write_group_members(struct json_writer *w, const struct metrics_api *api)
 {
-	write_pair(w, "name", api->group);
+	json_write_member_str(w, "name", api->group);
 	json_write_member_array(w, "versions");
 	write_group_version(w, api);
 	json_write_array_end(w);
@@ -156,15 +144,15 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	char text[NAME_BYTES];
 	begin_document(&w, out, "APIResourceList");
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
-	write_pair(&w, "groupVersion", text);
+	json_write_member_str(&w, "groupVersion", text);
 	json_write_member_array(&w, "resources");
 	for (size_t i = 0; i < n * n_prefixes; i++) {
 		snprintf(text, sizeof text, "%s%s", prefixes[i / n], names[i % n]);
 		json_write_object_begin(&w);
-		write_pair(&w, "name", text);
-		write_pair(&w, "singularName", "");
+		json_write_member_str(&w, "name", text);
+		json_write_member_str(&w, "singularName", "");
 		json_write_member_bool(&w, "namespaced", true);
-		write_pair(&w, "kind", api->list_kind);
+		json_write_member_str(&w, "kind", api->list_kind);
 		json_write_member_array(&w, "verbs");
 		json_write_str(&w, "get");
 		json_write_array_end(&w);

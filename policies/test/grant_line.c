@@ -324,8 +324,7 @@ static void put_grants(struct grant *g, const struct grant_line *line, const str
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "grants");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "grants");
 	for (size_t i = 0; i < line->request.n_members; i++) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "name", line->names[i]);

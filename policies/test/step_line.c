@@ -398,8 +398,7 @@ void step_put_error(struct buf *out, const char *msg)
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "error");
-	json_write_str(&w, msg);
+	json_write_member_str(&w, "error", msg);
 	json_write_object_end(&w);
 	buf_putc(out, '\n');
 }
