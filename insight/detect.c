@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -255,15 +256,8 @@ static struct series *series_of(struct detect_job *j, enum detect_input input, c
 		return err_set(e, ERR_LIMIT, "memory of more than %d ranks", DETECT_SERIES_MAX), NULL;
 	if (strlen(rank) >= DETECT_NAME_BYTES)
 		return err_set(e, ERR_LIMIT, "the name of a rank has more than %d bytes", DETECT_NAME_BYTES - 1), NULL;
-	size_t cap = j->cap_series ? 2 * j->cap_series : 8;
-	if (j->n_series == j->cap_series) {
-		struct series *grown = realloc(j->series, cap * sizeof *grown);
-		if (!grown)
-			return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
-		j->series = grown;
-		j->cap_series = cap;
-	}
-	char *name = strdup(rank);
+	bool has_room = array_reserve(&j->series, j->n_series, &j->cap_series, sizeof *j->series, 8) == 0;
+	char *name = has_room ? strdup(rank) : NULL;
 	if (!name)
 		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
 	j->detect->n_series++;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
@@ -25,22 +26,6 @@ void gpu_cost_done(struct gpu_cost *c)
 	free(c->unpriced);
 }
 
-// Room for one more element; false and c->failed when memory is exhausted.
-static bool reserve(struct gpu_cost *c, void **list, size_t n, size_t *cap, size_t size)
-{
-	if (n < *cap)
-		return true;
-	size_t more = *cap ? 2 * *cap : FIRST;
-	void *grown = realloc(*list, more * size);
-	if (!grown) {
-		c->failed = true;
-		return false;
-	}
-	*list = grown;
-	*cap = more;
-	return true;
-}
-
 static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
 {
 	for (size_t i = 0; i < c->n_unpriced; i++)
@@ -48,11 +33,10 @@ static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
 			c->unpriced[i].milli += use->milli[GPU_ALLOCATED];
 			return;
 		}
-	void *list = c->unpriced;
-	if (!reserve(c, &list, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced))
-		return;
-	c->unpriced = list;
-	c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
+	if (array_reserve(&c->unpriced, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced, FIRST) < 0)
+		c->failed = true;
+	else
+		c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
 }
 
 static void add_row(struct gpu_cost_row *to, const struct gpu_cost_row *from)
@@ -80,10 +64,10 @@ void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use
 		add_row(&c->unallocated, &row);
 		return;
 	}
-	void *rows = c->rows;
-	if (!reserve(c, &rows, c->n, &c->cap, sizeof *c->rows))
+	if (array_reserve(&c->rows, c->n, &c->cap, sizeof *c->rows, FIRST) < 0) {
+		c->failed = true;
 		return;
-	c->rows = rows;
+	}
 	c->rows[c->n++] = row;
 	add_row(&c->total, &row);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "insight/gpu_use_query.h"
@@ -58,27 +59,16 @@ static struct holder holder_of(const struct promql_series *s, struct arena *name
 	                                        instance[0] ? "/" : "", instance)};
 }
 
-static int grow(void **array, size_t *cap, size_t size, struct err *e)
-{
-	size_t room = *cap ? 2 * *cap : 256;
-	void *more = realloc(*array, room * size);
-	if (!more)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	*array = more;
-	*cap = room;
-	return 0;
-}
-
 int workload_set_add_owner(struct workload_set *s, const struct promql_series *series, struct err *e)
 {
 	if (s->n_gpus == WORKLOADS_MAX)
 		return err_set(e, ERR_LIMIT,
 		               "more than %d GPUs with their pods: restrict the Prometheus to one cluster",
 		               WORKLOADS_MAX);
-	if (s->n_gpus == s->cap_gpus && grow((void **)&s->gpus, &s->cap_gpus, sizeof *s->gpus, e) < 0)
-		return -1;
-	if (s->n == s->cap && grow((void **)&s->workloads, &s->cap, sizeof *s->workloads, e) < 0)
-		return -1;
+	if (array_reserve(&s->gpus, s->n_gpus, &s->cap_gpus, sizeof *s->gpus, 256) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (array_reserve(&s->workloads, s->n, &s->cap, sizeof *s->workloads, 256) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
 	struct holder h = holder_of(series, &s->names);
 	const char *host = first_of(promql_label(series, "Hostname"), promql_label(series, "hostname"));
 	struct workload_gpu g = {.uuid = arena_strdup(&s->names, promql_label(series, "UUID")),

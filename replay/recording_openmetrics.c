@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -210,14 +211,8 @@ static int add_sample(struct series *series, struct sample s, struct parser *p, 
 		return err_set(e, ERR_LIMIT,
 		               "more than %d samples: use a longer step, a shorter period or fewer series",
 		               OPENMETRICS_SAMPLES_MAX);
-	if (series->n == series->cap) {
-		size_t cap = series->cap ? 2 * series->cap : 256;
-		struct sample *grown = realloc(series->samples, cap * sizeof *grown);
-		if (!grown)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		series->samples = grown;
-		series->cap = cap;
-	}
+	if (array_reserve(&series->samples, series->n, &series->cap, sizeof *series->samples, 256) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
 	series->samples[series->n++] = s;
 	p->n_samples++;
 	return 0;

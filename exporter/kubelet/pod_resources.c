@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -195,14 +196,8 @@ static int add_entry(struct pod_map *m, const struct entry *entry, struct err *e
 {
 	if (m->n == POD_MAP_ENTRIES_MAX)
 		return err_set(e, ERR_LIMIT, "more than %d devices in the reply", POD_MAP_ENTRIES_MAX);
-	if (m->n == m->cap) {
-		size_t cap = m->cap ? m->cap * 2 : 64;
-		struct entry *entries = realloc(m->entries, cap * sizeof *entries);
-		if (!entries)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		m->entries = entries;
-		m->cap = cap;
-	}
+	if (array_reserve(&m->entries, m->n, &m->cap, sizeof *m->entries, 64) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
 	m->entries[m->n++] = *entry;
 	return 0;
 }

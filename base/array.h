@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays that grow by doubling.
+#ifndef GPUSCALE_BASE_ARRAY_H
+#define GPUSCALE_BASE_ARRAY_H
+
+#include <stddef.h>
+
+// Makes room for one more element behind the `n` elements of an array from malloc. `items` is the address of the
+// caller's pointer to it (NULL: none yet), `size` the bytes of an element, `first` the capacity of a new array. Updates
+// the pointer and *cap when the array is full. Returns 0, or -1 when memory is exhausted; the array is then unchanged.
+int array_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first);
+
+#endif
