@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "promql/promql_dialect.h"
 #include "promql/promql_private.h"
 #include "promql/promql_reply.h"
 #include "promql/promql_text.h"

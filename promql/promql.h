@@ -34,7 +34,7 @@ struct promql_question {
 	const char *query;
 	int64_t time_ms; // 0: the server's now
 	// The maximum age of a sample that counts as current. 0: the default of the server; a value below
-	// PROMQL_LOOKBACK_MS counts as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_dialect.c) use their
+	// PROMQL_LOOKBACK_MS counts as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_detect.c) use their
 	// configuration.
 	int64_t lookback_ms;
 	int64_t timeout_ms; // 0: the client's, which is also the maximum

@@ -22,7 +22,6 @@
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "insight/verdict.h"
-#include "insight/verdict_page.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
