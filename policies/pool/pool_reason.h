@@ -21,7 +21,7 @@ enum pool_reason {
 struct pool_reason_info {
 	const char *name;
 	// What follows "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled in
-	// (policies/explain/explain_pool.h).
+	// (policies/explain/explain.h).
 	const char *sentence;
 };
 

@@ -14,7 +14,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/text.h"
-#include "policies/explain/explain_pool.h"
+#include "policies/explain/explain.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_grant.h"
