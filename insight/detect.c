@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -157,7 +157,7 @@ static struct detect_job *job_new(struct detect *d, const char *name, struct err
 	if (!jobs || !j || !copy) {
 		free(j);
 		free(copy);
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	}
 	j->detect = d;
 	j->name = copy;
@@ -225,7 +225,7 @@ int detect_add(struct detect_job *job, enum detect_input input, const char *rank
 	if (!job->ranks[input]) {
 		job->ranks[input] = straggler_new(input <= DETECT_COMPUTE, on_rank, &job->inputs[input]);
 		if (!job->ranks[input])
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 		straggler_at(job->ranks[input], job->time_ms);
 	}
 	if (!straggler_add(job->ranks[input], rank, value))
@@ -256,10 +256,10 @@ static struct series *series_of(struct detect_job *j, enum detect_input input, c
 		return err_set(e, ERR_LIMIT, "memory of more than %d ranks", DETECT_SERIES_MAX), NULL;
 	if (strlen(rank) >= DETECT_NAME_BYTES)
 		return err_set(e, ERR_LIMIT, "the name of a rank has more than %d bytes", DETECT_NAME_BYTES - 1), NULL;
-	bool has_room = array_reserve(&j->series, j->n_series, &j->cap_series, sizeof *j->series, 8) == 0;
+	bool has_room = alloc_reserve(&j->series, j->n_series, &j->cap_series, sizeof *j->series, 8) == 0;
 	char *name = has_room ? strdup(rank) : NULL;
 	if (!name)
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	j->detect->n_series++;
 	j->series[j->n_series] = (struct series){.name = name, .input = input};
 	return &j->series[j->n_series++];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
@@ -33,7 +33,7 @@ static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
 			c->unpriced[i].milli += use->milli[GPU_ALLOCATED];
 			return;
 		}
-	if (array_reserve(&c->unpriced, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced, FIRST) < 0)
+	if (alloc_reserve(&c->unpriced, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced, FIRST) < 0)
 		c->failed = true;
 	else
 		c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
@@ -64,7 +64,7 @@ void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use
 		add_row(&c->unallocated, &row);
 		return;
 	}
-	if (array_reserve(&c->rows, c->n, &c->cap, sizeof *c->rows, FIRST) < 0) {
+	if (alloc_reserve(&c->rows, c->n, &c->cap, sizeof *c->rows, FIRST) < 0) {
 		c->failed = true;
 		return;
 	}

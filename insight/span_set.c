@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #define FIRST_CAP 1024
@@ -52,8 +52,8 @@ static int make_room(struct span_set *s, struct err *e)
 		               "a GPU of this trace has more than %zu separate busy spans: record fewer "
 		               "steps",
 		               SPAN_SET_MAX);
-	if (array_reserve(&s->spans, s->cap, &s->cap, sizeof *s->spans, FIRST_CAP) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (alloc_reserve(&s->spans, s->cap, &s->cap, sizeof *s->spans, FIRST_CAP) < 0)
+		return err_no_memory(e);
 	return 0;
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
-#include "base/array.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "promql/promql_budget.h"
@@ -161,8 +161,8 @@ const char *promql_answer_copy_text(struct promql_answer *a, const char *text, s
 // Makes room for one more element of a scratch array.
 static int grow(struct promql_answer *a, void *array, size_t *cap, size_t size, struct err *e)
 {
-	if (array_reserve(array, *cap, cap, size, 8) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (alloc_reserve(array, *cap, cap, size, 8) < 0)
+		return err_no_memory(e);
 	return check_memory(a, e);
 }
 
@@ -299,7 +299,7 @@ static int grow_hashes(struct promql_answer *a, struct err *e)
 	size_t cap = a->cap_hashes ? a->cap_hashes * 2 : 16;
 	uint64_t *hashes = calloc(cap, sizeof *hashes);
 	if (!hashes)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < a->cap_hashes; i++)
 		if (a->hashes[i])
 			put_hash(hashes, cap, a->hashes[i]);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "replay/score.h"
 
@@ -130,7 +130,7 @@ static uint32_t new_waiting(struct engine *e)
 		e->unused = e->pool[i].next;
 		return i;
 	}
-	if (array_reserve(&e->pool, e->n_pool, &e->cap_pool, sizeof *e->pool, 1024) < 0)
+	if (alloc_reserve(&e->pool, e->n_pool, &e->cap_pool, sizeof *e->pool, 1024) < 0)
 		return NONE;
 	return e->n_pool++;
 }
@@ -380,7 +380,7 @@ static void drain(struct engine *e)
 
 static int add_replica(struct engine *e)
 {
-	if (array_reserve(&e->replicas, (size_t)e->n_replicas, &e->cap_replicas, sizeof *e->replicas, 16) < 0)
+	if (alloc_reserve(&e->replicas, (size_t)e->n_replicas, &e->cap_replicas, sizeof *e->replicas, 16) < 0)
 		return -1;
 	struct replica r = {.now_s = e->now_s, .queue = {NONE, NONE, 0}};
 	r.heap = malloc((size_t)e->setup->model->max_sequences * sizeof *r.heap);

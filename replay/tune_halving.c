@@ -115,7 +115,7 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 	bool is_refused = true;
 	struct tune_trial *r = tune_trial_new(s);
 	if (!r)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	r->index = index;
 	s->runs[s->n_runs++] = r;
 	for (uint64_t k = 0; k < DRAWS && is_refused && index > 0; k++) {
@@ -236,7 +236,7 @@ static int drop_worse(struct tune_search *s, struct err *e)
 		return 0;
 	struct ranked *rows = calloc(n, sizeof *rows);
 	if (!rows)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < n; i++) {
 		rows[i].run = s->runs[i];
 		rows[i].sum = tune_score_sum(s->runs[i]->parts, 0, s->part);
@@ -284,7 +284,7 @@ static int refine(struct tune_search *s, struct tune *t, struct err *e)
 	size_t first = s->config->candidates - (TUNE_IN_PARTS + 1 - s->part) * n_refined(s);
 	size_t line = n_refined(s) / 2 < REFINED_LINE ? n_refined(s) / 2 : REFINED_LINE;
 	double reach = pow(REFINED_CLOSER, (double)s->part - 1);
-	int rc = rows ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = rows ? 0 : err_no_memory(e);
 	for (size_t i = 0; i < n && rows; i++) {
 		rows[i].run = all[i];
 		rows[i].loss = tune_score_loss(all[i]->parts, s->part, s->scene->config.late_ratio);

@@ -26,7 +26,7 @@ int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e)
 	for (s->n_runs = 0; s->n_runs < n; s->n_runs++) {
 		struct tune_trial *r = peers[s->n_runs] = tune_trial_new(s);
 		if (!r) {
-			rc = err_set(e, ERR_INTERNAL, "out of memory");
+			rc = err_no_memory(e);
 			break;
 		}
 		peer_init(&r->peer, settings[s->n_runs].kind, settings[s->n_runs].value, s->space->policy->min_replicas,
@@ -139,7 +139,7 @@ int tune_library_play(struct tune_search *s, struct tune *t, struct err *e)
 	const struct backtest *b = s->scene;
 	struct tune_trial *r = tune_trial_new(s);
 	if (!r)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	int rc = decode(s, &r->arena, &r->policy, e);
 	if (rc < 0) { // for example a wait beyond what an objective accepts: then there is nothing to name
 		tune_trial_free(r);
@@ -157,5 +157,5 @@ int tune_library_play(struct tune_search *s, struct tune *t, struct err *e)
 		                  !tune_peers_dominating(t, &t->library_out, TUNE_IN_PARTS, TUNE_PARTS);
 	}
 	tune_trial_free(r);
-	return rc == 0 && atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : rc;
+	return rc == 0 && atomic_load(&s->has_failed) ? err_no_memory(e) : rc;
 }

@@ -98,7 +98,7 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 {
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e) < 0)
 		return -1;
 	policy_candidate_restore(r->candidate, b->config.learnt);
@@ -169,7 +169,7 @@ int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i
 {
 	const struct parallel p = {task, report_progress, s};
 	parallel_run(&p, s->n_runs, s->config->threads);
-	return atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
 }
 
 // Plays candidates of tune in a harder world: a tenth more demand, and replicas that take a quarter longer to start.
@@ -208,7 +208,7 @@ static int stress_init(struct stress *h, struct tune_search *s, struct tune_tria
 	h->demand.work = malloc(b->demand.n * sizeof *h->demand.work);
 	h->search.runs = calloc(n, sizeof(struct tune_trial *));
 	if (!h->demand.work || !h->search.runs)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < b->demand.n; i++)
 		h->demand.work[i] = b->demand.work[i] * MORE_DEMAND;
 	for (size_t i = 0; i < h->world.n_startups; i++)
@@ -216,7 +216,7 @@ static int stress_init(struct stress *h, struct tune_search *s, struct tune_tria
 	for (size_t i = 0; i < n; i++) {
 		struct tune_trial *r = h->search.runs[i] = tune_trial_new(&h->search);
 		if (!r)
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 		h->search.n_runs++;
 		if (tune_trial_bind(&h->search, r, runs[i]->candidate->policy, e) < 0)
 			return -1;

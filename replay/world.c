@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 
 void world_init(struct world *w, const struct world_config *config, int32_t replicas)
 {
@@ -114,7 +114,7 @@ static uint64_t draw(uint64_t *state)
 
 static int add_order(struct world *w, int32_t n, double startup_s)
 {
-	if (array_reserve(&w->orders, w->n_orders, &w->cap_orders, sizeof *w->orders, 64) < 0)
+	if (alloc_reserve(&w->orders, w->n_orders, &w->cap_orders, sizeof *w->orders, 64) < 0)
 		return -1;
 	int64_t ready_ms = w->now_ms + llround(startup_s * 1000);
 	w->orders[w->n_orders++] = (struct world_order){ready_ms, n};

@@ -128,7 +128,7 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 	buf_init(&doubt, 4096);
 	buf_init(&gaps, 4096);
 	if (!p || !f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		goto done;
 	}
 	health_policy_init(p);

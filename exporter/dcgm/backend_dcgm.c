@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/file_open.h"
 #include "base/process/log.h"
@@ -265,7 +266,7 @@ static int dcgm_open(struct backend *b, struct err *e)
 	if (dcgm_api_load(&m->api, m->library, e) < 0)
 		return -1;
 	m->values = calloc(FIELD__COUNT, sizeof *m->values);
-	int rc = m->values ? connect_to(m, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = m->values ? connect_to(m, e) : err_no_memory(e);
 	if (rc == 0)
 		rc = find_devices(m, e);
 	if (rc == 0)
@@ -389,11 +390,9 @@ static const struct backend_ops ops = {.name = "dcgm",
 
 struct backend *backend_dcgm_new(const struct backend_config *config, struct err *e)
 {
-	struct dcgm *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct dcgm *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->base.ops = &ops;
 	m->library = config->dcgm_library;
 	m->address = config->dcgm_address;

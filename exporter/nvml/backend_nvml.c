@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/process/log.h"
 #include "exporter/nvml/backend_nvml.h"
@@ -378,11 +379,9 @@ static const struct backend_ops ops = {.name = "nvml",
 
 struct backend *backend_nvml_new(const struct backend_config *config, struct err *e)
 {
-	struct nvml *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct nvml *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->base.ops = &ops;
 	m->library = config->nvml_library;
 	m->proc_root = config->proc_root;

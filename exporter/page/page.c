@@ -226,7 +226,7 @@ int page_keep_families(struct page *p, const char *list, struct err *e)
 		at = next;
 	}
 	if (p->text.failed)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	buf_reset(&p->out);
 	buf_put(&p->out, buf_str(&p->text), p->text.len);
 	return 0;

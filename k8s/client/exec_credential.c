@@ -46,7 +46,7 @@ static int take_text(const cJSON *status, const char *key, char **ret_text, stru
 	if (item->valuestring[0]) {
 		*ret_text = strdup(item->valuestring);
 		if (!*ret_text)
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 	}
 	OPENSSL_cleanse(item->valuestring, strlen(item->valuestring));
 	return 0;
@@ -112,7 +112,7 @@ static int put_ca(struct json_writer *w, const struct http_tls *tls, struct err 
 		EVP_EncodeBlock(text, (const unsigned char *)pem.data, (int)pem.len);
 		json_write_member_str(w, "certificate-authority-data", (char *)text);
 	} else if (rc == 0 && pem.len) {
-		rc = err_set(e, ERR_INTERNAL, "out of memory");
+		rc = err_no_memory(e);
 	}
 	free(text);
 	buf_done(&pem);

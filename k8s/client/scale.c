@@ -107,7 +107,7 @@ static struct operation *operation_new(struct k8s_client *c, const struct scale_
 	struct operation *op = calloc(1, sizeof *op + strlen(ref->api_version) + strlen(ref->kind) +
 	                                         strlen(ref->namespace_name) + strlen(ref->name) + 4);
 	if (!op) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	char *at = (char *)(op + 1);

@@ -72,7 +72,7 @@ struct event_recorder *event_recorder_new(const struct event_recorder_options *o
 	}
 	if (!r || !r->component || !r->instance) {
 		event_recorder_free(r);
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	return r;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -418,11 +419,9 @@ struct lease *lease_new(const struct lease_options *o, struct err *e)
 		        LEASE_IDENTITY_BYTES - 1);
 		return NULL;
 	}
-	struct lease *l = calloc(1, sizeof *l);
-	if (!l) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct lease *l = alloc_zeroed(sizeof *l, e);
+	if (!l)
 		return NULL;
-	}
 	l->options = *o;
 	lease_state_init(&l->state, &o->timing, o->identity);
 	snprintf(l->namespace_name, sizeof l->namespace_name, "%s", o->namespace_name);

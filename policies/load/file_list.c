@@ -138,7 +138,7 @@ int file_list_each_document(const char *const *paths, size_t n_paths, const char
 	struct err why;
 	struct schema_errors *errors = malloc(sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	arena_init(&a, LIST_ARENA_MAX);
 	int rc = file_list_read(&a, paths, n_paths, &list, e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++) {

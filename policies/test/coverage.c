@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/print.h"
 #include "policies/engine/decision.h"
@@ -289,7 +289,7 @@ struct coverage *coverage_of(struct coverage_list *list, const struct policy *po
 	}
 	if (list->n == COVERAGE_POLICIES_MAX)
 		return NULL;
-	if (array_reserve(&list->items, list->n, &list->cap, sizeof(struct coverage *), 16) < 0)
+	if (alloc_reserve(&list->items, list->n, &list->cap, sizeof(struct coverage *), 16) < 0)
 		return NULL;
 	struct coverage *c = coverage_new(policy);
 	if (c)
