@@ -5,7 +5,6 @@
 #define GPUSCALE_INSIGHT_VERDICT_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct buf;
 

@@ -9,7 +9,6 @@
 #include "insight/gpu_series.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
-#include "insight/verdict.h"
 
 #define SUBQUERY_STEPS  20 // of a window
 #define SUBQUERY_STEP_S 1  // the least

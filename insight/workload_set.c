@@ -2,7 +2,6 @@
 #include "insight/workload_set.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_H
 #define GPUSCALE_PROMQL_PROMQL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

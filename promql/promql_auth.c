@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "promql/identity.h"
-#include "promql/promql_config.h"
 
 static void forget(char *secret)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gets what queries wait for: a token of the workload identity, the query API that a source has, and its clock after
 // ours was set.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"

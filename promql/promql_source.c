@@ -2,7 +2,6 @@
 #include "promql/promql_source.h"
 
 #include <event2/event.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

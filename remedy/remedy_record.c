@@ -10,7 +10,6 @@
 #include "base/health_table.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "remedy/plan/remedy_evidence.h"
 #include "remedy/plan/remedy_fleet.h"
 

@@ -2,7 +2,6 @@
 #include "replay/backtest_history.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "replay/closed_loop.h"

@@ -10,7 +10,6 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "exporter/device.h"
-#include "exporter/mock/mock_schema.h"
 
 // Two GPUs whose load rises and falls slowly; every family has values.
 static const char builtin[] =

@@ -2,7 +2,6 @@
 // Samples the devices of NVML and follows them as they come and go. A lost device does not affect the others. Created
 // and destroyed MIG instances are found by periodic rescans. While a GPU stays lost, the library is restarted from
 // time to time, because NVML recovers a GPU that was reset only then.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/num.h"

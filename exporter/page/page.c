@@ -2,9 +2,7 @@
 #include "exporter/page/page.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/err.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/exposition.h"
 #include "base/num.h"
 #include "exporter/apiserver/pod_metadata.h"

@@ -7,7 +7,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

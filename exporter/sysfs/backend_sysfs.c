@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/process/log.h"
-#include "exporter/backend.h"
 
 #define RESCAN_MS 10000
 #define CARDS_MAX 128 // highest cardN probed

@@ -2,7 +2,6 @@
 // The two documents of the plugin protocol: the input in KUBERNETES_EXEC_INFO, and the output.
 #include "k8s/client/k8s_exec.h"
 
-#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/text.h"
 #include "k8s/client/k8s_client.h"
 

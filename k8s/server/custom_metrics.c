@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "k8s/server/metrics_api.h"
 
 #define GROUP         "custom.metrics.k8s.io"
 #define VERSION       "v1beta2"

@@ -8,7 +8,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/server/metrics_api.h"
 
 #define GROUP_VERSION EXTERNAL_METRICS_GROUP "/" EXTERNAL_METRICS_VERSION
 

@@ -2,7 +2,6 @@
 #include "k8s/server/metrics_api.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

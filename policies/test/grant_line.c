@@ -2,7 +2,6 @@
 #include "policies/test/grant_line.h"
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

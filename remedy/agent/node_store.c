@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/must.h"
-#include "k8s/client/k8s_client.h"
 
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 
