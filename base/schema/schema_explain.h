@@ -14,8 +14,8 @@ struct schema;
 // there is no such field (out is unchanged), ERR_LIMIT when out is full.
 int schema_explain(const struct schema *root, const char *path, struct buf *out, struct err *e);
 
-// Appends the reference page in Markdown, a section per object and a row per field: "## path" for the root and each nested object, in the order of the table. Look at out->failed at
-// the end.
+// Appends the reference page in Markdown, a section per object and a row per field: "## path" for the root and each
+// nested object, in the order of the table. Look at out->failed at the end.
 void schema_page(const struct schema *root, struct buf *out);
 
 #endif
