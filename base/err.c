@@ -104,6 +104,11 @@ int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, .
 	return -1;
 }
 
+int err_no_memory(struct err *e)
+{
+	return err_set(e, ERR_INTERNAL, "out of memory");
+}
+
 int err_wrap(struct err *e, const char *fmt, ...)
 {
 	if (!e)

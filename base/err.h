@@ -62,6 +62,8 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute
 // As err_set, with `code` kept in addition to the kind.
 int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
+// Fills *e with ERR_INTERNAL and "out of memory"; returns -1.
+int err_no_memory(struct err *e);
 
 // Puts "context: " in front of msg, cutting at the end when the buffer is full; returns -1. e may be NULL.
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -144,7 +144,7 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 	r->first_line[f] = r->line;
 	const char *help = columns[2][0] ? arena_strdup(&r->c->arena, columns[2]) : family_of(f)->help;
 	if (!help)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	r->c->rows[r->c->n++] = (struct counter_row){.field = f, .type = type, .help = help};
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/num.h"
 
@@ -51,11 +52,9 @@ struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms
 		        interval, (int)(window_ms / interval_ms), DEVICE_HISTORY_SAMPLES_MAX);
 		return NULL;
 	}
-	struct device_history *h = calloc(1, sizeof *h);
-	if (!h) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct device_history *h = alloc_zeroed(sizeof *h, e);
+	if (!h)
 		return NULL;
-	}
 	h->window_ms = window_ms;
 	h->interval_ms = interval_ms;
 	// One more for the reading at the edge of the window, and one for rounds that come slightly early.

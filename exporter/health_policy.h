@@ -10,7 +10,9 @@
 #include "base/health_table.h"
 
 struct buf;
+struct device_sample;
 struct err;
+struct xid_count;
 
 #define HEALTH_PROBLEM        HEALTH_DRAIN // the mildest action that is treated as a problem, unless --fail-on names another
 #define HEALTH_ROWS_MAX       256
@@ -42,5 +44,18 @@ struct health_ruling {
 // Judges an XID that occurred `count` times, the last time `age_ms` ago. `code` may be XID_CODE_OTHER.
 void health_policy_rule(const struct health_policy *p, int32_t code, uint64_t count, int64_t age_ms,
                         struct health_ruling *ret);
+
+// ---- the verdict of one GPU ----
+
+// The worst finding about a sample, by the rules that `check` and remediation use.
+struct health_verdict {
+	enum health_action action;        // HEALTH_IGNORE without a finding
+	char reason[HEALTH_REASON_BYTES]; // CamelCase: "XID79", "RowRemapFailure"; "Healthy" without a finding
+};
+
+// Judges the GPU of `sample`, whose XIDs are xids[0..n), at `wall_ms`. Of several findings with the same action, the
+// first row of the table of conditions wins, then the XID that occurred first.
+void health_verdict_of(const struct health_policy *p, const struct device_sample *sample, const struct xid_count *xids,
+                       size_t n, int64_t wall_ms, struct health_verdict *ret);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
@@ -41,11 +42,9 @@ struct hpc_jobs {
 
 struct hpc_jobs *hpc_jobs_new(const char *dir, struct log *log, struct err *e)
 {
-	struct hpc_jobs *j = calloc(1, sizeof *j);
-	if (!j) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct hpc_jobs *j = alloc_zeroed(sizeof *j, e);
+	if (!j)
 		return NULL;
-	}
 	j->dir = dir;
 	j->log = log;
 	buf_init(&j->text, HPC_JOBS_FILE_BYTES);

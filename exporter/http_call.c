@@ -17,6 +17,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
@@ -184,7 +185,7 @@ static int make_tls(struct http_call *f, const char *ca_file, struct err *e)
 		return -1;
 	f->tls = SSL_CTX_new(TLS_client_method());
 	if (!f->tls)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	SSL_CTX_set_min_proto_version(f->tls, TLS1_2_VERSION);
 	SSL_CTX_set_verify(f->tls, SSL_VERIFY_PEER, NULL);
 	int ok = ca_file ? SSL_CTX_load_verify_file(f->tls, ca_file) : SSL_CTX_set_default_verify_paths(f->tls);
@@ -197,11 +198,9 @@ static int make_tls(struct http_call *f, const char *ca_file, struct err *e)
 struct http_call *http_call_new(struct event_base *loop, const char *url, const char *ca_file, int64_t timeout_ms,
                                 http_call_done_fn *done, void *arg, struct err *e)
 {
-	struct http_call *f = calloc(1, sizeof *f);
-	if (!f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct http_call *f = alloc_zeroed(sizeof *f, e);
+	if (!f)
 		return NULL;
-	}
 	f->loop = loop;
 	f->done = done;
 	f->arg = arg;
@@ -218,7 +217,7 @@ struct http_call *http_call_new(struct event_base *loop, const char *url, const 
 	f->dns = evdns_base_new(loop, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	f->end = event_new(loop, -1, 0, on_end, f);
 	if (!f->end) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		http_call_free(f);
 		return NULL;
 	}
@@ -261,7 +260,7 @@ static struct bufferevent *make_bev(struct http_call *f, struct err *e)
 	if (!f->tls) {
 		struct bufferevent *plain = bufferevent_socket_new(f->loop, -1, BEV_OPT_CLOSE_ON_FREE);
 		if (!plain)
-			err_set(e, ERR_INTERNAL, "out of memory");
+			err_no_memory(e);
 		return plain;
 	}
 	SSL *ssl = SSL_new(f->tls);
@@ -327,7 +326,7 @@ static int start(struct http_call *f, const char *bearer_token, const char *cont
 	f->connection = evhttp_connection_base_bufferevent_new(f->loop, f->dns, f->bev, f->host, f->port);
 	if (!f->connection) {
 		bufferevent_free(f->bev);
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	}
 	evhttp_connection_set_max_body_size(f->connection, (ev_ssize_t)f->body_bytes_max);
 	evhttp_connection_set_max_headers_size(f->connection, HTTP_CALL_HEADER_BYTES_MAX);

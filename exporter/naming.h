@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_EXPORTER_NAMING_H
 #define GPUSCALE_EXPORTER_NAMING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "exporter/families.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -56,11 +57,9 @@ struct sampler {
 
 struct sampler *sampler_new(const struct sampler_options *options, struct err *e)
 {
-	struct sampler *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct sampler *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->history = device_history_new(options->window_ms, options->interval_ms, e);
 	if (!s->history) {
 		free(s);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "exporter/device.h"
 
@@ -28,11 +29,9 @@ static const int32_t codes_from_zero[] = {48, 63, 64, 74, 79, 94, 95, 119};
 
 struct xid_store *xid_store_new(struct err *e)
 {
-	struct xid_store *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct xid_store *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	pthread_mutex_init(&s->lock, NULL);
 	return s;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -116,8 +117,7 @@ static void on_rank(void *arg, const struct rank_event *event)
 	json_write_member_f64(&w, "ratio", rounded(event->ratio));
 	json_write_member_f64(&w, "since", (double)event->since_ms / 1000);
 	if (event->n_alike > 0) {
-		json_write_key(&w, "with");
-		json_write_array_begin(&w);
+		json_write_member_array(&w, "with");
 		for (size_t i = 0; i < event->n_alike; i++)
 			json_write_str(&w, event->alike[i]);
 		json_write_array_end(&w);
@@ -157,7 +157,7 @@ static struct detect_job *job_new(struct detect *d, const char *name, struct err
 	if (!jobs || !j || !copy) {
 		free(j);
 		free(copy);
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	}
 	j->detect = d;
 	j->name = copy;
@@ -225,7 +225,7 @@ int detect_add(struct detect_job *job, enum detect_input input, const char *rank
 	if (!job->ranks[input]) {
 		job->ranks[input] = straggler_new(input <= DETECT_COMPUTE, on_rank, &job->inputs[input]);
 		if (!job->ranks[input])
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 		straggler_at(job->ranks[input], job->time_ms);
 	}
 	if (!straggler_add(job->ranks[input], rank, value))
@@ -256,17 +256,10 @@ static struct series *series_of(struct detect_job *j, enum detect_input input, c
 		return err_set(e, ERR_LIMIT, "memory of more than %d ranks", DETECT_SERIES_MAX), NULL;
 	if (strlen(rank) >= DETECT_NAME_BYTES)
 		return err_set(e, ERR_LIMIT, "the name of a rank has more than %d bytes", DETECT_NAME_BYTES - 1), NULL;
-	size_t cap = j->cap_series ? 2 * j->cap_series : 8;
-	if (j->n_series == j->cap_series) {
-		struct series *grown = realloc(j->series, cap * sizeof *grown);
-		if (!grown)
-			return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
-		j->series = grown;
-		j->cap_series = cap;
-	}
-	char *name = strdup(rank);
+	bool has_room = alloc_reserve(&j->series, j->n_series, &j->cap_series, sizeof *j->series, 8) == 0;
+	char *name = has_room ? strdup(rank) : NULL;
 	if (!name)
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	j->detect->n_series++;
 	j->series[j->n_series] = (struct series){.name = name, .input = input};
 	return &j->series[j->n_series++];

@@ -6,8 +6,6 @@
 #ifndef GPUSCALE_INSIGHT_DETECT_H
 #define GPUSCALE_INSIGHT_DETECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct buf;

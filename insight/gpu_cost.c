@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
 // A cent is 10^4 millionths, and an hour is 3.6 * 10^6 ms (a kWh, 3.6 * 10^6 J).
@@ -23,22 +25,6 @@ void gpu_cost_done(struct gpu_cost *c)
 	free(c->unpriced);
 }
 
-// Room for one more element; false and c->failed when memory is exhausted.
-static bool reserve(struct gpu_cost *c, void **list, size_t n, size_t *cap, size_t size)
-{
-	if (n < *cap)
-		return true;
-	size_t more = *cap ? 2 * *cap : FIRST;
-	void *grown = realloc(*list, more * size);
-	if (!grown) {
-		c->failed = true;
-		return false;
-	}
-	*list = grown;
-	*cap = more;
-	return true;
-}
-
 static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
 {
 	for (size_t i = 0; i < c->n_unpriced; i++)
@@ -46,11 +32,10 @@ static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
 			c->unpriced[i].milli += use->milli[GPU_ALLOCATED];
 			return;
 		}
-	void *list = c->unpriced;
-	if (!reserve(c, &list, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced))
-		return;
-	c->unpriced = list;
-	c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
+	if (alloc_reserve(&c->unpriced, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced, FIRST) < 0)
+		c->failed = true;
+	else
+		c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
 }
 
 static void add_row(struct gpu_cost_row *to, const struct gpu_cost_row *from)
@@ -78,10 +63,10 @@ void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use
 		add_row(&c->unallocated, &row);
 		return;
 	}
-	void *rows = c->rows;
-	if (!reserve(c, &rows, c->n, &c->cap, sizeof *c->rows))
+	if (alloc_reserve(&c->rows, c->n, &c->cap, sizeof *c->rows, FIRST) < 0) {
+		c->failed = true;
 		return;
-	c->rows = rows;
+	}
 	c->rows[c->n++] = row;
 	add_row(&c->total, &row);
 }
@@ -166,4 +151,46 @@ void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli)
 		row->saved_cents = (int64_t)floor((double)row->exact[COST_TOTAL] / (double)EXACT_PER_CENT *
 		                                          ((double)most_milli / used_milli - 1) +
 		                                  0.5);
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz0123456789"
+
+// "HASH-SUFFIX": what a ReplicaSet of a Deployment adds to its name.
+static bool is_replica_set_part(const char *rest)
+{
+	size_t hash = strspn(rest, LETTERS);
+	return hash > 0 && rest[hash] == '-' && strspn(rest + hash + 1, LETTERS) == 5 && rest[hash + 6] == '\0';
+}
+
+static bool is_number(const char *rest)
+{
+	size_t n = strspn(rest, "0123456789");
+	return n > 0 && rest[n] == '\0';
+}
+
+static bool is_pod_of(const struct scale_target *t, const char *pod)
+{
+	size_t len = strlen(t->name);
+	if (strncmp(pod, t->name, len) != 0 || pod[len] != '-')
+		return false;
+	const char *rest = pod + len + 1;
+	if (strcmp(t->kind, "Deployment") == 0)
+		return is_replica_set_part(rest);
+	return strcmp(t->kind, "StatefulSet") == 0 ? is_number(rest) : rest[0] != '\0';
+}
+
+const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
+                                     const char *pod)
+{
+	const struct binding *found = NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct policy_ref *ref = policy_ref_of(policies[i]);
+		if (strcmp(policies[i]->namespace_name, namespace_name) != 0)
+			continue;
+		for (const struct binding *b = ref->bindings; b < ref->bindings + ref->n_bindings; b++)
+			if (is_pod_of(b->target, pod) &&
+			    (!found || strlen(b->target->name) > strlen(found->target->name)))
+				found = b;
+	}
+	return found ? found->policy : NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "insight/gpu_use.h"
 
+struct policy;
 struct price_book;
 struct price_discount;
 
@@ -59,5 +60,12 @@ void gpu_cost_close(struct gpu_cost *c);
 // Sets what the row saved against `most_milli` thousandths of a GPU-second, at the mean price of its GPUs; negative: it
 // used more. Call after gpu_cost_close().
 void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli);
+
+// Returns the policy that scales a pod, by the names that workloads give to their pods: the policy in the namespace of
+// the pod whose target has a pod of this name: TARGET-HASH-SUFFIX for a Deployment, TARGET-NUMBER for a StatefulSet,
+// TARGET-.. for other kinds. Of several, the one with the longest name of a target. NULL: none. Each policy is that of
+// a policy_ref (policies/load/policy_ref.h).
+const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
+                                     const char *pod);
 
 #endif

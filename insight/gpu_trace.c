@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 
 #define SLOTS        64                   // slots of a gap: one bit each
@@ -74,11 +75,9 @@ static struct trace_gpu *gpu_of(struct gpu_trace *t, const struct trace_event *e
 		err_set(e, ERR_LIMIT, "more than %d GPUs", GPU_TRACE_GPUS_MAX);
 		return NULL;
 	}
-	struct trace_gpu *g = calloc(1, sizeof *g);
-	if (!g) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct trace_gpu *g = alloc_zeroed(sizeof *g, e);
+	if (!g)
 		return NULL;
-	}
 	g->index = event->gpu;
 	snprintf(g->process, sizeof g->process, "%s", event->process ? event->process : "");
 	memmove(&t->gpus[i + 1], &t->gpus[i], (t->n_gpus - i) * sizeof t->gpus[0]);
@@ -241,7 +240,7 @@ static int choose_longest(struct gpu_trace *t, struct err *e)
 {
 	struct gpu_gap **order = malloc((t->n_gaps + 1) * sizeof *order);
 	if (!order)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < t->n_gaps; i++)
 		order[i] = &t->gaps[i];
 	qsort(order, t->n_gaps, sizeof *order, longer_first);
@@ -309,7 +308,7 @@ int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
 	}
 	t->gaps = calloc(c.n + 1, sizeof *t->gaps);
 	if (!t->gaps)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < t->n_gpus; i++)
 		t->first_gap[i + 1] = 0;
 	for_each_gap(t, keep_gap, t);

@@ -25,7 +25,7 @@ static int prepare(struct kernel_table *t, struct err *e)
 	arena_init(&t->names, NAMES_BYTES);
 	t->rows = calloc(KERNEL_NAMES_MAX + 1, sizeof *t->rows);
 	t->slots = calloc(SLOTS, sizeof *t->slots);
-	return t->rows && t->slots ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return t->rows && t->slots ? 0 : err_no_memory(e);
 }
 
 // Returns the slot of the name: that of its row, or a free one.

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "insight/median.h"
+#include "policies/engine/quantile.h"
 
 #define PAIRS            (LEAK_WINDOWS * (LEAK_WINDOWS - 1) / 2)
 #define MINUTE_MS        60000
@@ -42,7 +42,7 @@ static double slope_of(const double *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i + 1; j < n; j++)
 			slopes[k++] = (v[j] - v[i]) / (double)(j - i);
-	return median_lower(slopes, k);
+	return quantile_lower_median(slopes, k);
 }
 
 // Kendall's tau against time: -1 to 1.
@@ -64,10 +64,10 @@ static bool is_spread(const double *v, double growth)
 		steps[i - 1] = off[i - 1] = v[i] - v[i - 1];
 		largest = fmax(largest, steps[i - 1]);
 	}
-	double usual = median_lower(off, LEAK_WINDOWS - 1);
+	double usual = quantile_lower_median(off, LEAK_WINDOWS - 1);
 	for (size_t i = 0; i < LEAK_WINDOWS - 1; i++)
 		off[i] = fabs(steps[i] - usual);
-	double noise = MAD_SIGMA * median_lower(off, LEAK_WINDOWS - 1);
+	double noise = MAD_SIGMA * quantile_lower_median(off, LEAK_WINDOWS - 1);
 	return largest <= SHARE_OF_ONE_MAX * growth + NOISE_SIGMAS * noise;
 }
 

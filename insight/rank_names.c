@@ -132,7 +132,7 @@ int rank_names_add(struct rank_names *n, enum rank_ask what, const struct promql
 		return err_set(e, ERR_LIMIT, "more than %d pods: shorten --since", RANK_NAMES_MAX);
 	struct named_pod *p = find(n, pod);
 	if (!p)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (what == RANK_ASK_CLAIMS)
 		claim(p, s);
 	else if (what == RANK_ASK_OWNERS)

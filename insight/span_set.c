@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 
 #define FIRST_CAP 1024
@@ -51,12 +52,8 @@ static int make_room(struct span_set *s, struct err *e)
 		               "a GPU of this trace has more than %zu separate busy spans: record fewer "
 		               "steps",
 		               SPAN_SET_MAX);
-	size_t cap = s->cap == 0 ? FIRST_CAP : s->cap * 2;
-	struct span *spans = realloc(s->spans, cap * sizeof *spans);
-	if (!spans)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	s->spans = spans;
-	s->cap = cap;
+	if (alloc_reserve(&s->spans, s->cap, &s->cap, sizeof *s->spans, FIRST_CAP) < 0)
+		return err_no_memory(e);
 	return 0;
 }
 

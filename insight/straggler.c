@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "insight/median.h"
+#include "policies/engine/quantile.h"
 
 #define SHARES          64 // observations behind a share and the noise: ten minutes of blocks
 #define SHARES_MIN      20 // before that a rank is not judged
@@ -201,7 +201,7 @@ static void estimate(const struct straggler *s, struct rank *r)
 	double kept[SHARES], work[SHARES];
 	size_t n_values = r->n_values < SHARES ? r->n_values : SHARES;
 	memcpy(work, r->values, n_values * sizeof *work);
-	r->level = n_values ? median_lower(work, n_values) : r->level;
+	r->level = n_values ? quantile_lower_median(work, n_values) : r->level;
 	if (r->state != NOT_DUE)
 		return;
 	size_t n = n_kept(s, r), first = r->n_shares - n;
@@ -210,15 +210,15 @@ static void estimate(const struct straggler *s, struct rank *r)
 	for (size_t i = 0; i < n; i++)
 		kept[i] = r->shares[(first + i) % SHARES];
 	memcpy(work, kept, n * sizeof *work);
-	r->share = median_lower(work, n);
+	r->share = quantile_lower_median(work, n);
 	if (n < 2)
 		return;
 	for (size_t i = 0; i < n; i++)
 		work[i] = fabs(kept[i] - r->share);
-	r->noise = MAD_SIGMA * median_lower(work, n);
+	r->noise = MAD_SIGMA * quantile_lower_median(work, n);
 	for (size_t i = 1; i < n; i++)
 		work[i - 1] = fabs(kept[i] - kept[i - 1]);
-	double change = MAD_SIGMA * median_lower(work, n - 1);
+	double change = MAD_SIGMA * quantile_lower_median(work, n - 1);
 	double rho = r->noise > 0 ? 1 - change * change / (2 * r->noise * r->noise) : 0;
 	r->correlation = fmin(fmax(rho, 0), CORRELATION_MAX);
 }
@@ -240,12 +240,12 @@ static void estimate_usual(struct straggler *s)
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
 			s->scratch[n++] = s->ranks[i]->noise;
-	s->noise = n ? median_lower(s->scratch, n) : 0;
+	s->noise = n ? quantile_lower_median(s->scratch, n) : 0;
 	n = 0;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
 			s->scratch[n++] = s->ranks[i]->correlation;
-	s->correlation = n ? median_lower(s->scratch, n) : 0;
+	s->correlation = n ? quantile_lower_median(s->scratch, n) : 0;
 	s->n_usual = n;
 	if (n > 0)
 		remember(s);
@@ -271,10 +271,10 @@ static void compare_ranks(struct straggler *s)
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
 			s->scratch[n++] = s->ranks[i]->share;
-	double centre = median_lower(s->scratch, n);
+	double centre = quantile_lower_median(s->scratch, n);
 	for (size_t i = 0; i < n; i++)
 		s->scratch[i] = fabs(s->scratch[i] - centre);
-	double spread = MAD_SIGMA * median_lower(s->scratch, n);
+	double spread = MAD_SIGMA * quantile_lower_median(s->scratch, n);
 	double limit = fmax(IMBALANCE_MIN, spread * normal_tail(IMBALANCE_P / 2 / (double)n));
 	limit = fmin(limit, IMBALANCE_GROSS);
 	for (size_t i = 0; i < s->n; i++) {
@@ -387,7 +387,7 @@ static void find_gauge(struct straggler *s)
 		s->scratch[n++] = r->share - r->anchor;
 	}
 	if (n > 0)
-		s->gauge = median_lower(s->scratch, n);
+		s->gauge = quantile_lower_median(s->scratch, n);
 }
 
 static void move_frozen(struct straggler *s)
@@ -479,7 +479,7 @@ static void observe_ranks(struct straggler *s, size_t *ret_present)
 	for (size_t i = 0; i < s->n; i++) {
 		struct rank *r = s->ranks[i];
 		size_t n = r->n_block < BLOCK_VALUES ? r->n_block : BLOCK_VALUES;
-		r->observed = n ? median_lower(r->block, n) : (double)NAN;
+		r->observed = n ? quantile_lower_median(r->block, n) : (double)NAN;
 		*ret_present += n > 0;
 		r->n_block = 0;
 	}
@@ -518,7 +518,7 @@ static struct reference job_now(struct straggler *s)
 			s->scratch[n++] = r->observed - share_of(s, r);
 	}
 	size_t m = (n - 1) / 2;
-	struct reference job = {.n = n, .middle = median_at(s->scratch, n, m), .is_even = n % 2 == 0};
+	struct reference job = {.n = n, .middle = quantile_select(s->scratch, n, m), .is_even = n % 2 == 0};
 	job.low = job.high = job.middle;
 	for (size_t i = 0; i < m; i++)
 		job.low = i ? fmax(job.low, s->scratch[i]) : s->scratch[i];

@@ -219,7 +219,7 @@ int trace_classes_add(struct trace_classes *c, const char *text, struct err *e)
 	struct trace_class *row = &c->rows[c->n];
 	char message[128], *regex = strndup(text, (size_t)(sign - text));
 	if (!regex)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	int code = regcomp(&row->regex, regex, REG_EXTENDED | REG_NOSUB);
 	free(regex);
 	if (code != 0) {

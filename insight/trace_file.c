@@ -103,7 +103,7 @@ int trace_file_analyse(const char *path, struct gpu_trace *t, trace_file_progres
 	if (in.gz && in.piece)
 		rc = analyse(&in, t, ret_counts, e);
 	else
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 	if (in.gz)
 		gzclose(in.gz); // closes fd
 	else

@@ -4,7 +4,6 @@
 #define GPUSCALE_INSIGHT_TRACE_FILE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct err;
 struct gpu_trace;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/trace_reader.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,13 +207,13 @@ static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t st
 static int begin_event(struct trace_reader *r, struct err *e)
 {
 	if (!r->open && !(r->open = calloc(TRACE_OPEN_MAX, sizeof *r->open)))
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (r->n_open == TRACE_OPEN_MAX)
 		return err_set(e, ERR_LIMIT, "more than %d events have begun (\"B\") and not ended (\"E\")",
 		               TRACE_OPEN_MAX);
 	char *name = strdup(r->event.name);
 	if (!name)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	struct trace_open *o = &r->open[r->n_open++];
 	*o = (struct trace_open){.thread = thread_of(r),
 	                         .ts_ns = r->event.ts_ns,

@@ -5,7 +5,8 @@
 #define GPUSCALE_INSIGHT_VERDICT_H
 
 #include <stddef.h>
-#include <stdint.h>
+
+struct buf;
 
 #define VERDICT_TERMS_MAX    3
 #define VERDICT_EVIDENCE_MAX 6
@@ -156,5 +157,8 @@ double verdict_lost_ratio(enum verdict v, const double *values);
 // Writes the measures that support the decision to `out` (room for VERDICT_EVIDENCE_MAX), those of the row first, then
 // the present ones among busy, SM, tensor and DRAM. Returns their number.
 size_t verdict_evidence(const struct verdict_row *row, const double *values, enum verdict_measure *out);
+
+// Appends a table of contents and a section per verdict in Markdown: condition, meaning, evidence, action, cost.
+void verdict_page_print(struct buf *out);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "insight/verdict_page.h"
+// The table of verdicts as a page of documentation.
+#include "insight/verdict.h"
 
 #include <string.h>
 
 #include "base/buf.h"
-#include "insight/verdict.h"
 
 #define COLUMNS 120
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/verdict_query.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "insight/gpu_series.h"
@@ -96,4 +98,165 @@ void verdict_query_pod_labels(struct buf *out)
 		}
 	}
 	buf_puts(out, ") (kube_pod_labels and on (namespace, pod) " HOLDERS ")");
+}
+
+#define EXPR_BYTES_MAX ((size_t)64 * 1024)
+#define COLUMNS        118
+#define WORKLOAD       "(wl_namespace, wl_pod)"
+
+// ---- the rules ----
+
+static const char *const folds[] = {[FOLD_AVG] = "avg", [FOLD_MAX] = "max", [FOLD_MIN] = "min"};
+
+// As a folded block: a line break there is a space. No string in an expression contains a space.
+static void put_wrapped(struct buf *out, const char *text, const char *indent)
+{
+	size_t column = 0;
+	for (const char *word = text; *word;) {
+		size_t len = strcspn(word, " ");
+		if (column == 0 || column + 1 + len > COLUMNS) {
+			buf_printf(out, "%s%s", column ? "\n" : "", indent);
+			column = strlen(indent);
+		} else {
+			buf_putc(out, ' ');
+			column++;
+		}
+		buf_put(out, word, len);
+		column += len;
+		word += len + strspn(word + len, " ");
+	}
+	buf_putc(out, '\n');
+}
+
+static void put_rule(struct buf *out, const char *record, const char *expr)
+{
+	buf_printf(out, "  - record: %s\n    expr: >-\n", record);
+	put_wrapped(out, expr, "      ");
+}
+
+static void put_measure_name(struct buf *out, enum verdict_measure m)
+{
+	buf_printf(out, "workload:%s:diagnosed", verdict_measure_info(m)->name);
+}
+
+static void put_measure(struct buf *expr, enum verdict_measure m, int64_t window_s)
+{
+	const struct verdict_measure_info *info = verdict_measure_info(m);
+	buf_printf(expr, "%s by " WORKLOAD " (", folds[info->fold]);
+	switch (info->scope) {
+	case SCOPE_DEVICE:
+		buf_puts(expr, "gpu:owner:info * on (UUID, GPU_I_ID) group_left () (");
+		verdict_query_measure(expr, m, window_s);
+		buf_puts(expr, "))");
+		return;
+	case SCOPE_GPU:
+		buf_puts(expr, "gpu:owner:info * on (UUID) group_left () (");
+		verdict_query_measure(expr, m, window_s);
+		buf_puts(expr, "))");
+		return;
+	case SCOPE_NODE:
+		buf_puts(expr, "gpu:owner:info * on (UUID, GPU_I_ID) group_left () (0 * label_replace(label_replace("
+		               "gpu:memory_used:bytes, \"nodename\", \"$1\", \"hostname\", \"(.+)\"), \"nodename\", "
+		               "\"$1\", \"Hostname\", \"(.+)\") + on (nodename) group_left () (");
+		verdict_query_measure(expr, m, window_s);
+		buf_puts(expr, ")))");
+		return;
+	case SCOPE_POD:
+		buf_puts(expr, "label_replace(label_replace(");
+		verdict_query_measure(expr, m, window_s);
+		buf_puts(expr, ", \"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_namespace\", \"$1\", \"namespace\", "
+		               "\"(.+)\"))");
+		return;
+	}
+}
+
+// The workloads for which the terms of a row are true.
+static void put_row(struct buf *expr, const struct verdict_row *row)
+{
+	if (row->n_terms == 0)
+		buf_puts(expr, "gpu:owner:info");
+	for (size_t i = 0; i < row->n_terms; i++) {
+		const struct verdict_term *t = &row->terms[i];
+		if (i > 0)
+			buf_printf(expr, " %s on " WORKLOAD " ", t->op == OP_NOT_AT_LEAST ? "unless" : "and");
+		put_measure_name(expr, t->measure);
+		buf_printf(expr, " %s %.12g", verdict_op_sign(t->op), t->limit);
+	}
+}
+
+static void put_verdicts(struct buf *expr)
+{
+	size_t n;
+	const struct verdict_row *rows = verdict_rows(&n);
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(expr, "%slabel_replace(group by " WORKLOAD " (", i ? " or on " WORKLOAD " " : "");
+		put_row(expr, &rows[i]);
+		buf_printf(expr, "), \"verdict\", \"%s\", \"\", \"\")", verdict_info(rows[i].verdict)->name);
+	}
+}
+
+// One rule per verdict, so that each can be silenced, routed or given its own `for`.
+static void put_alert(struct buf *out, const struct verdict_info *info)
+{
+	struct buf text;
+	buf_init(&text, EXPR_BYTES_MAX);
+	buf_printf(&text, "%c%s. %s", toupper((unsigned char)info->summary[0]), info->summary + 1, info->advice);
+	buf_printf(out,
+	           "  - alert: WorkloadDiagnosis\n"
+	           "    expr: 'workload:verdict:info{verdict=\"%s\"}'\n"
+	           "    for: 15m\n"
+	           "    keep_firing_for: 5m\n"
+	           "    labels: {severity: info, verdict: %s}\n"
+	           "    annotations:\n"
+	           "      summary: '{{ $labels.wl_namespace }}/{{ $labels.wl_pod }}: %s'\n"
+	           "      description: >-\n",
+	           info->name, info->name, info->name);
+	put_wrapped(out, buf_str(&text), "        ");
+	buf_printf(out,
+	           "      runbook: docs/operations.md#workloaddiagnosis\n"
+	           "      diagnosis: docs/diagnosis.md#%s\n",
+	           info->name);
+	out->failed |= text.failed;
+	buf_done(&text);
+}
+
+static void put_alerts(struct buf *out)
+{
+	buf_puts(out, "- name: gpu-diagnosis-alerts\n"
+	              "  interval: 1m\n"
+	              "  rules:\n");
+	for (int v = 0; v < VERDICT__COUNT; v++)
+		if (verdict_info((enum verdict)v)->level != LEVEL_OK)
+			put_alert(out, verdict_info((enum verdict)v));
+}
+
+void verdict_rules_print(struct buf *out, int64_t window_s)
+{
+	struct buf expr, name;
+	buf_init(&expr, EXPR_BYTES_MAX);
+	buf_init(&name, EXPR_BYTES_MAX);
+	buf_puts(out,
+	         "# SPDX-License-Identifier: Apache-2.0\n"
+	         "# Generated from the table of gpuscale diagnose (scripts/diagnosis-files --update): the measures "
+	         "of each workload\n"
+	         "# over 5 minutes (idle: over 30), its one verdict, and an alert per verdict. Needs gpu.yaml.\n"
+	         "groups:\n"
+	         "- name: gpu-diagnosis\n"
+	         "  interval: 15s\n"
+	         "  rules:\n");
+	for (int m = 0; m < MEASURE__COUNT; m++) {
+		buf_reset(&expr);
+		buf_reset(&name);
+		put_measure_name(&name, (enum verdict_measure)m);
+		put_measure(&expr, (enum verdict_measure)m, window_s);
+		put_rule(out, buf_str(&name), buf_str(&expr));
+	}
+	buf_reset(&expr);
+	put_verdicts(&expr);
+	buf_puts(out, "  # The first condition that holds.\n");
+	put_rule(out, "workload:verdict:info", buf_str(&expr));
+	put_alerts(out);
+	out->failed |= expr.failed || name.failed;
+	buf_done(&expr);
+	buf_done(&name);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PromQL of the table of verdicts: measures over the series of the exporters.
+// The PromQL of the table of verdicts: measures over the series of the exporters, and rules that evaluate the table.
 #ifndef GPUSCALE_INSIGHT_VERDICT_QUERY_H
 #define GPUSCALE_INSIGHT_VERDICT_QUERY_H
 
@@ -20,5 +20,10 @@ void verdict_query_owners(struct buf *out);
 const char *const *verdict_query_owner_labels(void);
 // Appends the query for the labels of the pods that use a GPU (kube_pod_labels), those that identify training jobs.
 void verdict_query_pod_labels(struct buf *out);
+
+// Appends the table of verdicts as a file of Prometheus rules: the measures of each workload, its verdict, and one
+// alert, with measures over `window_s` seconds. They read gpu:owner:info and
+// gpu:memory_used:bytes of rules/gpu.yaml.
+void verdict_rules_print(struct buf *out, int64_t window_s);
 
 #endif

@@ -2,10 +2,10 @@
 #include "insight/workload_set.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "insight/gpu_use_query.h"
@@ -58,27 +58,16 @@ static struct holder holder_of(const struct promql_series *s, struct arena *name
 	                                        instance[0] ? "/" : "", instance)};
 }
 
-static int grow(void **array, size_t *cap, size_t size, struct err *e)
-{
-	size_t room = *cap ? 2 * *cap : 256;
-	void *more = realloc(*array, room * size);
-	if (!more)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	*array = more;
-	*cap = room;
-	return 0;
-}
-
 int workload_set_add_owner(struct workload_set *s, const struct promql_series *series, struct err *e)
 {
 	if (s->n_gpus == WORKLOADS_MAX)
 		return err_set(e, ERR_LIMIT,
 		               "more than %d GPUs with their pods: restrict the Prometheus to one cluster",
 		               WORKLOADS_MAX);
-	if (s->n_gpus == s->cap_gpus && grow((void **)&s->gpus, &s->cap_gpus, sizeof *s->gpus, e) < 0)
-		return -1;
-	if (s->n == s->cap && grow((void **)&s->workloads, &s->cap, sizeof *s->workloads, e) < 0)
-		return -1;
+	if (alloc_reserve(&s->gpus, s->n_gpus, &s->cap_gpus, sizeof *s->gpus, 256) < 0)
+		return err_no_memory(e);
+	if (alloc_reserve(&s->workloads, s->n, &s->cap, sizeof *s->workloads, 256) < 0)
+		return err_no_memory(e);
 	struct holder h = holder_of(series, &s->names);
 	const char *host = first_of(promql_label(series, "Hostname"), promql_label(series, "hostname"));
 	struct workload_gpu g = {.uuid = arena_strdup(&s->names, promql_label(series, "UUID")),
@@ -87,7 +76,7 @@ int workload_set_add_owner(struct workload_set *s, const struct promql_series *s
 	                         .host = arena_strdup(&s->names, host),
 	                         .workload = s->n};
 	if (!h.namespace_name || !h.name || !g.uuid || !g.instance || !g.model || !g.host)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	clear(g.values);
 	s->gpus[s->n_gpus++] = g;
 	s->workloads[s->n] =
@@ -147,7 +136,7 @@ int workload_set_index(struct workload_set *s, struct err *e)
 	if (s->n == 0)
 		return 0;
 	if (!all)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	memcpy(all, s->workloads, s->n * sizeof *all);
 	qsort(s->workloads, s->n, sizeof *s->workloads, compare_workloads);
 	size_t kept = 0;
@@ -199,7 +188,7 @@ static int identify(struct workload_set *s, struct workload *w, const struct pro
 	training_rank_identify(&pod, &rank);
 	w->job = arena_strdup(&s->names, rank.job);
 	w->rank = arena_strdup(&s->names, rank.rank);
-	return w->job && w->rank ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return w->job && w->rank ? 0 : err_no_memory(e);
 }
 
 int workload_set_add_labels(struct workload_set *s, const struct promql_series *series, struct err *e)
@@ -296,7 +285,7 @@ int workload_set_decide(struct workload_set *s, struct err *e)
 {
 	size_t *counts = s->n ? calloc(s->n, sizeof *counts) : NULL;
 	if (s->n && !counts)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (int m = 0; m < MEASURE__COUNT; m++)
 		if (verdict_measure_info((enum verdict_measure)m)->scope != SCOPE_POD)
 			fold_measure(s, (enum verdict_measure)m, counts);

@@ -5,7 +5,6 @@
 #define GPUSCALE_INSIGHT_WORKLOAD_SET_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/arena.h"
 #include "insight/training_ranks.h"

@@ -4,8 +4,6 @@
 #ifndef GPUSCALE_PROMQL_FUSE_H
 #define GPUSCALE_PROMQL_FUSE_H
 
-#include <stddef.h>
-
 struct buf;
 struct promql_series;
 

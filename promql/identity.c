@@ -268,7 +268,7 @@ static int take(char **ret, const char *text, size_t len, const char *what, stru
 		if ((unsigned char)text[i] <= 0x20 || (unsigned char)text[i] >= 0x7f)
 			return malformed(what, e);
 	*ret = strndup(text, len);
-	return *ret ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return *ret ? 0 : err_no_memory(e);
 }
 
 static int take_lifetime(struct identity_token *t, int64_t lifetime_ms, struct err *e)

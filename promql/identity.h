@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workload identity of a cloud: how the controller's own pod gets a token for a managed Prometheus. This file has
-// the requests for tokens and their responses; promql/promql_identity.c sends them. Private to promql/.
+// the requests for tokens and their responses; promql/promql_detect.c sends them. Private to promql/.
 //
 // Google: the metadata server. Amazon: STS for the role of the service account (IRSA), or the credentials endpoint of
 // EKS Pod Identity and ECS. Azure: the token endpoint, for the federated token of the service account. The places come

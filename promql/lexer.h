@@ -36,4 +36,14 @@ extern const char *const promql_label_list_words[]; // keywords that a list of l
 extern const char *const promql_aggregations[];     // sum, avg, ..
 extern const char *const promql_other_words[]; // operators and other names that are not metrics: and, offset, inf, ..
 
+// ---- literals: numbers, durations and escapes in strings ----
+
+// Returns whether p[0..len) is a number: 12, .5, 1e-3, 0x1f, 1_000.
+bool promql_is_number(const char *p, size_t len);
+// Returns whether p[0..len) looks like a duration on some server: "1h30m", also "1.5h", in any order of the units.
+bool promql_is_duration(const char *p, size_t len);
+// Returns the length of the valid escape sequence of a string in quotes `quote` that starts with the backslash at p;
+// 0 when it is invalid.
+size_t promql_escape_len(const char *p, char quote);
+
 #endif

@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "promql/promql_dialect.h"
 #include "promql/promql_private.h"
 #include "promql/promql_reply.h"
 #include "promql/promql_text.h"
@@ -18,16 +17,11 @@
 // The parameters of a form other than the query.
 #define FORM_BYTES_MAX 512
 
-static int no_memory(struct err *e)
-{
-	return err_set(e, ERR_INTERNAL, "out of memory");
-}
-
 struct promql *promql_new(const struct promql_options *options, struct err *e)
 {
 	struct promql *p = calloc(1, sizeof *p);
 	if (!p) {
-		no_memory(e);
+		err_no_memory(e);
 		return NULL;
 	}
 	if (promql_take_options(p, options, e) < 0) {
@@ -170,7 +164,7 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	char *url = NULL;
 	if (p->use_get) {
 		if (asprintf(&url, "%s?%s", request.url, buf_str(&call->form)) < 0)
-			return no_memory(e);
+			return err_no_memory(e);
 		request.method = "GET";
 		request.url = url;
 		request.body = NULL;
@@ -217,7 +211,7 @@ int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 			buf_printf(&call->form, "&%s=%lldms", d->lookback_param, (long long)ms);
 	}
 	if (call->form.failed)
-		return no_memory(e);
+		return err_no_memory(e);
 	promql_auth_refresh(&p->auth, now_mono_ms);
 	return submit(call, now_mono_ms, e);
 }
@@ -277,7 +271,7 @@ static int judge(struct promql_call *call, const struct http_response *r, struct
 	bool ok = r->status >= 200 && r->status < 300;
 	struct promql_reply *reply = reply_of(call);
 	if (!reply)
-		return no_memory(e);
+		return err_no_memory(e);
 	if (r->body_len)
 		promql_reply_take(reply, r->body, r->body_len);
 	if (!promql_reply_is_json(reply)) {
@@ -358,7 +352,7 @@ static int start_call(struct promql *p, const struct promql_question *q, const i
 	bool is_shorter = q->timeout_ms > 0 && q->timeout_ms < p->timeout_ms;
 	struct promql_call *call = calloc(1, sizeof *call);
 	if (!call)
-		return no_memory(e);
+		return err_no_memory(e);
 	*call = (struct promql_call){
 	        .p = p,
 	        .is_range = range_ms != NULL,
@@ -379,7 +373,7 @@ static int start_call(struct promql *p, const struct promql_question *q, const i
 		call->range_ms[0] = q->time_ms;
 	int rc;
 	if (call->form.failed)
-		rc = no_memory(e);
+		rc = err_no_memory(e);
 	else if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date &&
 	         promql_auth_is_ready(&p->auth, call->started_mono_ms))
 		rc = promql_send(call, call->started_mono_ms, e);

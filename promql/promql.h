@@ -3,7 +3,6 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_H
 #define GPUSCALE_PROMQL_PROMQL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +33,7 @@ struct promql_question {
 	const char *query;
 	int64_t time_ms; // 0: the server's now
 	// The maximum age of a sample that is treated as current. 0: the default of the server; a value below
-	// PROMQL_LOOKBACK_MS is treated as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_dialect.c) use
+	// PROMQL_LOOKBACK_MS is treated as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_detect.c) use
 	// their configuration.
 	int64_t lookback_ms;
 	int64_t timeout_ms; // 0: the client's, which is also the maximum

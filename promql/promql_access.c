@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/confine.h"
@@ -39,7 +40,7 @@ static int add_namespace(struct promql_access *a, const char *name, struct err *
 		return err_set(e, ERR_LIMIT, "more than %d namespaces are named: write \"*\" for every namespace",
 		               PROMQL_ACCESS_NAMESPACES_MAX);
 	a->namespaces[a->n] = strdup(name);
-	return a->namespaces[a->n++] ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return a->namespaces[a->n++] ? 0 : err_no_memory(e);
 }
 
 static int take(struct promql_access *a, const struct promql_access_options *o, struct err *e)
@@ -49,7 +50,7 @@ static int take(struct promql_access *a, const struct promql_access_options *o, 
 		n++;
 	a->namespaces = calloc(n + 1, sizeof *a->namespaces);
 	if (!a->namespaces)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < n; i++)
 		if (add_namespace(a, o->namespaces[i], e) < 0)
 			return -1;
@@ -66,11 +67,9 @@ static int take(struct promql_access *a, const struct promql_access_options *o, 
 
 struct promql_access *promql_access_new(const struct promql_access_options *options, bool is_open, struct err *e)
 {
-	struct promql_access *a = calloc(1, sizeof *a);
-	if (!a) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct promql_access *a = alloc_zeroed(sizeof *a, e);
+	if (!a)
 		return NULL;
-	}
 	a->is_stated = options->namespaces != NULL;
 	a->is_open = !a->is_stated && is_open;
 	if (take(a, options, e) == 0)

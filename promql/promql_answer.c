@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -158,16 +159,11 @@ const char *promql_answer_copy_text(struct promql_answer *a, const char *text, s
 }
 
 // Makes room for one more element of a scratch array.
-static void *grow(void *array, size_t *cap, size_t size, struct err *e)
+static int grow(struct promql_answer *a, void *array, size_t *cap, size_t size, struct err *e)
 {
-	size_t more = *cap ? *cap * 2 : 8;
-	void *grown = realloc(array, more * size);
-	if (!grown) {
-		err_set(e, ERR_INTERNAL, "out of memory");
-		return NULL;
-	}
-	*cap = more;
-	return grown;
+	if (alloc_reserve(array, *cap, cap, size, 8) < 0)
+		return err_no_memory(e);
+	return check_memory(a, e);
 }
 
 // ---- labels ----
@@ -248,14 +244,8 @@ int promql_answer_append_sample(struct promql_answer *a, const struct promql_sam
 	size_t n = a->current.n_samples;
 	if (n && sample->time_ms < a->samples[n - 1].time_ms)
 		return err_set(e, ERR_PROTOCOL, "data.result[%zu].values[%zu]: the time goes back", a->n_series, n);
-	if (n == a->cap_samples) {
-		struct promql_sample *grown = grow(a->samples, &a->cap_samples, sizeof *grown, e);
-		if (!grown)
-			return -1;
-		a->samples = grown;
-		if (check_memory(a, e) < 0)
-			return -1;
-	}
+	if (n == a->cap_samples && grow(a, &a->samples, &a->cap_samples, sizeof *a->samples, e) < 0)
+		return -1;
 	a->samples[a->current.n_samples++] = *sample;
 	return 0;
 }
@@ -309,7 +299,7 @@ static int grow_hashes(struct promql_answer *a, struct err *e)
 	size_t cap = a->cap_hashes ? a->cap_hashes * 2 : 16;
 	uint64_t *hashes = calloc(cap, sizeof *hashes);
 	if (!hashes)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < a->cap_hashes; i++)
 		if (a->hashes[i])
 			put_hash(hashes, cap, a->hashes[i]);
@@ -339,14 +329,8 @@ static int check_twice(struct promql_answer *a, struct err *e)
 static int put_series(struct promql_answer *a, const struct promql_sample *from, size_t n_samples, struct err *e)
 {
 	const struct current_series *s = &a->current;
-	if (a->n_series == a->cap_series) {
-		struct promql_series *grown = grow(a->series, &a->cap_series, sizeof *grown, e);
-		if (!grown)
-			return -1;
-		a->series = grown;
-		if (check_memory(a, e) < 0)
-			return -1;
-	}
+	if (a->n_series == a->cap_series && grow(a, &a->series, &a->cap_series, sizeof *a->series, e) < 0)
+		return -1;
 	struct promql_label *labels = promql_answer_alloc(a, s->n_kept * sizeof *labels, e);
 	struct promql_sample *samples = labels ? promql_answer_alloc(a, n_samples * sizeof *samples, e) : NULL;
 	if (!samples)

@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "promql/identity.h"
-#include "promql/promql_config.h"
 
 static void forget(char *secret)
 {
@@ -20,7 +19,7 @@ static void forget(char *secret)
 static int set_text(char **ret, const char *text, struct err *e)
 {
 	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return text && !*ret ? err_no_memory(e) : 0;
 }
 
 // A control character would end the header and start a second header.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The credentials of a Prometheus source: bearer token or basic password, from the options or from a file that may be
-// rotated at any time, or the token of a workload identity, which promql/promql_identity.c gets. Private to promql/. A
+// rotated at any time, or the token of a workload identity, which promql/promql_detect.c gets. Private to promql/. A
 // secret is never logged and never part of an error.
 #ifndef GPUSCALE_PROMQL_PROMQL_AUTH_H
 #define GPUSCALE_PROMQL_PROMQL_AUTH_H

@@ -19,7 +19,7 @@ struct promql_budget;
 #define PROMQL_VERSION_BYTES 32
 #define PROMQL_LOOKBACK_MS   300000 // the lookback of an instant query by default
 
-// The kind of server. Their responses are alike, but some need different parameters (promql_dialect.c).
+// The kind of server. Their responses are alike, but some need different parameters (promql_detect.c).
 enum promql_kind {
 	PROMQL_KIND_PROMETHEUS,
 	PROMQL_KIND_THANOS,

@@ -10,11 +10,9 @@
 #include "base/json/json_scan.h"
 #include "base/num.h"
 #include "promql/promql_answer.h"
-#include "promql/promql_api_error.h"
 #include "promql/promql_decoder.h"
 #include "promql/promql_result.h"
 #include "promql/promql_text.h"
-#include "promql/promql_time.h"
 
 static const char *const type_names[] = {
         [PROMQL_VECTOR] = "vector",

@@ -75,15 +75,10 @@ static int check_header(const char *header, struct err *e)
 	return 0;
 }
 
-static int no_memory(struct err *e)
-{
-	return err_set(e, ERR_INTERNAL, "out of memory");
-}
-
 static int copy_text(const char **ret, const char *text, struct err *e)
 {
 	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? no_memory(e) : 0;
+	return text && !*ret ? err_no_memory(e) : 0;
 }
 
 static int copy_headers(struct promql *p, const char *const *headers, struct err *e)
@@ -97,14 +92,14 @@ static int copy_headers(struct promql *p, const char *const *headers, struct err
 		               HTTP_HEADERS_MAX - 1);
 	p->headers = calloc(n + 2, sizeof *p->headers);
 	if (!p->headers)
-		return no_memory(e);
+		return err_no_memory(e);
 	for (size_t i = 0; i <= n; i++) {
 		const char *header = i ? headers[i - 1] : "Content-Type: application/x-www-form-urlencoded";
 		if (i && check_header(header, e) < 0)
 			return -1;
 		p->headers[i] = strdup(header);
 		if (!p->headers[i])
-			return no_memory(e);
+			return err_no_memory(e);
 	}
 	return 0;
 }
@@ -138,7 +133,7 @@ static int set_urls(struct promql *p, const char *base, struct err *e)
 	if (asprintf(&p->url, "%.*s", (int)len, base) < 0 || asprintf(&p->query_url, "%s/api/v1/query", p->url) < 0 ||
 	    asprintf(&p->range_url, "%s/api/v1/query_range", p->url) < 0 ||
 	    asprintf(&p->buildinfo_url, "%s/api/v1/status/buildinfo", p->url) < 0)
-		return no_memory(e);
+		return err_no_memory(e);
 	return 0;
 }
 
@@ -162,7 +157,7 @@ int promql_take_options(struct promql *p, const struct promql_options *o, struct
 	num_format_duration_ms(timeout, p->timeout_ms);
 	if (asprintf(&p->timeout, "&timeout=%s", timeout) < 0) {
 		p->timeout = NULL;
-		return no_memory(e);
+		return err_no_memory(e);
 	}
 	if (set_urls(p, o->url, e) < 0 || copy_headers(p, o->headers, e) < 0 || copy_tls(&p->tls, &o->tls, e) < 0)
 		return -1;

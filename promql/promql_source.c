@@ -2,7 +2,6 @@
 #include "promql/promql_source.h"
 
 #include <event2/event.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,11 +77,6 @@ struct source_call {
 	int64_t took_ms;
 	struct err *error; // while it is parked
 };
-
-static int no_memory(struct err *e)
-{
-	return err_set(e, ERR_INTERNAL, "out of memory");
-}
 
 static uint64_t hash_of(const char *text)
 {
@@ -359,7 +353,7 @@ static int wait_for_turn(struct source_call *call, const char *query, struct err
 	call->query = strdup(query);
 	call->expiry = evtimer_new(s->loop, on_expired, call);
 	if (!call->query || !call->expiry || event_add(call->expiry, &wait) < 0)
-		return no_memory(e);
+		return err_no_memory(e);
 	return 0;
 }
 
@@ -392,7 +386,7 @@ static int ask(struct promql_source *s, const struct source_call *as, const char
 		return canceled(s, e);
 	call = malloc(sizeof *call);
 	if (!call)
-		return no_memory(e);
+		return err_no_memory(e);
 	*call = *as;
 	call->source = s;
 	call->asked_us = clock_real_mono_us();
@@ -410,7 +404,7 @@ static int ask(struct promql_source *s, const struct source_call *as, const char
 	}
 	if (!fair_queue_add(s->queue, &call->item, ticket->namespace_name, is_slow ? FAIR_SLOW : FAIR_FAST)) {
 		free(call);
-		return no_memory(e);
+		return err_no_memory(e);
 	}
 	if (is_sent_now || !promql_source_is_down(s)) {
 		struct fair_item *next = fair_queue_next(s->queue);
@@ -523,7 +517,7 @@ static int open_source(struct promql_source *s, struct promql_sources *set, cons
 	query.http = s->http = http_client_new(&http, e);
 	s->queue = fair_queue_new(slots);
 	if (!s->name || !s->url || !s->queue)
-		return no_memory(e);
+		return err_no_memory(e);
 	s->promql = s->http ? promql_new(&query, e) : NULL;
 	return s->promql ? 0 : -1;
 }
@@ -664,7 +658,7 @@ static int add_source(struct promql_sources *s, const struct clock *clock, const
 		if (s->n == PROMQL_SOURCES_MAX)
 			return err_set(e, ERR_LIMIT, "more than %d URLs of sources are named", PROMQL_SOURCES_MAX);
 		if (!(item = calloc(1, sizeof *item)))
-			return no_memory(e);
+			return err_no_memory(e);
 		TAILQ_INIT(&item->parked);
 		s->items[s->n++] = item;
 		if (last)
@@ -686,7 +680,7 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 	}
 	struct promql_sources *s = calloc(1, sizeof *s);
 	if (!s) {
-		no_memory(e);
+		err_no_memory(e);
 		return NULL;
 	}
 	s->loop = loop;

@@ -492,7 +492,7 @@ int promql_source_read(const char *path, struct arena *a, struct promql_source_o
 		               path, doc.n_roots);
 	struct schema_errors *errors = malloc(sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	schema_errors_init(errors, path);
 	int rc = promql_source_decode(doc.roots[0], path, a, errors, ret_list, ret_n);
 	if (rc < 0) {

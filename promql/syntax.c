@@ -6,14 +6,12 @@
 // backslashes in backquotes: a strict reader refuses such backslashes.
 #include "promql/syntax.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "promql/functions.h"
-#include "promql/promql_literal.h"
 
 #define SHOWN_BYTES   40 // longest token in a message
 #define MESSAGE_BYTES 256

@@ -10,7 +10,6 @@
 #include "base/health_table.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "remedy/plan/remedy_evidence.h"
 #include "remedy/plan/remedy_fleet.h"
 
@@ -74,23 +73,19 @@ void remedy_record_write(const struct remedy_node *n, struct buf *out)
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
 	json_write_member_i64(&w, "v", VERSION);
-	json_write_key(&w, "attempts");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "attempts");
 	for (int i = 0; i < n->n_attempts; i++)
 		json_write_i64(&w, n->attempts_ms[i]);
 	json_write_array_end(&w);
-	json_write_key(&w, "gpus");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "gpus");
 	for (int i = 0; i < n->n_gpus; i++)
 		put_gpu(&w, &n->gpus[i]);
 	json_write_array_end(&w);
-	json_write_key(&w, "faults");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "faults");
 	for (int i = 0; i < n->n_faults; i++)
 		put_fault(&w, &n->faults[i]);
 	json_write_array_end(&w);
-	json_write_key(&w, "pods");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "pods");
 	for (int i = 0; i < n->n_pods; i++) {
 		char key[KEY_BYTES];
 		if (n->pods[i].tries == 0)

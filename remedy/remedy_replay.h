@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#define REMEDY_LINE_BYTES_MAX (1024 * 1024)
+
 struct buf;
 struct err;
 struct remedy_limits;
@@ -15,8 +17,8 @@ struct remedy_replay;
 struct remedy_replay *remedy_replay_new(const struct remedy_limits *limits);
 void remedy_replay_free(struct remedy_replay *p);
 
-// Reads one line (remedy_line.h) and appends the actions that follow to `out`, a line each; often none. For an invalid
-// line it appends {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
+// Reads one line (docs/remediation.md) and appends the actions that follow to `out`, a line each; often none. For an
+// invalid line it appends {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
 int remedy_replay_answer(struct remedy_replay *p, const char *line, size_t len, struct buf *out, struct err *e);
 
 #endif

@@ -51,11 +51,6 @@ static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind,
 	return row;
 }
 
-static int out_of_memory(struct err *e)
-{
-	return err_set(e, ERR_INTERNAL, "out of memory");
-}
-
 // A cell of a column of replicas: -1 without data.
 static int replicas_at(const struct backtest *b, size_t row, int column, int32_t *ret, struct err *e)
 {
@@ -148,7 +143,7 @@ static int run_peer(const struct loop *l, enum peer_kind kind, double value, str
 	struct closed_loop closed = l->closed;
 	if (kind == PEER_FIXED)
 		closed.on_step = NULL; // nothing happens, and most of these runs only search
-	return closed_loop_run(&closed, &c, ret) < 0 ? out_of_memory(e) : 0;
+	return closed_loop_run(&closed, &c, ret) < 0 ? err_no_memory(e) : 0;
 }
 
 // Copies the demand without the steps of which the replicas are not recorded, and sets the share of the others.
@@ -159,7 +154,7 @@ static int recorded_demand(struct backtest *b, int column, struct demand *ret, s
 	*ret = b->demand;
 	ret->work = malloc(ret->n * sizeof *ret->work);
 	if (!ret->work)
-		return out_of_memory(e);
+		return err_no_memory(e);
 	for (size_t i = 0; i < ret->n; i++) {
 		bool is_recorded = recorded_at(&r, ret->start_ms + (int64_t)i * ret->step_ms) >= 0;
 		ret->work[i] = is_recorded ? b->demand.work[i] : (double)NAN;
@@ -184,7 +179,7 @@ static int run_actual(const struct loop *l, int column, const struct demand *rec
 	if (l->b->config.replicas <= 0)
 		closed.first = next_recorded(l->b, column, 0, &ignored);
 	struct backtest_row *row = add_row(l->b, BACKTEST_ACTUAL, name);
-	return closed_loop_run(&closed, &c, &row->score) < 0 ? out_of_memory(e) : 0;
+	return closed_loop_run(&closed, &c, &row->score) < 0 ? err_no_memory(e) : 0;
 }
 
 static int run_policy(const struct loop *l, struct err *e)
@@ -200,7 +195,7 @@ static int run_policy(const struct loop *l, struct err *e)
 	if (rc == 0)
 		policy_candidate_restore(&p, b->config.learnt);
 	if (rc == 0 && closed_loop_run(&l->closed, &c, &row->score) < 0)
-		rc = out_of_memory(e);
+		rc = err_no_memory(e);
 	for (size_t i = 0; rc == 0 && i < l->policy->n_signals; i++)
 		b->n_recorded_signals += p.origins[i] == ORIGIN_COLUMN;
 	policy_candidate_done(&p);
@@ -302,7 +297,7 @@ static int run_bound(const struct loop *l, struct err *e)
 	struct backtest_row *row = add_row(b, BACKTEST_BOUND, name);
 	if (clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, b->config.late_ratio, &known->score,
 	                    &row->score, &is_known) < 0)
-		return out_of_memory(e);
+		return err_no_memory(e);
 	b->bound_reached = score_keeps(&row->score, 100 * b->config.late_ratio);
 	b->bound_name = is_known ? known->name : NULL;
 	return 0;

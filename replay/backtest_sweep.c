@@ -213,5 +213,5 @@ int backtest_sweep_run(struct backtest *b, const struct policy *policy, const st
 	for (size_t i = s.first; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_BOUND)
 			complete_bound(&s, &b->rows[i], s.settings[i]);
-	return atomic_load(&s.has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return atomic_load(&s.has_failed) ? err_no_memory(e) : 0;
 }

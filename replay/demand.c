@@ -39,7 +39,7 @@ static int spread(const struct recording *r, int column, double divisor, const c
 {
 	int32_t *covered = calloc(d->n, sizeof *covered);
 	if (!covered)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t row = 0; row < r->n_rows; row++) {
 		double v = recording_value(r, row, column);
 		if (isnan(v))
@@ -100,7 +100,7 @@ int demand_from_recording(const struct recording *r, int column, int requests, d
 	ret->work = calloc(ret->n, sizeof *ret->work);
 	ret->weight = requests >= 0 ? calloc(ret->n, sizeof *ret->weight) : NULL;
 	if (!ret->work || (requests >= 0 && !ret->weight))
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (spread(r, column, per_replica, file, ret, ret->work, e) < 0)
 		return -1;
 	if (requests >= 0 && spread(r, requests, 1, file, ret, ret->weight, e) < 0)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "replay/score.h"
 
@@ -44,10 +45,11 @@ struct engine {
 	uint64_t random;
 	double gap; // requests that are expected before the next one
 	struct waiting *pool;
-	uint32_t n_pool, cap_pool, unused; // unused: list of free elements
-	struct queue held;                 // at the gateway, while no replica is ready
-	struct replica *replicas;          // the ready ones, then those that drain
-	int32_t n_ready, n_replicas, cap_replicas;
+	uint32_t n_pool, unused; // unused: list of free elements
+	size_t cap_pool, cap_replicas;
+	struct queue held;        // at the gateway, while no replica is ready
+	struct replica *replicas; // the ready ones, then those that drain
+	int32_t n_ready, n_replicas;
 	struct engine_sample totals; // its counters
 	struct score *score;
 	struct engine_history history;
@@ -128,14 +130,8 @@ static uint32_t new_waiting(struct engine *e)
 		e->unused = e->pool[i].next;
 		return i;
 	}
-	if (e->n_pool == e->cap_pool) {
-		uint32_t cap = e->cap_pool ? 2 * e->cap_pool : 1024;
-		struct waiting *more = realloc(e->pool, cap * sizeof *more);
-		if (!more)
-			return NONE;
-		e->pool = more;
-		e->cap_pool = cap;
-	}
+	if (alloc_reserve(&e->pool, e->n_pool, &e->cap_pool, sizeof *e->pool, 1024) < 0)
+		return NONE;
 	return e->n_pool++;
 }
 
@@ -384,14 +380,8 @@ static void drain(struct engine *e)
 
 static int add_replica(struct engine *e)
 {
-	if (e->n_replicas == e->cap_replicas) {
-		int32_t cap = e->cap_replicas ? 2 * e->cap_replicas : 16;
-		struct replica *more = realloc(e->replicas, (size_t)cap * sizeof *more);
-		if (!more)
-			return -1;
-		e->replicas = more;
-		e->cap_replicas = cap;
-	}
+	if (alloc_reserve(&e->replicas, (size_t)e->n_replicas, &e->cap_replicas, sizeof *e->replicas, 16) < 0)
+		return -1;
 	struct replica r = {.now_s = e->now_s, .queue = {NONE, NONE, 0}};
 	r.heap = malloc((size_t)e->setup->model->max_sequences * sizeof *r.heap);
 	if (!r.heap)

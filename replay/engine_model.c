@@ -289,7 +289,7 @@ int engine_model_parse_samples(const char *text, size_t len, const char *file, s
 		               ENGINE_SAMPLES_MAX);
 	m->samples = arena_calloc(a, n_lines + 1, sizeof *m->samples);
 	if (!m->samples)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t at = next, number = 2; at < len; at += next, number++) {
 		struct engine_request *q = &m->samples[m->n_samples];
 		line = csv_line_at(text + at, len - at, &next);
@@ -350,7 +350,7 @@ int engine_model_read(const char *path, struct arena *a, struct engine_model *re
 		               path, doc.n_roots);
 	struct schema_errors *errors = malloc(sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	schema_errors_init(errors, path);
 	int rc = engine_model_decode(doc.roots[0], ret, a, errors);
 	if (rc < 0) {

@@ -2,7 +2,6 @@
 #include "replay/peers.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "replay/world.h"
 

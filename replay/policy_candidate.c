@@ -115,7 +115,7 @@ int policy_candidate_init(struct policy_candidate *c, const struct policy *polic
 			return -1;
 	c->state = calloc(1, decide_state_bytes(policy));
 	if (!c->state)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	decide_state_init(policy, c->state);
 	return 0;
 }

@@ -32,7 +32,7 @@ int recording_alloc(struct recording *r, size_t n_rows, struct err *e)
 		               n_rows, r->n_columns, RECORDING_CELLS_MAX);
 	r->time_ms = calloc(n_rows ? n_rows : 1, sizeof *r->time_ms);
 	r->values = calloc((n_rows ? n_rows : 1) * (r->n_columns ? r->n_columns : 1), sizeof *r->values);
-	return r->time_ms && r->values ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return r->time_ms && r->values ? 0 : err_no_memory(e);
 }
 
 int recording_check_span(int64_t span_ms, struct err *e)

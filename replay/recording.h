@@ -4,7 +4,6 @@
 #ifndef GPUSCALE_REPLAY_RECORDING_H
 #define GPUSCALE_REPLAY_RECORDING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
 #include "replay/recording_csv.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

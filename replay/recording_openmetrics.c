@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -210,14 +211,8 @@ static int add_sample(struct series *series, struct sample s, struct parser *p, 
 		return err_set(e, ERR_LIMIT,
 		               "more than %d samples: use a longer step, a shorter period or fewer series",
 		               OPENMETRICS_SAMPLES_MAX);
-	if (series->n == series->cap) {
-		size_t cap = series->cap ? 2 * series->cap : 256;
-		struct sample *grown = realloc(series->samples, cap * sizeof *grown);
-		if (!grown)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		series->samples = grown;
-		series->cap = cap;
-	}
+	if (alloc_reserve(&series->samples, series->n, &series->cap, sizeof *series->samples, 256) < 0)
+		return err_no_memory(e);
 	series->samples[series->n++] = s;
 	p->n_samples++;
 	return 0;
@@ -336,7 +331,7 @@ static int make_rows(struct parser *p, struct err *e)
 		return -1;
 	int64_t *times = calloc(all->n, sizeof *times);
 	if (!times)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < all->n; i++)
 		times[i] = all->samples[i].time_ms;
 	r->step_ms = recording_usual_step_ms(times, all->n);
@@ -375,7 +370,7 @@ int recording_openmetrics_parse(const char *text, size_t len, const char *file, 
 {
 	struct parser *p = calloc(1, sizeof *p);
 	if (!p)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	p->r = ret;
 	int rc = read_all(p, text, len, e) < 0 ? err_wrap(e, "%s:%zu", file, p->line) : 0;
 	for (size_t i = 0; i < RECORDING_COLUMNS_MAX; i++)

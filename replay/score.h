@@ -4,7 +4,6 @@
 #define GPUSCALE_REPLAY_SCORE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define SCORE_WAIT_BUCKETS 1024

@@ -94,7 +94,7 @@ int tune_run(const struct tune_config *config, const struct backtest *scene, str
 	                              .late_s = scene->config.wait_s};
 	atomic_init(&s.has_failed, false);
 	s.runs = calloc(config->candidates, sizeof(struct tune_trial *));
-	int rc = s.runs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = s.runs ? 0 : err_no_memory(e);
 	if (rc == 0)
 		rc = tune_halving_fill(&s, ret, e) < 0 || tune_halving_play(&s, ret, e) < 0 ||
 		                     tune_peers_play(&s, ret, e) < 0

@@ -157,7 +157,7 @@ static int try_values(struct tune_search *s, const double values[], bool may_fai
 	struct tune_trial *r = tune_trial_new(s);
 	*ret = NULL;
 	if (!r)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	memcpy(r->values, values, sizeof r->values);
 	int rc = tune_trial_decode(s, r, &is_refused, e);
 	if (rc < 0 || is_refused || (!may_fail && breaks_tests(s, &r->policy))) {
@@ -205,7 +205,7 @@ static int simplify(struct tune_search *s, const struct tune *t, struct tune_tri
 	for (size_t part = (*choice)->play.next < s->scene->demand.n ? TUNE_IN_PARTS : TUNE_PARTS; part < TUNE_PARTS;
 	     part++)
 		tune_trial_play(s, *choice, part);
-	return atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
 }
 
 static bool is_changed(const struct tune_space *s, const double values[])
@@ -249,7 +249,7 @@ int tune_choose(struct tune_search *s, struct tune *t, struct err *e)
 	t->late_stressed = tune_late_percent(&best->stressed);
 	t->points = calloc(s->n_runs, sizeof *t->points);
 	if (!t->points)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	t->n_points = s->n_runs;
 	for (size_t i = 0; i < s->n_runs; i++)
 		set_point(s->runs[i], &t->points[i]);

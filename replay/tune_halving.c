@@ -1,12 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws the candidates of tune, plays them, and drops the worse ones after each part (successive halving).
-#include "replay/tune_search.h"
-
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "replay/backtest.h"
+#include "replay/tune_search.h"
+
+// ---- ranges ----
+
+// The ranges of thresholds that make sense for what their signals measure. A policy whose threshold is far off can then
+// reach good numbers, which the range around the present value does not contain.
+
+struct range {
+	double low, high; // 0: unknown
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+// The positive values of a column in the first half: from their median to the largest one.
+static struct range column_range(const struct recording *r, int column)
+{
+	struct range range = {0, 0};
+	size_t n = 0, rows = r->n_rows / 2;
+	double *values = rows > 0 ? calloc(rows, sizeof *values) : NULL;
+	for (size_t i = 0; i < rows && values; i++) {
+		double v = recording_value(r, i, column);
+		if (isfinite(v) && v > 0)
+			values[n++] = v;
+	}
+	if (n > 0) {
+		qsort(values, n, sizeof *values, by_value);
+		range = (struct range){values[n / 2], values[n - 1]};
+	}
+	free(values);
+	return range;
+}
+
+// A target of type AverageValue asks for value / target replicas; a Value and a watermark are compared with the value.
+// A column that is compared is left alone: it does not react to the replicas, so a threshold far from the present one
+// would be tuned on values that no replicas would cause.
+static struct range range_of(const struct tune_search *s, const struct policy_candidate *c, size_t i)
+{
+	const struct policy *p = c->policy;
+	const struct policy_target *t = &p->signals[i].target;
+	double ratio = world_capacity_ratio(&s->scene->config.world);
+	bool is_average = t->set && t->type == TARGET_AVERAGE_VALUE, is_level = !t->set || t->type == TARGET_VALUE;
+	switch (c->origins[i]) {
+	case ORIGIN_DEMAND: // demand of a replica, which serves `ratio`
+		return is_average ? (struct range){0.1 * ratio, 2 * ratio} : (struct range){0, 0};
+	case ORIGIN_UTILIZATION:
+		return is_level ? (struct range){0.1, 1} : (struct range){0, 0};
+	case ORIGIN_BACKLOG: // replica-seconds of a replica, which serves `ratio` in a second
+		return is_average ? (struct range){ratio * s->scene->config.wait_s / 10,
+		                                   10 * ratio * s->scene->config.wait_s}
+		                  : (struct range){0, 0};
+	case ORIGIN_ENGINE:
+	case ORIGIN_FORMULA:
+		return (struct range){0, 0};
+	case ORIGIN_COLUMN:
+	case ORIGIN__COUNT:
+		break;
+	}
+	if (is_average) {
+		struct range column = column_range(s->scene->recording, c->columns[i]);
+		return (struct range){column.low / p->max_replicas, column.high};
+	}
+	return (struct range){0, 0};
+}
+
+static void tune_ranges_widen(struct tune_search *s)
+{
+	const struct policy_candidate *c = s->runs[0]->candidate;
+	for (size_t i = 0; i < c->policy->n_signals; i++) {
+		struct range r = range_of(s, c, i);
+		if (c->policy->signals[i].target.set || c->policy->signals[i].watermarks.set)
+			tune_space_widen(s->space, i, r.low, r.high);
+	}
+}
 
 #define DRAWS           32 // tries to draw numbers that the rules between fields accept
 #define KEEP_DIVISOR    3  // one in so many candidates stays after a rung
@@ -17,6 +92,8 @@
 #define REFINED_CLOSER  0.5 // after each part, new candidates are nearer to their parents
 #define MARGIN_STEPS    8
 #define MARGIN_STEP     1.12
+
+// ---- candidates ----
 
 // Added after each part in sample.
 static size_t n_refined(const struct tune_search *s)
@@ -38,7 +115,7 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 	bool is_refused = true;
 	struct tune_trial *r = tune_trial_new(s);
 	if (!r)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	r->index = index;
 	s->runs[s->n_runs++] = r;
 	for (uint64_t k = 0; k < DRAWS && is_refused && index > 0; k++) {
@@ -159,7 +236,7 @@ static int drop_worse(struct tune_search *s, struct err *e)
 		return 0;
 	struct ranked *rows = calloc(n, sizeof *rows);
 	if (!rows)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < n; i++) {
 		rows[i].run = s->runs[i];
 		rows[i].sum = tune_score_sum(s->runs[i]->parts, 0, s->part);
@@ -207,7 +284,7 @@ static int refine(struct tune_search *s, struct tune *t, struct err *e)
 	size_t first = s->config->candidates - (TUNE_IN_PARTS + 1 - s->part) * n_refined(s);
 	size_t line = n_refined(s) / 2 < REFINED_LINE ? n_refined(s) / 2 : REFINED_LINE;
 	double reach = pow(REFINED_CLOSER, (double)s->part - 1);
-	int rc = rows ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = rows ? 0 : err_no_memory(e);
 	for (size_t i = 0; i < n && rows; i++) {
 		rows[i].run = all[i];
 		rows[i].loss = tune_score_loss(all[i]->parts, s->part, s->scene->config.late_ratio);

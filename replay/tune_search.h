@@ -74,8 +74,6 @@ void tune_search_rest(void *context, size_t i);
 
 // ---- the steps of a search; each returns 0, or -1 and *e ----
 
-// Widens the ranges of thresholds to what their signals measure.
-void tune_ranges_widen(struct tune_search *s);
 // Draws the candidates; the first one is the present policy.
 int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e);
 // Plays the candidates, drops the worse ones after each part, and plays the rest with those that stay.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/tune_space.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -106,7 +106,7 @@ static int add_document(struct tune_tests *t, const struct doc_node *root, const
 		return -1;
 	struct scenario **grown = realloc(t->tests, (t->n + doc.n_tests + 1) * sizeof(struct scenario *));
 	if (!grown)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	t->tests = grown;
 	const struct doc_node *node = doc_get(root, "tests")->child;
 	for (size_t i = 0; i < doc.n_tests; i++, node = node->next) {
@@ -128,7 +128,7 @@ static int read_file(struct tune_tests *t, const struct policy *policy, struct e
 		return -1;
 	t->sets = calloc(doc.n_roots + 1, sizeof *t->sets);
 	if (!t->sets)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < doc.n_roots; i++)
 		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), "PolicyTest") == 0 &&
 		    add_document(t, doc.roots[i], policy, e) < 0)
@@ -140,7 +140,7 @@ int tune_tests_load(const char *path, const struct policy *policy, struct tune_t
 {
 	struct tune_tests *t = *ret_tests = calloc(1, sizeof *t);
 	if (!t)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	t->path = path;
 	arena_init(&t->arena, TESTS_ARENA_MAX);
 	arena_init(&t->run, TESTS_ARENA_MAX);

@@ -1,13 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trial of tune: one policy or peer that plays the recording part by part.
-#include "replay/tune_search.h"
-
+// A trial of tune: one policy or peer that plays the recording part by part, and the sums and losses of the parts.
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "replay/backtest.h"
+#include "replay/demand.h"
 #include "replay/parallel.h"
+#include "replay/tune_search.h"
+
+// ---- scores ----
+
+#define ERRORS     2     // standard errors that the bound of the lateness adds
+#define LATE_LEAST 0.001 // least lateness, so that the loss is finite for an objective of 0 %
+
+double tune_late_percent(const struct tune_score *s)
+{
+	return s->requests > 0 ? 100 * s->late / s->requests : 0;
+}
+
+// The variance of the ratio of two sums over n blocks: n / (n - 1) times the squared residuals, over the squared sum.
+double tune_late_bound_percent(const struct tune_score *s)
+{
+	if (!(s->requests > 0) || s->n_blocks < 2)
+		return tune_late_percent(s);
+	double r = s->late / s->requests, n = s->n_blocks;
+	double residuals = s->late_late - 2 * r * s->late_requests + r * r * s->requests_requests;
+	return 100 * fmin(1, r + ERRORS * sqrt(n / (n - 1) * fmax(0, residuals)) / s->requests);
+}
+
+static double loss_at(double replica_s, double late, double late_ratio)
+{
+	double above = late > late_ratio ? fmax(late, LATE_LEAST) / fmax(late_ratio, LATE_LEAST) : 1;
+	return replica_s * fmax(above, 1);
+}
+
+double tune_loss(const struct tune_score *s, double late_ratio)
+{
+	return loss_at(s->replica_s, tune_late_percent(s) / 100, late_ratio);
+}
+
+static void add(struct tune_score *sum, const struct tune_score *s)
+{
+	sum->replica_s += s->replica_s;
+	sum->requests += s->requests;
+	sum->late += s->late;
+	sum->changes += s->changes;
+	sum->n_blocks += s->n_blocks;
+	sum->late_late += s->late_late;
+	sum->late_requests += s->late_requests;
+	sum->requests_requests += s->requests_requests;
+}
+
+struct tune_score tune_score_sum(const struct tune_score parts[TUNE_PARTS], size_t from, size_t to)
+{
+	struct tune_score sum = {0};
+	for (size_t i = from; i < to; i++)
+		add(&sum, &parts[i]);
+	return sum;
+}
+
+double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, double late_ratio)
+{
+	double loss = 0;
+	for (size_t i = 0; i < n; i++)
+		loss += tune_loss(&parts[i], late_ratio);
+	const struct tune_score sum = tune_score_sum(parts, 0, n);
+	return fmax(loss, loss_at(sum.replica_s, tune_late_bound_percent(&sum) / 100, late_ratio));
+}
 
 #define CANDIDATE_ARENA_MAX (1024 * 1024)
 
@@ -38,7 +98,7 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 {
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e) < 0)
 		return -1;
 	policy_candidate_restore(r->candidate, b->config.learnt);
@@ -109,5 +169,76 @@ int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i
 {
 	const struct parallel p = {task, report_progress, s};
 	parallel_run(&p, s->n_runs, s->config->threads);
-	return atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
+}
+
+// Plays candidates of tune in a harder world: a tenth more demand, and replicas that take a quarter longer to start.
+// The cheapest candidates are at the edge of the objective, and some are there by luck. Those that keep the objective
+// in the harder world as well keep it on other demand of the same kind.
+
+#define MORE_DEMAND    1.1
+#define LONGER_STARTUP 1.25
+
+// The search in the harder world, with trials of its own.
+struct stress {
+	struct tune_search search;
+	struct tune_config config;
+	struct demand demand;
+	struct world_config world;
+};
+
+static void stress_done(struct stress *h)
+{
+	for (size_t i = 0; i < h->search.n_runs; i++)
+		tune_trial_free(h->search.runs[i]);
+	free(h->search.runs);
+	free(h->demand.work);
+}
+
+static int stress_init(struct stress *h, struct tune_search *s, struct tune_trial *const runs[], size_t n,
+                       struct err *e)
+{
+	const struct backtest *b = s->scene;
+	*h = (struct stress){.config = *s->config, .demand = b->demand, .world = b->config.world};
+	h->config.on_progress = NULL;
+	h->search = (struct tune_search){.config = &h->config, .scene = b, .space = s->space, .loop = s->loop};
+	h->search.loop.demand = &h->demand;
+	h->search.loop.world = &h->world;
+	atomic_init(&h->search.has_failed, false);
+	h->demand.work = malloc(b->demand.n * sizeof *h->demand.work);
+	h->search.runs = calloc(n, sizeof(struct tune_trial *));
+	if (!h->demand.work || !h->search.runs)
+		return err_no_memory(e);
+	for (size_t i = 0; i < b->demand.n; i++)
+		h->demand.work[i] = b->demand.work[i] * MORE_DEMAND;
+	for (size_t i = 0; i < h->world.n_startups; i++)
+		h->world.startups_s[i] *= LONGER_STARTUP;
+	for (size_t i = 0; i < n; i++) {
+		struct tune_trial *r = h->search.runs[i] = tune_trial_new(&h->search);
+		if (!r)
+			return err_no_memory(e);
+		h->search.n_runs++;
+		if (tune_trial_bind(&h->search, r, runs[i]->candidate->policy, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void play_first_half(void *context, size_t i)
+{
+	struct tune_search *s = context;
+	for (size_t part = 0; part < TUNE_IN_PARTS; part++)
+		tune_trial_play(s, s->runs[i], part);
+}
+
+int tune_stress_play(struct tune_search *s, struct tune_trial *const runs[], size_t n, bool whole, struct err *e)
+{
+	struct stress h;
+	int rc = stress_init(&h, s, runs, n, e);
+	if (rc == 0)
+		rc = tune_search_play(&h.search, whole ? tune_search_rest : play_first_half, e);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		runs[i]->stressed = tune_score_sum(h.search.runs[i]->parts, 0, whole ? TUNE_PARTS : TUNE_IN_PARTS);
+	stress_done(&h);
+	return rc;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 void world_init(struct world *w, const struct world_config *config, int32_t replicas)
 {
 	assert(config->n_startups > 0);
@@ -112,14 +114,8 @@ static uint64_t draw(uint64_t *state)
 
 static int add_order(struct world *w, int32_t n, double startup_s)
 {
-	if (w->n_orders == w->cap_orders) {
-		size_t cap = w->cap_orders ? 2 * w->cap_orders : 64;
-		struct world_order *more = realloc(w->orders, cap * sizeof *more);
-		if (!more)
-			return -1;
-		w->orders = more;
-		w->cap_orders = cap;
-	}
+	if (alloc_reserve(&w->orders, w->n_orders, &w->cap_orders, sizeof *w->orders, 64) < 0)
+		return -1;
 	int64_t ready_ms = w->now_ms + llround(startup_s * 1000);
 	w->orders[w->n_orders++] = (struct world_order){ready_ms, n};
 	w->starting += n;

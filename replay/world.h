@@ -7,7 +7,6 @@
 #ifndef GPUSCALE_REPLAY_WORLD_H
 #define GPUSCALE_REPLAY_WORLD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

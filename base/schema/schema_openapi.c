@@ -4,11 +4,9 @@
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/schema/schema.h"
 
 #define SIGN          "[+-]?"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/tz/tzfile.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -74,7 +74,7 @@ static int fail_unknown(const char *dir, const char *name, struct err *e)
 {
 	struct name_list *l = calloc(1, sizeof *l);
 	if (!l)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	list_names(l, dir, "", 0);
 	const char *close = num_closest_name(name, (const char *const *)l->names, l->n);
 	char shown[SHOWN_BYTES];
@@ -134,7 +134,7 @@ int tzfile_load(const char *dir, const char *name, struct arena *a, struct tz_ta
 		               PATH_BYTES);
 	unsigned char *data = malloc(TZFILE_BYTES_MAX + 1);
 	if (!data)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	size_t len = 0;
 	struct err why;
 	err_clear(&why);

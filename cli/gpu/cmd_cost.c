@@ -23,7 +23,6 @@
 #include "cli/term/prometheus_session.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
-#include "insight/pod_policy.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"

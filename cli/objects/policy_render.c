@@ -18,7 +18,6 @@
 #include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "policies/engine/reason.h"
-#include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
 

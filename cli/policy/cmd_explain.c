@@ -11,7 +11,6 @@
 #include "base/print.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_explain.h"
-#include "base/schema/schema_page.h"
 #include "cli/objects/crd.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"

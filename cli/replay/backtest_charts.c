@@ -13,7 +13,6 @@
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/backtest_history.h"
-#include "replay/track.h"
 
 #define HEIGHT          300
 #define FRONTIER_HEIGHT 380

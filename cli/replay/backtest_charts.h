@@ -9,7 +9,7 @@
 
 #include "cli/replay/svg_chart.h"
 #include "replay/backtest.h"
-#include "replay/track.h"
+#include "replay/backtest_history.h"
 
 struct backtest_history;
 struct backtest_report;

@@ -19,7 +19,6 @@
 #include "replay/backtest.h"
 #include "replay/backtest_history.h"
 #include "replay/closed_loop.h"
-#include "replay/track.h"
 
 #define DECISIONS_MAX  1200
 #define HEIGHT         220

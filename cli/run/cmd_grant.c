@@ -13,7 +13,6 @@
 #include "cli/term/line_filter.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/test/grant.h"
 #include "policies/test/grant_line.h"
 
 #define REPORT_MAX (16 * 1024 * 1024)

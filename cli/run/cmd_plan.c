@@ -31,7 +31,6 @@
 #include "policies/explain/explain.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
 #include "runtime/options/flag_table.h"

@@ -14,7 +14,6 @@
 #include "remedy/agent/remedy_agent.h"
 #include "remedy/agent/remedy_pages.h"
 #include "remedy/plan/remedy_state.h"
-#include "remedy/remedy_line.h"
 #include "remedy/remedy_replay.h"
 #include "runtime/connections.h"
 #include "runtime/options/controller_options.h"

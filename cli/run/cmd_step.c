@@ -13,7 +13,6 @@
 #include "policies/load/file_set.h"
 #include "policies/load/policy_pick.h"
 #include "policies/load/policy_ref.h"
-#include "policies/test/step.h"
 #include "policies/test/step_line.h"
 
 #define REPORT_MAX (16 * 1024 * 1024)

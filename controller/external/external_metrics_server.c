@@ -17,7 +17,7 @@
 #include "k8s/server/access_review.h"
 #include "k8s/server/custom_metrics.h"
 #include "k8s/server/external_metrics.h"
-#include "k8s/server/status_reply.h"
+#include "k8s/server/metrics_api.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/tls_follower.h"
 

@@ -8,7 +8,7 @@
 #include "policies/engine/decision_grant.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
-#include "policies/explain/explain_pool.h"
+#include "policies/explain/explain.h"
 
 static void mark_stale(struct pool_seat *s)
 {

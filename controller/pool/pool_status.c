@@ -16,7 +16,7 @@
 #include "controller/status/pool_status_schema.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
-#include "policies/explain/explain_pool.h"
+#include "policies/explain/explain.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 

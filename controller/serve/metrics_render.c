@@ -16,7 +16,6 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
-#include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"

@@ -11,7 +11,6 @@
 #include "controller/status/status_conditions.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
-#include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -310,11 +311,11 @@ static int send_request(struct pod_metadata *p, struct err *e)
 {
 	struct call *c = p->call = calloc(1, sizeof *c);
 	if (!c)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	c->room = p->table.n;
 	c->is_single = p->asked_ms < p->single_until_ms;
 	if (table_init(&c->found, c->room) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (!c->is_single)
 		return send_to(p, p->url, e);
 	int rc = send_single(p, e);
@@ -393,11 +394,9 @@ static int init(struct pod_metadata *p, struct err *e)
 
 struct pod_metadata *pod_metadata_new(const struct pod_metadata_options *options, struct err *e)
 {
-	struct pod_metadata *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct pod_metadata *p = alloc_zeroed(sizeof *p, e);
+	if (!p)
 		return NULL;
-	}
 	p->options = *options;
 	p->options.min_ms = options->min_ms ? options->min_ms : POD_METADATA_MIN_MS;
 	p->reply_ms = -1;

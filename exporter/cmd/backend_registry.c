@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
@@ -141,7 +142,7 @@ static int open_profiling(struct chooser *c, struct err *e)
 		return 0;
 	}
 	c->profiling->ops->close(c->profiling);
-	return err_set(e, ERR_INTERNAL, "out of memory");
+	return err_no_memory(e);
 }
 
 // Adds the profiling fields of the host engine to GPUs for which NVML has none: those before Hopper.
@@ -230,11 +231,9 @@ static struct backend *backend_auto_new(struct backend *const *candidates, size_
                                         const char *sysfs_root, struct log *log, struct err *e)
 {
 	assert(n > 0 && n <= BACKEND_CANDIDATES_MAX);
-	struct chooser *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct chooser *c = alloc_zeroed(sizeof *c, e);
+	if (!c)
 		return NULL;
-	}
 	c->base.ops = &ops;
 	memcpy(c->candidates, candidates, n * sizeof *candidates);
 	c->n = n;

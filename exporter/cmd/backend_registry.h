@@ -5,7 +5,6 @@
 #define GPUSCALE_EXPORTER_CMD_BACKEND_REGISTRY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "exporter/backend.h"
 

@@ -3,7 +3,6 @@
 
 #include <argp.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,27 +118,12 @@ static int parse_word(const struct flag *f, char *arg, void *to, struct err *e)
 	return index < 0 ? -1 : 0;
 }
 
-static int parse_output(const struct flag *f, char *arg, void *to, struct err *e)
+// The index, into an enum, which is compatible with unsigned.
+static int parse_choice(const struct flag *f, char *arg, void *to, struct err *e)
 {
 	int index = find_choice(f, arg, e);
 	if (index >= 0)
-		*(enum exporter_output *)to = (enum exporter_output)index;
-	return index < 0 ? -1 : 0;
-}
-
-static int parse_log_format(const struct flag *f, char *arg, void *to, struct err *e)
-{
-	int index = find_choice(f, arg, e);
-	if (index >= 0)
-		*(enum log_format *)to = (enum log_format)index;
-	return index < 0 ? -1 : 0;
-}
-
-static int parse_naming(const struct flag *f, char *arg, void *to, struct err *e)
-{
-	int index = find_choice(f, arg, e);
-	if (index >= 0)
-		*(enum naming *)to = (enum naming)index;
+		*(unsigned *)to = (unsigned)index;
 	return index < 0 ? -1 : 0;
 }
 
@@ -246,19 +230,19 @@ static const struct flag flags[] = {
 	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   window_ms,        "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
 	FLAG(     SERVE, 0,   "once",                         NULL,                parse_true,       once,             "Print one sample on standard output and exit"),
 	FLAG_WITH(SERVE, 0,   "at",                           "DURATION",          parse_duration,   at_ms,            "With --once and the mock backend: play up to this time first, without waiting", .min = 0, .max = AT_MAX_MS),
-	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_naming,     names,            "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
+	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_choice,     names,            "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
 	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       hostname_label,   "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
 	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       nvml_library,     "NVML library to load (default libnvidia-ml.so.1)"),
 	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       dcgm_hostengine,  "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
 	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       dcgm_library,     "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
 	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only); top: list the processes, with the pods of their GPU"),
 	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       sysfs_root,       "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
-	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_log_format, log_format,       "Log format (default text)", .choices = {"text", "json"}),
+	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_choice,     log_format,       "Log format (default text)", .choices = {"text", "json"}),
 	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
 	{.group = READ, .help = "Flags of check, top and list:"},
 	FLAG(     READ,  0,   "from",                         "URL|FILE|-",        parse_text,       from,             "Where to read metrics (default: the exporter running on this node, else the driver; with --backend: the driver)"),
 	FLAG(     READ,  0,   "ca-file",                      "FILE",              parse_text,       ca_file,          "CA certificates for an https URL in --from or --otlp-endpoint (default: those of the system)"),
-	FLAG_WITH(READ,  'o', "output",                       "FORMAT",            parse_output,     output,           "table, wide, json, jsonl or csv (default table); list does not support wide, check only table and json", .choices = {"table", "wide", "json", "jsonl", "csv"}),
+	FLAG_WITH(READ,  'o', "output",                       "FORMAT",            parse_choice,     output,           "table, wide, json, jsonl or csv (default table); list does not support wide, check only table and json", .choices = {"table", "wide", "json", "jsonl", "csv"}),
 	FLAG_WITH(READ,  'w', "watch",                        "DURATION",          parse_watch,      watch_ms,         "top: print again at this interval (default 1s)", .argp_flags = OPTION_ARG_OPTIONAL, .min = 100, .max = HOUR_MS),
 	FLAG_WITH(READ,  0,   "count",                        "N",                 parse_count,      count,            "top -w: exit after this many tables", .min = 1, .max = 1000000000),
 	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "serve, check: ignore XIDs older than this when judging the health of a GPU (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),

@@ -232,8 +232,7 @@ static bool is_on(const struct page_view_process *p, const struct page_view_gpu 
 
 static void put_processes_json(struct json_writer *w, const struct page_view *v, const struct page_view_gpu *g)
 {
-	json_write_key(w, "processes");
-	json_write_array_begin(w);
+	json_write_member_array(w, "processes");
 	for (size_t i = 0; i < v->n_processes; i++) {
 		const struct page_view_process *p = &v->processes[i];
 		if (!is_on(p, g))

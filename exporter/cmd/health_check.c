@@ -82,16 +82,11 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
-	json_write_key(&w, "status");
-	json_write_str(&w, states[code]);
-	if (code == HEALTH_CHECK_UNKNOWN) {
-		json_write_key(&w, "message");
-		json_write_str(&w, doubt);
-	}
-	json_write_key(&w, "gpus");
-	json_write_i64(&w, v ? (int64_t)page_view_count(v) : 0);
-	json_write_key(&w, "unknown");
-	json_write_array_begin(&w);
+	json_write_member_str(&w, "status", states[code]);
+	if (code == HEALTH_CHECK_UNKNOWN)
+		json_write_member_str(&w, "message", doubt);
+	json_write_member_i64(&w, "gpus", v ? (int64_t)page_view_count(v) : 0);
+	json_write_member_array(&w, "unknown");
 	for (int k = 0; v && k < PAGE_KNOWN__COUNT; k++) {
 		struct buf gap;
 		buf_init(&gap, HEALTH_TEXT_BYTES);
@@ -101,28 +96,21 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 		buf_done(&gap);
 	}
 	json_write_array_end(&w);
-	json_write_key(&w, "findings");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "findings");
 	for (size_t i = 0; i < n; i++) {
 		const struct device *d = f[i].gpu ? &f[i].gpu->device : NULL;
 		json_write_object_begin(&w);
-		json_write_key(&w, "reason");
-		json_write_str(&w, f[i].reason);
-		json_write_key(&w, "action");
-		json_write_str(&w, health_action_name(f[i].action));
-		json_write_key(&w, "problem");
-		json_write_bool(&w, f[i].action >= (enum health_action)o->fail_on);
-		json_write_key(&w, "message");
-		json_write_str(&w, f[i].text);
+		json_write_member_str(&w, "reason", f[i].reason);
+		json_write_member_str(&w, "action", health_action_name(f[i].action));
+		json_write_member_bool(&w, "problem", f[i].action >= (enum health_action)o->fail_on);
+		json_write_member_str(&w, "message", f[i].text);
 		json_write_key(&w, "gpu");
 		if (d)
 			json_write_i64(&w, d->index);
 		else
 			json_write_null(&w);
-		json_write_key(&w, "uuid");
-		json_write_str(&w, d ? d->uuid : NULL);
-		json_write_key(&w, "pods");
-		json_write_str(&w, f[i].gpu ? f[i].gpu->pods : NULL);
+		json_write_member_str(&w, "uuid", d ? d->uuid : NULL);
+		json_write_member_str(&w, "pods", f[i].gpu ? f[i].gpu->pods : NULL);
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
@@ -140,7 +128,7 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 	buf_init(&doubt, 4096);
 	buf_init(&gaps, 4096);
 	if (!p || !f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		goto done;
 	}
 	health_policy_init(p);

@@ -9,7 +9,6 @@
 
 #include "base/num.h"
 #include "exporter/cmd/page_view.h"
-#include "exporter/health_policy.h"
 
 struct findings {
 	struct health_finding *items;

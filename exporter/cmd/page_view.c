@@ -443,7 +443,7 @@ struct page_view *page_view_new(const char *text, size_t len, struct err *e)
 {
 	struct page_view *v = calloc(1, sizeof *v);
 	char *line = malloc(PAGE_VIEW_LINE_BYTES_MAX);
-	int rc = v && line ? read_lines(v, line, text, len, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = v && line ? read_lines(v, line, text, len, e) : err_no_memory(e);
 	free(line);
 	if (rc < 0) {
 		free(v);

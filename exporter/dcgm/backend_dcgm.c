@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples GPUs through a running nv-hostengine, for fields that NVML lacks: profiling fields before Hopper. DCGM
 // watches the fields, and the backend reads the latest values. MIG instances are not read.
+#include "exporter/dcgm/backend_dcgm.h"
+
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "base/process/log.h"
-#include "exporter/dcgm/backend_dcgm.h"
 #include "exporter/dcgm/dcgm_api.h"
 #include "exporter/xid.h"
 
@@ -17,6 +21,63 @@
 #define KEEP_SAMPLES       2
 #define UNIX_PREFIX        "unix://"
 #define GROUP_NAME         "gpuscale-exporter"
+
+// ---- the library ----
+
+static const struct {
+	size_t offset;
+	const char *name;
+} symbols[] = {
+        {offsetof(struct dcgm_api, init), "dcgmInit"},
+        {offsetof(struct dcgm_api, shutdown), "dcgmShutdown"},
+        {offsetof(struct dcgm_api, error_string), "errorString"},
+        {offsetof(struct dcgm_api, connect), "dcgmConnect_v2"},
+        {offsetof(struct dcgm_api, disconnect), "dcgmDisconnect"},
+        {offsetof(struct dcgm_api, all_devices), "dcgmGetAllDevices"},
+        {offsetof(struct dcgm_api, field_group_create), "dcgmFieldGroupCreate"},
+        {offsetof(struct dcgm_api, field_group_destroy), "dcgmFieldGroupDestroy"},
+        {offsetof(struct dcgm_api, watch), "dcgmWatchFields"},
+        {offsetof(struct dcgm_api, update), "dcgmUpdateAllFields"},
+        {offsetof(struct dcgm_api, latest), "dcgmEntitiesGetLatestValues"},
+};
+
+static void dcgm_api_unload(struct dcgm_api *api)
+{
+	if (api->library)
+		dlclose(api->library);
+	*api = (struct dcgm_api){0};
+}
+
+// Loads `library`; NULL selects libdcgm.so.4, else libdcgm.so.3. Fails if it cannot be loaded or a function is missing:
+// unlike those of NVML, all of them exist since DCGM 2.
+static int dcgm_api_load(struct dcgm_api *api, const char *library, struct err *e)
+{
+	static const char *const names[] = {"libdcgm.so.4", "libdcgm.so.3"};
+	*api = (struct dcgm_api){0};
+	if (library && strchr(library, '/') && file_check_regular(library, e) < 0)
+		return err_wrap(e, "cannot load DCGM");
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !api->library; i++)
+		api->library = dlopen(library ? library : names[i], RTLD_LAZY | RTLD_LOCAL);
+	if (!api->library)
+		return err_set(e, ERR_NOT_FOUND, "cannot load DCGM: %s", dlerror());
+	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+		void *found = dlsym(api->library, symbols[i].name);
+		if (!found) {
+			dcgm_api_unload(api);
+			return err_set(e, ERR_PROTOCOL, "%s has no function %s: is it DCGM?",
+			               library ? library : "libdcgm", symbols[i].name);
+		}
+		// ISO C does not convert void * to a function pointer; POSIX guarantees equal representations.
+		memcpy((char *)api + symbols[i].offset, &found, sizeof found);
+	}
+	return 0;
+}
+
+static const char *dcgm_api_error(const struct dcgm_api *api, dcgm_return r)
+{
+	const char *text = api->error_string(r);
+	return text ? text : "unknown error";
+}
 
 struct dcgm {
 	struct backend base;
@@ -205,7 +266,7 @@ static int dcgm_open(struct backend *b, struct err *e)
 	if (dcgm_api_load(&m->api, m->library, e) < 0)
 		return -1;
 	m->values = calloc(FIELD__COUNT, sizeof *m->values);
-	int rc = m->values ? connect_to(m, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = m->values ? connect_to(m, e) : err_no_memory(e);
 	if (rc == 0)
 		rc = find_devices(m, e);
 	if (rc == 0)
@@ -329,11 +390,9 @@ static const struct backend_ops ops = {.name = "dcgm",
 
 struct backend *backend_dcgm_new(const struct backend_config *config, struct err *e)
 {
-	struct dcgm *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct dcgm *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->base.ops = &ops;
 	m->library = config->dcgm_library;
 	m->address = config->dcgm_address;

@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct err;
-
 typedef int dcgm_return; // 0 = success; below 0 = an error
 typedef uintptr_t dcgm_handle, dcgm_field_group, dcgm_gpu_group;
 enum {
@@ -92,12 +90,5 @@ struct dcgm_api {
 	dcgm_return (*latest)(dcgm_handle, const struct dcgm_entity *, unsigned n, const unsigned short *fields,
 	                      unsigned n_fields, unsigned flags, struct dcgm_value *values);
 };
-
-// Loads `library`; NULL selects libdcgm.so.4, else libdcgm.so.3. Returns -1 and fills `e` if it cannot be loaded or a
-// function is missing: unlike those of NVML, all of them exist since DCGM 2.
-int dcgm_api_load(struct dcgm_api *api, const char *library, struct err *e);
-void dcgm_api_unload(struct dcgm_api *api);
-// Returns the library's text for a result.
-const char *dcgm_api_error(const struct dcgm_api *api, dcgm_return r);
 
 #endif

@@ -271,7 +271,7 @@ static int take_data(struct h2c *c, const unsigned char *p, size_t len, struct e
 	if (len > c->message_len - c->message.len)
 		return err_set(e, ERR_PROTOCOL, "more than one gRPC message in the reply");
 	if (buf_put(&c->message, p, len) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	return 0;
 }
 
@@ -314,7 +314,7 @@ static int answer_control(struct h2c *c, enum frame_type type, const unsigned ch
 	put_frame_head(&c->out, type == FRAME_PING ? len : 0, type, FLAG_ACK, 0);
 	if (type == FRAME_PING)
 		buf_put(&c->out, p, len);
-	return c->out.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return c->out.failed ? err_no_memory(e) : 0;
 }
 
 // Handles a frame of the connection, not of the stream.

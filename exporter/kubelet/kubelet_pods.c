@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
@@ -158,7 +159,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
 	struct call *c = p->call = calloc(1, sizeof *c);
 	if (!c) {
-		err_set(&e, ERR_INTERNAL, "out of memory");
+		err_no_memory(&e);
 		finish(p, NULL, &e);
 		return;
 	}
@@ -169,7 +170,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	c->bev = bufferevent_socket_new(p->options.loop, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	struct timeval timeout = timer_value(p->options.timeout_ms);
 	if (!c->bev || evtimer_add(p->deadline, &timeout) < 0) {
-		err_set(&e, ERR_INTERNAL, "out of memory");
+		err_no_memory(&e);
 		finish(p, NULL, &e);
 		return;
 	}
@@ -183,11 +184,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 struct kubelet_pods *kubelet_pods_new(const struct kubelet_pods_options *options, struct err *e)
 {
-	struct kubelet_pods *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct kubelet_pods *p = alloc_zeroed(sizeof *p, e);
+	if (!p)
 		return NULL;
-	}
 	p->options = *options;
 	p->options.interval_ms = options->interval_ms ? options->interval_ms : KUBELET_PODS_INTERVAL_MS;
 	p->options.timeout_ms = options->timeout_ms ? options->timeout_ms : KUBELET_PODS_TIMEOUT_MS;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/kubelet/pod_resources.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -195,14 +195,8 @@ static int add_entry(struct pod_map *m, const struct entry *entry, struct err *e
 {
 	if (m->n == POD_MAP_ENTRIES_MAX)
 		return err_set(e, ERR_LIMIT, "more than %d devices in the reply", POD_MAP_ENTRIES_MAX);
-	if (m->n == m->cap) {
-		size_t cap = m->cap ? m->cap * 2 : 64;
-		struct entry *entries = realloc(m->entries, cap * sizeof *entries);
-		if (!entries)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		m->entries = entries;
-		m->cap = cap;
-	}
+	if (alloc_reserve(&m->entries, m->n, &m->cap, sizeof *m->entries, 64) < 0)
+		return err_no_memory(e);
 	m->entries[m->n++] = *entry;
 	return 0;
 }
@@ -381,11 +375,9 @@ static int by_pod(const void *a, const void *b)
 
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e)
 {
-	struct pod_map *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct pod_map *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	arena_init(&m->arena, POD_MAP_BYTES_MAX);
 	struct span all = {message, (const unsigned char *)message + len}, bytes;
 	uint32_t number;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -345,11 +346,9 @@ static const struct backend_ops ops = {.name = "mock",
 
 struct backend *backend_mock_new(const struct backend_config *config, struct err *e)
 {
-	struct mock *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct mock *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->base.ops = &ops;
 	m->xids = config->xids;
 	m->last_ms = -1;

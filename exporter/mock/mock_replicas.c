@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
@@ -29,11 +30,9 @@ struct mock_replicas {
 
 struct mock_replicas *mock_replicas_new(const struct mock_replicas_source *source, struct log *log, struct err *e)
 {
-	struct mock_replicas *r = calloc(1, sizeof *r);
-	if (!r) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct mock_replicas *r = alloc_zeroed(sizeof *r, e);
+	if (!r)
 		return NULL;
-	}
 	r->source = source;
 	r->log = log;
 	atomic_init(&r->value, source->has_constant ? source->constant : -1);

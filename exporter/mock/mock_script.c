@@ -10,7 +10,6 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "exporter/device.h"
-#include "exporter/mock/mock_schema.h"
 
 // Two GPUs whose load rises and falls slowly; every family has values.
 static const char builtin[] =
@@ -191,7 +190,7 @@ int mock_script_parse(struct arena *a, const char *name, const char *base_dir, c
 		return err_set(e, ERR_INPUT, "%s: %zu documents, a mock script is one", name, file.n_roots);
 	struct schema_errors *errors = arena_alloc(a, sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	schema_errors_init(errors, name);
 	struct decoding d = {.a = a, .base_dir = base_dir, .errors = errors};
 	*ret_script = (struct mock_script){0};
@@ -213,7 +212,7 @@ int mock_script_read(struct arena *a, const char *path, struct mock_script *ret_
 	const char *slash = strrchr(path, '/');
 	// "/script.yaml" has the base directory "/".
 	char *base_dir = arena_strndup(a, path, !slash ? 0 : slash == path ? 1 : (size_t)(slash - path));
-	int rc = base_dir ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = base_dir ? 0 : err_no_memory(e);
 	if (rc == 0)
 		rc = buf_read_file(&text, path, e);
 	if (rc == 0)

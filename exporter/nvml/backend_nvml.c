@@ -2,10 +2,10 @@
 // Samples the devices of NVML and follows them as they come and go. A lost device does not affect the others. Created
 // and destroyed MIG instances are found by periodic rescans. While a GPU stays lost, the library is restarted from
 // time to time, because NVML recovers a GPU that was reset only then.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/process/log.h"
 #include "exporter/nvml/backend_nvml.h"
@@ -378,11 +378,9 @@ static const struct backend_ops ops = {.name = "nvml",
 
 struct backend *backend_nvml_new(const struct backend_config *config, struct err *e)
 {
-	struct nvml *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct nvml *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->base.ops = &ops;
 	m->library = config->nvml_library;
 	m->proc_root = config->proc_root;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "exporter/device.h"
@@ -83,11 +84,9 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvm
 		err_set(e, ERR_UNSUPPORTED, "the library lacks event functions");
 		return NULL;
 	}
-	struct nvml_events *ev = calloc(1, sizeof *ev);
-	if (!ev) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct nvml_events *ev = alloc_zeroed(sizeof *ev, e);
+	if (!ev)
 		return NULL;
-	}
 	ev->api = api;
 	ev->xids = xids;
 	clock_init_real(&ev->clock);

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
-#include "exporter/health_verdict.h"
+#include "exporter/health_policy.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
 #include "exporter/sampler.h"
@@ -34,8 +34,7 @@ static void put_text(struct json_writer *w, const char *key, const char *value)
 		return;
 	json_write_object_begin(w);
 	json_write_member_str(w, "key", key);
-	json_write_key(w, "value");
-	json_write_object_begin(w);
+	json_write_member_object(w, "value");
 	json_write_member_str(w, "stringValue", value);
 	json_write_object_end(w);
 	json_write_object_end(w);
@@ -77,8 +76,7 @@ static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m
 {
 	json_write_object_begin(&x->w);
 	json_write_member_str(&x->w, "timeUnixNano", x->time);
-	json_write_key(&x->w, "attributes");
-	json_write_array_begin(&x->w);
+	json_write_member_array(&x->w, "attributes");
 	put_component(x, i, m);
 	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
 		put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
@@ -96,8 +94,7 @@ static void end_point_i64(struct encoder *x, int64_t value)
 static void end_point_f64(struct encoder *x, double value)
 {
 	json_write_array_end(&x->w);
-	json_write_key(&x->w, "asDouble");
-	json_write_f64(&x->w, value);
+	json_write_member_f64(&x->w, "asDouble", value);
 	json_write_object_end(&x->w);
 }
 
@@ -109,14 +106,12 @@ static void begin_metric(struct encoder *x, const char *name, const char *unit, 
 	if (unit[0])
 		json_write_member_str(&x->w, "unit", unit);
 	json_write_member_str(&x->w, "description", help);
-	json_write_key(&x->w, sum ? "sum" : "gauge");
-	json_write_object_begin(&x->w);
+	json_write_member_object(&x->w, sum ? "sum" : "gauge");
 	if (sum) {
 		json_write_member_i64(&x->w, "aggregationTemporality", CUMULATIVE);
 		json_write_member_bool(&x->w, "isMonotonic", monotonic);
 	}
-	json_write_key(&x->w, "dataPoints");
-	json_write_array_begin(&x->w);
+	json_write_member_array(&x->w, "dataPoints");
 }
 
 static void end_metric(struct encoder *x)
@@ -196,15 +191,13 @@ static void put_status(struct encoder *x)
 
 static void begin_array(struct json_writer *w, const char *name)
 {
-	json_write_key(w, name);
-	json_write_array_begin(w);
+	json_write_member_array(w, name);
 }
 
 static void put_resource(struct encoder *x)
 {
 	const struct pod_share *pod = x->options->sidecar_of;
-	json_write_key(&x->w, "resource");
-	json_write_object_begin(&x->w);
+	json_write_member_object(&x->w, "resource");
 	begin_array(&x->w, "attributes");
 	put_text(&x->w, "service.name", SERVICE);
 	put_text(&x->w, "service.version", GPUSCALE_VERSION);
@@ -219,8 +212,7 @@ static void put_resource(struct encoder *x)
 
 static void put_scope(struct encoder *x)
 {
-	json_write_key(&x->w, "scope");
-	json_write_object_begin(&x->w);
+	json_write_member_object(&x->w, "scope");
 	json_write_member_str(&x->w, "name", SERVICE);
 	json_write_member_str(&x->w, "version", GPUSCALE_VERSION);
 	json_write_object_end(&x->w);

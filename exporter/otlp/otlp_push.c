@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/process/log.h"
@@ -165,11 +166,9 @@ struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct 
 		err_wrap(e, "--otlp-endpoint");
 		return NULL;
 	}
-	struct otlp_push *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct otlp_push *p = alloc_zeroed(sizeof *p, e);
+	if (!p)
 		return NULL;
-	}
 	p->options = *options;
 	pthread_mutex_init(&p->lock, NULL);
 	buf_init(&p->body, OTLP_BYTES_MAX);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/num.h"
@@ -195,11 +195,9 @@ static void on_root(void *arg, struct http_exchange *x)
 
 struct exporter_server *exporter_server_new(const struct exporter_server_options *options, struct err *e)
 {
-	struct exporter_server *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct exporter_server *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	s->self.counter_rows_skipped = options->counter_rows_skipped;
 	buf_init(&s->self_text, SELF_BYTES_MAX);

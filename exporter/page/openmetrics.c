@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/openmetrics.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 

@@ -6,13 +6,24 @@
 #define GPUSCALE_EXPORTER_PAGE_PAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <zlib.h>
 
 #include "base/buf.h"
-#include "exporter/page/gzip_page.h"
 #include "exporter/page/openmetrics.h"
 
 struct err;
+
+// A gzip page (RFC 1952) in two parts: a front that is compressed once and shared by many replies, and a tail that is
+// new in each reply. Both form one gzip member, whose checksum is combined from the two.
+struct gzip_page {
+	z_stream stream; // kept, so that its 64 KiB are allocated once
+	bool open;
+	struct buf front; // header and compressed front
+	uLong crc;
+	size_t front_len; // uncompressed
+};
 
 struct page {
 	// Per format: the number of the compressed round; 0: none.

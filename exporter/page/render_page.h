@@ -8,8 +8,6 @@
 #ifndef GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
 #define GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "exporter/naming.h"
 #include "exporter/sampler.h"

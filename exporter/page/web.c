@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -83,11 +84,9 @@ static int load(const struct web *w, struct web_config *c, struct web_auth **aut
 
 struct web *web_new(const char *path, const struct clock *clock, struct log *log, struct buf *ret_errors, struct err *e)
 {
-	struct web *w = calloc(1, sizeof *w);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct web *w = alloc_zeroed(sizeof *w, e);
+	if (!w)
 		return NULL;
-	}
 	w->path = path;
 	w->clock = clock;
 	w->log = log;
@@ -135,7 +134,7 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 	struct web_auth *auth;
 	struct http_server_options o = {0};
 	if (!c)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (load(w, c, &auth, ret_errors, e) < 0) {
 		free(c);
 		return -1;

@@ -7,13 +7,13 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "exporter/page/peer_rate.h"
@@ -45,11 +45,9 @@ static struct bcrypt *bcrypt_new(struct err *e)
 	// A hash of the password "x": a library that verifies it supports bcrypt.
 	static const char probe[] = "$2b$04$abcdefghijklmnopqrstuu";
 	static const char *const names[] = {"libcrypt.so.1", "libcrypt.so.2"};
-	struct bcrypt *b = calloc(1, sizeof *b);
-	if (!b) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct bcrypt *b = alloc_zeroed(sizeof *b, e);
+	if (!b)
 		return NULL;
-	}
 	for (size_t i = 0; i < sizeof names / sizeof names[0] && !b->library; i++)
 		b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
 	void *symbol = b->library ? dlsym(b->library, "crypt_rn") : NULL;
@@ -195,11 +193,9 @@ struct web_auth {
 struct web_auth *web_auth_new(const struct web_user *users, size_t n, struct err *e)
 {
 	assert(n <= WEB_CONFIG_USERS_MAX);
-	struct web_auth *a = calloc(1, sizeof *a);
-	if (!a) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct web_auth *a = alloc_zeroed(sizeof *a, e);
+	if (!a)
 		return NULL;
-	}
 	a->n = n;
 	memcpy(a->users, users, n * sizeof *users);
 	a->bcrypt = bcrypt_new(e);

@@ -193,7 +193,7 @@ static int keep_path(struct web_config *c, const char *file, const char *path, c
 		*ret_path = arena_strdup(&c->arena, path);
 	else
 		*ret_path = arena_printf(&c->arena, "%.*s/%s", (int)(slash - file), file, path);
-	return *ret_path ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return *ret_path ? 0 : err_no_memory(e);
 }
 
 static int keep(struct web_config *c, const char *name, const struct file *f, struct err *e)

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 #include "exporter/sysfs/backend_sysfs.h"
-#include "exporter/sysfs/sysfs_read.h"
+#include "exporter/sysfs/sysfs.h"
 
 #define WATTS_PER_UW   1e-6
 #define MHZ_PER_HZ     1e-6

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/process/log.h"
-#include "exporter/backend.h"
 
 #define RESCAN_MS 10000
 #define CARDS_MAX 128 // highest cardN probed
@@ -162,11 +162,9 @@ static void sysfs_destroy(struct backend *b)
 
 static struct backend *sysfs_new(const struct sysfs_vendor *vendor, const struct backend_config *config, struct err *e)
 {
-	struct sysfs *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct sysfs *m = alloc_zeroed(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->ops = (struct backend_ops){.name = vendor->name,
 	                              .first_rounds = 2, // power and utilization may be rates
 	                              .open = sysfs_open,

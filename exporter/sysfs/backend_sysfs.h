@@ -4,7 +4,6 @@
 #ifndef GPUSCALE_EXPORTER_SYSFS_BACKEND_SYSFS_H
 #define GPUSCALE_EXPORTER_SYSFS_BACKEND_SYSFS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "exporter/backend.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads Intel GPUs of the i915 and xe drivers. Files and units: Linux,
 // Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon, sysfs-driver-intel-xe-hwmon, Documentation/gpu/xe.
-#include <stdio.h>
-#include <string.h>
 
 #include "exporter/sysfs/backend_sysfs.h"
-#include "exporter/sysfs/sysfs_read.h"
+#include "exporter/sysfs/sysfs.h"
 
 #define WATTS_PER_UW 1e-6
 #define UJ_PER_MJ    1000

@@ -8,6 +8,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -96,7 +97,7 @@ int discovery_decode(const char *text, size_t len, struct k8s_resource_list *ret
 		goto out;
 	ret_list->items = calloc((size_t)cJSON_GetArraySize(resources) + 1, sizeof *ret_list->items);
 	if (!ret_list->items) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		goto out;
 	}
 	cJSON_ArrayForEach(item, resources)
@@ -267,11 +268,9 @@ static void on_list(void *arg, const struct http_response *response, const struc
 
 struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, struct err *e)
 {
-	struct discovery *d = calloc(1, sizeof *d);
-	if (!d) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct discovery *d = alloc_zeroed(sizeof *d, e);
+	if (!d)
 		return NULL;
-	}
 	d->client = c;
 	d->clock = clock;
 	return d;
@@ -375,11 +374,9 @@ static struct group *add_group(struct discovery *d, const char *api_version, con
 	discovery_forget(d);
 	if (check_share(d, namespace_name, e) < 0 || make_room(d, e) < 0)
 		return NULL;
-	struct group *g = calloc(1, sizeof *g);
-	if (!g) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct group *g = alloc_zeroed(sizeof *g, e);
+	if (!g)
 		return NULL;
-	}
 	snprintf(g->api_version, sizeof g->api_version, "%s", api_version);
 	snprintf(g->asked_by, sizeof g->asked_by, "%s", namespace_name);
 	g->owner = d;
@@ -428,7 +425,7 @@ int discovery_fetch(struct discovery *d, const char *api_version, const char *ki
 	if (!g)
 		return -1;
 	struct waiter *w = calloc(1, sizeof *w);
-	int rc = w ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = w ? 0 : err_no_memory(e);
 	if (rc == 0 && !g->is_asking)
 		rc = request_list(g, e);
 	if (rc < 0) {

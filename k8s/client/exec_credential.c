@@ -2,7 +2,6 @@
 // The two documents of the plugin protocol: the input in KUBERNETES_EXEC_INFO, and the output.
 #include "k8s/client/k8s_exec.h"
 
-#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ static int take_text(const cJSON *status, const char *key, char **ret_text, stru
 	if (item->valuestring[0]) {
 		*ret_text = strdup(item->valuestring);
 		if (!*ret_text)
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 	}
 	OPENSSL_cleanse(item->valuestring, strlen(item->valuestring));
 	return 0;
@@ -110,10 +109,9 @@ static int put_ca(struct json_writer *w, const struct http_tls *tls, struct err 
 	unsigned char *text = rc == 0 && pem.len ? malloc((pem.len + 2) / 3 * 4 + 1) : NULL;
 	if (text) {
 		EVP_EncodeBlock(text, (const unsigned char *)pem.data, (int)pem.len);
-		json_write_key(w, "certificate-authority-data");
-		json_write_str(w, (char *)text);
+		json_write_member_str(w, "certificate-authority-data", (char *)text);
 	} else if (rc == 0 && pem.len) {
-		rc = err_set(e, ERR_INTERNAL, "out of memory");
+		rc = err_no_memory(e);
 	}
 	free(text);
 	buf_done(&pem);
@@ -128,28 +126,18 @@ char *k8s_exec_info(const struct k8s_config *config, struct err *e)
 	buf_puts(&out, "KUBERNETES_EXEC_INFO=");
 	json_write_init(&w, &out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "kind");
-	json_write_str(&w, "ExecCredential");
-	json_write_key(&w, "apiVersion");
-	json_write_str(&w, config->exec->api_version);
-	json_write_key(&w, "spec");
-	json_write_object_begin(&w);
-	json_write_key(&w, "interactive");
-	json_write_bool(&w, false);
+	json_write_member_str(&w, "kind", "ExecCredential");
+	json_write_member_str(&w, "apiVersion", config->exec->api_version);
+	json_write_member_object(&w, "spec");
+	json_write_member_bool(&w, "interactive", false);
 	int rc = 0;
 	if (config->exec->provide_cluster_info) {
-		json_write_key(&w, "cluster");
-		json_write_object_begin(&w);
-		json_write_key(&w, "server");
-		json_write_str(&w, config->server);
-		if (config->tls.server_name) {
-			json_write_key(&w, "tls-server-name");
-			json_write_str(&w, config->tls.server_name);
-		}
-		if (config->tls.insecure_skip_verify) {
-			json_write_key(&w, "insecure-skip-tls-verify");
-			json_write_bool(&w, true);
-		}
+		json_write_member_object(&w, "cluster");
+		json_write_member_str(&w, "server", config->server);
+		if (config->tls.server_name)
+			json_write_member_str(&w, "tls-server-name", config->tls.server_name);
+		if (config->tls.insecure_skip_verify)
+			json_write_member_bool(&w, "insecure-skip-tls-verify", true);
 		rc = put_ca(&w, &config->tls, e);
 		json_write_object_end(&w);
 	}

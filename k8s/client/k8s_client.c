@@ -8,6 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/backoff.h"
 #include "base/buf.h"
@@ -279,11 +280,9 @@ static void on_credentials(void *arg, const struct err *error)
 
 struct k8s_client *k8s_client_new(const struct k8s_client_options *options, struct err *e)
 {
-	struct k8s_client *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct k8s_client *c = alloc_zeroed(sizeof *c, e);
+	if (!c)
 		return NULL;
-	}
 	c->options = *options;
 	if (c->options.timeout_ms <= 0)
 		c->options.timeout_ms = DEFAULT_TIMEOUT_MS;
@@ -378,7 +377,7 @@ int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, 
 	size_t path_size = strlen(o->path) + 1;
 	struct k8s_call *r = calloc(1, sizeof *r + path_size + o->body_len + 1);
 	if (!r)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	r->client = c;
 	r->path = memcpy((char *)(r + 1), o->path, path_size);
 	r->body = o->body_len ? memcpy(r->path + path_size, o->body, o->body_len) : NULL;

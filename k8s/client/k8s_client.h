@@ -4,7 +4,6 @@
 #ifndef GPUSCALE_K8S_CLIENT_K8S_CLIENT_H
 #define GPUSCALE_K8S_CLIENT_K8S_CLIENT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

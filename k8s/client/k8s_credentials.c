@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/http/service_account.h"
@@ -38,11 +39,9 @@ struct k8s_credentials *k8s_credentials_new(struct event_base *loop, const struc
                                             const struct k8s_config *config, k8s_credentials_fn *fn, void *arg,
                                             struct err *e)
 {
-	struct k8s_credentials *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct k8s_credentials *c = alloc_zeroed(sizeof *c, e);
+	if (!c)
 		return NULL;
-	}
 	c->loop = loop;
 	c->clock = clock;
 	c->config = config;

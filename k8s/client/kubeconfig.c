@@ -192,7 +192,7 @@ static int pem_from_base64(struct arena *a, const char *text, size_t len, const 
 	unsigned char *packed = arena_alloc(a, len + 1);
 	unsigned char *pem = arena_alloc(a, len / 4 * 3 + 4);
 	if (!packed || !pem)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	size_t n = 0;
 	for (size_t i = 0; i < len; i++)
 		if (!strchr(" \t\r\n", text[i]))

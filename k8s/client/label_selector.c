@@ -271,7 +271,7 @@ struct label_selector *label_selector_parse(const char *text, struct err *e)
 	struct label_selector *s = calloc(1, sizeof *s);
 	if (!s || !(s->words = malloc(2 * len + 1))) {
 		free(s);
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	struct parser p = {.at = text ? text : "", .room = s->words, .selector = s, .e = e};

@@ -58,15 +58,11 @@ static int send_request(struct operation *op, const struct k8s_resource *resourc
 		struct json_writer w;
 		json_write_init(&w, &body, 0);
 		json_write_object_begin(&w);
-		json_write_key(&w, "metadata");
-		json_write_object_begin(&w);
-		json_write_key(&w, "resourceVersion");
-		json_write_str(&w, op->resource_version);
+		json_write_member_object(&w, "metadata");
+		json_write_member_str(&w, "resourceVersion", op->resource_version);
 		json_write_object_end(&w);
-		json_write_key(&w, "spec");
-		json_write_object_begin(&w);
-		json_write_key(&w, "replicas");
-		json_write_i64(&w, op->replicas);
+		json_write_member_object(&w, "spec");
+		json_write_member_i64(&w, "replicas", op->replicas);
 		json_write_object_end(&w);
 		json_write_object_end(&w);
 	}
@@ -111,7 +107,7 @@ static struct operation *operation_new(struct k8s_client *c, const struct scale_
 	struct operation *op = calloc(1, sizeof *op + strlen(ref->api_version) + strlen(ref->kind) +
 	                                         strlen(ref->namespace_name) + strlen(ref->name) + 4);
 	if (!op) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	char *at = (char *)(op + 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes replies about scales and pods.
+#include "base/alloc.h"
 #include "k8s/client/scale.h"
 
 #include <stdbool.h>
@@ -85,14 +86,8 @@ void pod_list_done(struct pod_list *l)
 
 int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e)
 {
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? 2 * l->cap : 64;
-		struct pod_info *grown = realloc(l->items, cap * sizeof *grown);
-		if (!grown)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		l->items = grown;
-		l->cap = cap;
-	}
+	if (alloc_reserve(&l->items, l->n, &l->cap, sizeof *l->items, 64) < 0)
+		return err_no_memory(e);
 	char *copy = arena_strdup(&l->names, name);
 	if (!copy)
 		return err_set(e, ERR_LIMIT, "the names of the pods exceed %zu bytes", POD_LIST_NAMES_BYTES_MAX);

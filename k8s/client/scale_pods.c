@@ -93,7 +93,7 @@ int pods_list(struct k8s_client *c, const char *namespace_name, const char *sele
 	size_t selector_size = strlen(selector) + 1, namespace_size = strlen(namespace_name) + 1;
 	struct count *n = calloc(1, sizeof *n + selector_size + namespace_size);
 	if (!n)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	n->client = c;
 	n->list = list;
 	n->done = done;

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/text.h"
 #include "k8s/client/k8s_client.h"
 
@@ -72,7 +71,7 @@ struct event_recorder *event_recorder_new(const struct event_recorder_options *o
 	}
 	if (!r || !r->component || !r->instance) {
 		event_recorder_free(r);
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	return r;

@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_K8S_EVENTS_EVENT_RECORDER_H
 #define GPUSCALE_K8S_EVENTS_EVENT_RECORDER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct clock;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,9 +19,13 @@
 #include "k8s/client/scale.h"
 #include "k8s/lease/lease_private.h"
 
-#define LEASES_PATH "/apis/coordination.k8s.io/v1/namespaces/"
+#define RELEASE_ASKS_MAX 8 // including those that read the result of an earlier one
+#define LEASES_PATH      "/apis/coordination.k8s.io/v1/namespaces/"
 
-int64_t lease_now_ms(const struct lease *l)
+static void lease_act(struct lease *l);
+static void on_reply(void *arg, const struct http_response *response, const struct err *error);
+
+static int64_t lease_now_ms(const struct lease *l)
 {
 	return clock_boot_ms(l->options.clock);
 }
@@ -39,7 +44,8 @@ static int64_t retry_ms(const struct lease *l)
 	return period + random_below((uint32_t)(period / 5 + 1));
 }
 
-void lease_act_at(struct lease *l, int64_t at_ms)
+// Sets the timer; INT64_MAX: no timer.
+static void lease_act_at(struct lease *l, int64_t at_ms)
 {
 	l->act_at_ms = at_ms;
 	if (at_ms == INT64_MAX)
@@ -50,7 +56,8 @@ void lease_act_at(struct lease *l, int64_t at_ms)
 
 // ---- reports ----
 
-void lease_report(struct lease *l, const struct err *error)
+// Calls on_error when the error differs from the last report; NULL: requests succeed.
+static void lease_report(struct lease *l, const struct err *error)
 {
 	if (strcmp(l->error, error ? error->msg : "") == 0)
 		return;
@@ -115,14 +122,53 @@ static void on_expiry(evutil_socket_t fd, short what, void *arg)
 
 // ---- requests ----
 
-static void on_reply(void *arg, const struct http_response *response, const struct err *error);
-
-int64_t lease_wait_after(const struct lease *l, const struct err *error)
+// Returns the delay in ms before the next attempt after this error: a retry period, or the Retry-After up to a limit.
+static int64_t lease_wait_after(const struct lease *l, const struct err *error)
 {
 	int64_t wait_ms = retry_ms(l), most_ms = l->options.timing.renew_deadline_ms / 2;
 	if (error->retry_after_ms > wait_ms)
 		wait_ms = error->retry_after_ms < most_ms ? error->retry_after_ms : most_ms;
 	return wait_ms;
+}
+
+// ---- releasing: retried while the lease is valid, because the next holder would have to wait until it expires ----
+
+// The release has completed, successfully or not.
+static void lease_released(struct lease *l)
+{
+	l->is_releasing = false;
+	l->must_read = true;
+	lease_state_drop(&l->state);
+	buf_done(&l->object);
+	lease_act_at(l, INT64_MAX);
+	if (l->options.callbacks.on_released)
+		l->options.callbacks.on_released(l->options.arg);
+}
+
+static void lease_release_start(struct lease *l)
+{
+	l->is_releasing = true;
+	l->release_asks = 0;
+	l->act_at_ms = lease_now_ms(l);
+	l->release_until_ms =
+	        l->state.is_held ? l->state.valid_until_ms : l->act_at_ms + l->options.timing.renew_deadline_ms;
+}
+
+static void lease_release_failed(struct lease *l, const struct err *error)
+{
+	bool is_gone = error->code == 404 && error->kind == ERR_NOT_FOUND;
+	bool is_outdated =
+	        error->kind == ERR_CONFLICT; // its labels were changed, it was taken over, or our own request wrote it
+	l->must_read = true;
+	lease_report(l, is_gone || is_outdated ? NULL : error);
+	if (is_gone)
+		lease_state_observe(&l->state, NULL, lease_now_ms(l));
+	if (is_gone || !err_kind_info(error->kind)->retryable) {
+		lease_released(l);
+		return;
+	}
+	l->act_at_ms = is_outdated ? lease_now_ms(l) : l->asked_ms + lease_wait_after(l, error);
+	lease_act(l);
 }
 
 // A request could not be sent, or the response was an error: retries. A holder retries until its lease expires.
@@ -132,7 +178,8 @@ static void failed(struct lease *l, const struct err *error)
 	lease_act_at(l, lease_now_ms(l) + lease_wait_after(l, error));
 }
 
-void lease_ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body)
+// Sends a request. A failure to send it is handled like an error reply.
+static void lease_ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body)
 {
 	struct buf path;
 	struct err e = {0};
@@ -154,7 +201,7 @@ void lease_ask(struct lease *l, enum lease_request request, const char *method, 
 		failed(l, &e);
 }
 
-void lease_send_write(struct lease *l, enum lease_request request)
+static void lease_send_write(struct lease *l, enum lease_request request)
 {
 	bool is_release = request == REQUEST_RELEASE;
 	struct lease_write w = {
@@ -189,8 +236,29 @@ void lease_send_write(struct lease *l, enum lease_request request)
 	buf_done(&body);
 }
 
+static void lease_release_continue(struct lease *l)
+{
+	int64_t now = lease_now_ms(l);
+	if (now < l->act_at_ms && l->act_at_ms < l->release_until_ms) {
+		lease_act_at(l, l->act_at_ms);
+		return;
+	}
+	// A lease that was created and is not valid yet must not become free earlier: see lease_state_trying.
+	bool is_own = l->object.len > 0 && lease_state_is_own(&l->state) && now >= l->state.valid_from_ms;
+	if (now >= l->release_until_ms || l->act_at_ms >= l->release_until_ms || l->release_asks++ == RELEASE_ASKS_MAX)
+		lease_released(l); // the lease expires by itself
+	else if (l->options.is_deleted_at_end)
+		lease_ask(l, REQUEST_RELEASE, "DELETE", NULL);
+	else if (l->must_read && l->state.tried_stamp[0])
+		lease_ask(l, REQUEST_GET, "GET", NULL);
+	else if (is_own)
+		lease_send_write(l, REQUEST_RELEASE);
+	else
+		lease_released(l); // the lease is not ours
+}
+
 // Performs the next action, or sets the timer for it.
-void lease_act(struct lease *l)
+static void lease_act(struct lease *l)
 {
 	if (l->request != REQUEST_NONE)
 		return; // its reply calls this function again
@@ -349,11 +417,9 @@ struct lease *lease_new(const struct lease_options *o, struct err *e)
 		        LEASE_IDENTITY_BYTES - 1);
 		return NULL;
 	}
-	struct lease *l = calloc(1, sizeof *l);
-	if (!l) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct lease *l = alloc_zeroed(sizeof *l, e);
+	if (!l)
 		return NULL;
-	}
 	l->options = *o;
 	lease_state_init(&l->state, &o->timing, o->identity);
 	snprintf(l->namespace_name, sizeof l->namespace_name, "%s", o->namespace_name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations shared by the files of a lease. Include it only from those files.
+// The state of a lease. Include it only from lease.c and from tests.
 #ifndef GPUSCALE_K8S_LEASE_LEASE_PRIVATE_H
 #define GPUSCALE_K8S_LEASE_LEASE_PRIVATE_H
 
@@ -30,30 +30,5 @@ struct lease {
 	struct event *timer, *expiry;
 	char error[ERR_MSG_BYTES]; // as last reported; "": none
 };
-
-// ---- lease.c ----
-
-int64_t lease_now_ms(const struct lease *l);
-// Performs the next action, or sets the timer for it.
-void lease_act(struct lease *l);
-// Sets the timer; INT64_MAX: no timer.
-void lease_act_at(struct lease *l, int64_t at_ms);
-// Calls on_error when the error differs from the last report; NULL: requests succeed.
-void lease_report(struct lease *l, const struct err *error);
-// Returns the delay in ms before the next attempt after this error: a retry period, or the Retry-After up to a limit.
-int64_t lease_wait_after(const struct lease *l, const struct err *error);
-// Sends a request. A failure to send it is handled like an error reply.
-void lease_ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body);
-void lease_send_write(struct lease *l, enum lease_request request);
-
-// ---- lease_release.c: releases the lease, with retries ----
-
-void lease_release_start(struct lease *l);
-// Performs the next step when its time has come.
-void lease_release_continue(struct lease *l);
-// A request failed, of whatever type.
-void lease_release_failed(struct lease *l, const struct err *error);
-// The release has completed, successfully or not.
-void lease_released(struct lease *l);
 
 #endif

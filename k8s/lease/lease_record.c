@@ -163,7 +163,7 @@ int lease_write_encode(struct buf *out, const struct lease_write *w, const char 
 		return err_wrap(e, "lease %s", w->name);
 	char *text = root && fill(root, w, !object) ? cJSON_PrintUnformatted(root) : NULL;
 	cJSON_Delete(root);
-	int rc = text ? buf_puts(out, text) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = text ? buf_puts(out, text) : err_no_memory(e);
 	if (text && rc < 0)
 		err_set(e, ERR_LIMIT, "lease %s would exceed %zu bytes", w->name, out->max);
 	free(text);

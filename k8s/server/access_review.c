@@ -10,20 +10,13 @@
 #include "base/text.h"
 #include "k8s/server/k8s_user.h"
 
-static void write_pair(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_key(w, key);
-	json_write_str(w, value);
-}
-
 static void begin(struct json_writer *w, struct buf *out, const char *api_version, const char *kind)
 {
 	json_write_init(w, out, 0);
 	json_write_object_begin(w);
-	write_pair(w, "apiVersion", api_version);
-	write_pair(w, "kind", kind);
-	json_write_key(w, "spec");
-	json_write_object_begin(w);
+	json_write_member_str(w, "apiVersion", api_version);
+	json_write_member_str(w, "kind", kind);
+	json_write_member_object(w, "spec");
 }
 
 static void end(struct json_writer *w)
@@ -36,7 +29,7 @@ void token_review_write(struct buf *out, const char *token)
 {
 	struct json_writer w;
 	begin(&w, out, "authentication.k8s.io/v1", "TokenReview");
-	write_pair(&w, "token", token);
+	json_write_member_str(&w, "token", token);
 	end(&w);
 }
 
@@ -47,20 +40,19 @@ void subject_access_review_write(struct buf *out, const struct k8s_user *user,
 	struct json_writer w;
 	begin(&w, out, "authorization.k8s.io/v1", "SubjectAccessReview");
 	k8s_user_write(user, &w);
-	json_write_key(&w, a->resource ? "resourceAttributes" : "nonResourceAttributes");
-	json_write_object_begin(&w);
-	write_pair(&w, "verb", a->verb);
+	json_write_member_object(&w, a->resource ? "resourceAttributes" : "nonResourceAttributes");
+	json_write_member_str(&w, "verb", a->verb);
 	if (a->resource) {
-		write_pair(&w, "group", a->group);
-		write_pair(&w, "version", a->version);
-		write_pair(&w, "resource", a->resource);
-		write_pair(&w, "namespace", a->namespace_name);
+		json_write_member_str(&w, "group", a->group);
+		json_write_member_str(&w, "version", a->version);
+		json_write_member_str(&w, "resource", a->resource);
+		json_write_member_str(&w, "namespace", a->namespace_name);
 		if (a->name)
-			write_pair(&w, "name", a->name);
+			json_write_member_str(&w, "name", a->name);
 		if (a->subresource)
-			write_pair(&w, "subresource", a->subresource);
+			json_write_member_str(&w, "subresource", a->subresource);
 	} else {
-		write_pair(&w, "path", a->path);
+		json_write_member_str(&w, "path", a->path);
 	}
 	json_write_object_end(&w);
 	end(&w);

@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_K8S_SERVER_ACCESS_REVIEW_H
 #define GPUSCALE_K8S_SERVER_ACCESS_REVIEW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct buf;

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "k8s/server/quantity.h"
 
 #define GROUP         "custom.metrics.k8s.io"
 #define VERSION       "v1beta2"
@@ -42,11 +41,6 @@ void custom_metrics_path_parse(const char *path, struct custom_metrics_path *ret
 
 // ---- responses ----
 
-static void write_pair(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_member_str(w, key, value);
-}
-
 int custom_metrics_write_value(struct buf *out, const struct custom_metrics_object *o, const char *metric,
                                const struct external_metric_value *v, struct err *e)
 {
@@ -57,26 +51,25 @@ int custom_metrics_write_value(struct buf *out, const struct custom_metrics_obje
 	num_format_rfc3339_ms(time, v->time_ms - v->time_ms % 1000);
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	write_pair(&w, "kind", custom_metrics_api.list_kind);
-	write_pair(&w, "apiVersion", GROUP_VERSION);
+	json_write_member_str(&w, "kind", custom_metrics_api.list_kind);
+	json_write_member_str(&w, "apiVersion", GROUP_VERSION);
 	json_write_member_object(&w, "metadata");
 	json_write_object_end(&w);
 	json_write_member_array(&w, "items");
 	json_write_object_begin(&w);
 	json_write_member_object(&w, "describedObject");
-	write_pair(&w, "kind", o->kind);
-	write_pair(&w, "namespace", o->namespace_name);
-	write_pair(&w, "name", o->name);
-	write_pair(&w, "apiVersion", o->api_version);
+	json_write_member_str(&w, "kind", o->kind);
+	json_write_member_str(&w, "namespace", o->namespace_name);
+	json_write_member_str(&w, "name", o->name);
+	json_write_member_str(&w, "apiVersion", o->api_version);
 	json_write_object_end(&w);
 	json_write_member_object(&w, "metric");
-	write_pair(&w, "name", metric);
+	json_write_member_str(&w, "name", metric);
 	json_write_object_end(&w);
-	write_pair(&w, "timestamp", time);
-	if (v->window_s > 0) {
+	json_write_member_str(&w, "timestamp", time);
+	if (v->window_s > 0)
 		json_write_member_i64(&w, "windowSeconds", v->window_s);
-	}
-	write_pair(&w, "value", value);
+	json_write_member_str(&w, "value", value);
 	json_write_object_end(&w);
 	json_write_array_end(&w);
 	json_write_object_end(&w);

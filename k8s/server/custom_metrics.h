@@ -5,9 +5,6 @@
 #ifndef GPUSCALE_K8S_SERVER_CUSTOM_METRICS_H
 #define GPUSCALE_K8S_SERVER_CUSTOM_METRICS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "k8s/server/external_metrics.h"
 #include "k8s/server/metrics_api.h"
 

@@ -8,7 +8,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/server/quantity.h"
 
 #define GROUP_VERSION EXTERNAL_METRICS_GROUP "/" EXTERNAL_METRICS_VERSION
 
@@ -55,16 +54,11 @@ void external_metrics_path_parse(const char *path, struct external_metrics_path 
 
 // ---- documents ----
 
-static void write_pair(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_member_str(w, key, value);
-}
-
 static void begin_object(struct json_writer *w, const char *kind, const char *api_version)
 {
 	json_write_object_begin(w);
-	write_pair(w, "kind", kind);
-	write_pair(w, "apiVersion", api_version);
+	json_write_member_str(w, "kind", kind);
+	json_write_member_str(w, "apiVersion", api_version);
 }
 
 void external_metrics_write_openapi(struct buf *out, const char *version)
@@ -72,10 +66,10 @@ void external_metrics_write_openapi(struct buf *out, const char *version)
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	write_pair(&w, "swagger", "2.0");
+	json_write_member_str(&w, "swagger", "2.0");
 	json_write_member_object(&w, "info");
-	write_pair(&w, "title", "gpuscale external metrics");
-	write_pair(&w, "version", version);
+	json_write_member_str(&w, "title", "gpuscale external metrics");
+	json_write_member_str(&w, "version", version);
 	json_write_object_end(&w);
 	json_write_member_object(&w, "paths");
 	json_write_object_end(&w);
@@ -91,16 +85,15 @@ static int write_value(struct json_writer *w, const char *metric, const struct e
 		return -1;
 	num_format_rfc3339_ms(time, v->time_ms - v->time_ms % 1000);
 	json_write_object_begin(w);
-	write_pair(w, "metricName", metric);
+	json_write_member_str(w, "metricName", metric);
 	json_write_member_object(w, "metricLabels");
 	for (size_t i = 0; i < v->n_labels; i++)
-		write_pair(w, v->labels[i].key, v->labels[i].value);
+		json_write_member_str(w, v->labels[i].key, v->labels[i].value);
 	json_write_object_end(w);
-	write_pair(w, "timestamp", time);
-	if (v->window_s > 0) {
+	json_write_member_str(w, "timestamp", time);
+	if (v->window_s > 0)
 		json_write_member_i64(w, "window", v->window_s);
-	}
-	write_pair(w, "value", value);
+	json_write_member_str(w, "value", value);
 	json_write_object_end(w);
 	return 0;
 }

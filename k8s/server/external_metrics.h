@@ -52,7 +52,7 @@ struct external_metric_value {
 };
 
 // Appends an ExternalMetricValueList in which every value has the name `metric`. Returns 0, or -1 and *e for a value
-// that cannot be a quantity (k8s/server/quantity.h); the contents of out are then invalid.
+// that cannot be a quantity (k8s/server/metrics_api.h); the contents of out are then invalid.
 int external_metrics_write_values(struct buf *out, const char *metric, const struct external_metric_value *values,
                                   size_t n, struct err *e);
 

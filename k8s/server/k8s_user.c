@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -34,11 +35,9 @@ struct k8s_user *k8s_user_new(const char *name, const char *uid, struct err *e)
 		err_set(e, ERR_INPUT, "the user has no name");
 		return NULL;
 	}
-	struct k8s_user *u = calloc(1, sizeof *u);
-	if (!u) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct k8s_user *u = alloc_zeroed(sizeof *u, e);
+	if (!u)
 		return NULL;
-	}
 	u->refs = 1;
 	arena_init(&u->arena, K8S_USER_BYTES_MAX);
 	if (keep(u, name, &u->name, e) < 0 || keep(u, uid, &u->uid, e) < 0) {

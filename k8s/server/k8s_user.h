@@ -5,7 +5,6 @@
 #define GPUSCALE_K8S_SERVER_K8S_USER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct err;
 struct json_writer;

@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_K8S_SERVER_REQUEST_HEADER_H
 #define GPUSCALE_K8S_SERVER_REQUEST_HEADER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"

@@ -12,13 +12,13 @@ static void swap(double *a, double *b)
 	*b = t;
 }
 
-// Quickselect with the median of three: afterwards values[k] is the k-th smallest, no value before it is larger and no
-// value after it is smaller. n is at most a few hundred, which bounds the worst case.
-static void select_kth(double *values, uint32_t n, uint32_t k)
+// Quickselect with the median of three.
+double quantile_select(double *values, size_t n, size_t k)
 {
-	uint32_t lo = 0, hi = n - 1;
+	assert(k < n);
+	size_t lo = 0, hi = n - 1;
 	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
+		size_t mid = lo + (hi - lo) / 2;
 		if (values[mid] < values[lo])
 			swap(&values[mid], &values[lo]);
 		if (values[hi] < values[lo])
@@ -26,7 +26,7 @@ static void select_kth(double *values, uint32_t n, uint32_t k)
 		if (values[hi] < values[mid])
 			swap(&values[hi], &values[mid]);
 		double pivot = values[mid];
-		uint32_t i = lo, j = hi;
+		size_t i = lo, j = hi;
 		for (;;) {
 			while (values[i] < pivot)
 				i++;
@@ -41,6 +41,12 @@ static void select_kth(double *values, uint32_t n, uint32_t k)
 		else
 			lo = j + 1;
 	}
+	return values[k];
+}
+
+double quantile_lower_median(double *values, size_t n)
+{
+	return quantile_select(values, n, (n - 1) / 2);
 }
 
 double quantile(double q, double *values, uint32_t n)
@@ -49,8 +55,7 @@ double quantile(double q, double *values, uint32_t n)
 	double rank = q * (double)(n - 1);
 	uint32_t lower = (uint32_t)floor(rank);
 	double weight = rank - floor(rank);
-	select_kth(values, n, lower);
-	double at_lower = values[lower];
+	double at_lower = quantile_select(values, n, lower);
 	if (lower + 1 >= n)
 		return at_lower;
 	double at_upper = values[lower + 1];

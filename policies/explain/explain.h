@@ -5,12 +5,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf;
 struct decision;
 struct json_writer;
 struct obs_signal;
 struct policy;
+struct pool_grant;
+struct pool_total;
 struct scale_target;
 struct trace_entry;
 
@@ -57,5 +60,14 @@ void explain_trace(struct buf *out, const struct decided *d, int indent);
 // Appends a whole DecisionList as JSON, or the names of its policies; for OUTPUT_YAML, the caller converts the JSON.
 // cli/run/plan_render.h has the tables.
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
+
+// ---- the grant of a member of a pool, as a sentence ----
+
+// Appends "pool h100 uses 32 of 32 GPUs". `gpus` is the cap.
+void explain_pool_reason(struct buf *out, const char *pool_name, int64_t gpus, const struct pool_grant *grant,
+                         const struct pool_total *total);
+// Appends "requested 12, granted 8: pool h100 uses 32 of 32 GPUs". `asked` is the wish of the member, `gpus` the cap.
+void explain_pool_grant(struct buf *out, const char *pool_name, int64_t gpus, int32_t asked,
+                        const struct pool_grant *grant, const struct pool_total *total);
 
 #endif

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -16,7 +15,6 @@
 #include "policies/engine/idle.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
-#include "policies/schema/policy_decode.h"
 
 #define START_LEAST_MS 60000 // a GPU pod that is ready sooner is rare
 #define FRESH_LEAST    2     // scrapes that may be late

@@ -11,7 +11,6 @@
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "policies/lint/lint_metric_name.h"
 #include "policies/lint/lint_names.h"
 #include "policies/lint/lint_renames.h"
 #include "promql/freshness.h"

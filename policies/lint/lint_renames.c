@@ -7,7 +7,7 @@
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "policies/lint/lint_metric_name.h"
+#include "policies/lint/lint_names.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define SAME        true

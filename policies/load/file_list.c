@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,12 @@
 #include "base/err.h"
 #include "base/file_open.h"
 #include "base/hash.h"
+#include "base/print.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+
+#define LIST_ARENA_MAX (64 * 1024 * 1024)
+#define FILE_TREE_MAX  (64 * 1024 * 1024)
 
 static bool ends_with(const char *s, const char *suffix)
 {
@@ -119,4 +124,38 @@ int file_list_read(struct arena *a, const char *const *paths, size_t n_paths, st
 		if (add_path(a, ret_list, paths[i], true, 0, e) < 0)
 			return -1;
 	return 0;
+}
+
+// ---- documents ----
+
+int file_list_each_document(const char *const *paths, size_t n_paths, const char *kind, bool report_unreadable,
+                            file_document_fn *fn, void *arg, struct buf *report, size_t *n_errors, struct err *e)
+{
+	struct arena a, tree;
+	struct path_list list;
+	struct doc_file doc;
+	struct err why;
+	struct schema_errors *errors = malloc(sizeof *errors);
+	if (!errors)
+		return err_no_memory(e);
+	arena_init(&a, LIST_ARENA_MAX);
+	int rc = file_list_read(&a, paths, n_paths, &list, e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++) {
+		arena_init(&tree, FILE_TREE_MAX);
+		if (doc_read_yaml(&tree, list.paths[i], &doc, &why) == 0) {
+			schema_errors_init(errors, doc.name);
+			for (size_t k = 0; rc == 0 && k < doc.n_roots; k++)
+				if (strcmp(doc_get_text(doc.roots[k], "kind", ""), kind) == 0)
+					rc = fn(arg, doc.roots[k], errors, e);
+			*n_errors += errors->n + errors->dropped;
+			schema_errors_print(errors, report);
+		} else if (report_unreadable) {
+			print_to(report, "%s\n", why.msg);
+			(*n_errors)++;
+		}
+		arena_done(&tree);
+	}
+	arena_done(&a);
+	free(errors);
+	return rc;
 }

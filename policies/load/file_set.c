@@ -2,7 +2,6 @@
 #include "policies/load/file_set.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

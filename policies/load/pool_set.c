@@ -17,9 +17,7 @@
 #include "policies/schema/pool_schema.h"
 
 #define SET_ARENA_MAX       (64 * 1024 * 1024)
-#define FILE_TREE_MAX       (64 * 1024 * 1024)
 #define LONGEST_MONTH_HOURS (31 * 24)
-#define LIST_ARENA_MAX      (64 * 1024 * 1024)
 
 // ---- reading ----
 
@@ -44,9 +42,10 @@ static void note_places(const struct doc_node *root, struct gpu_pool *pool)
 		place_of(item, &pool->entries[i].line, &pool->entries[i].col);
 }
 
-static int add_pool(struct pool_set *set, const char *path, const struct doc_node *root, struct schema_errors *errors,
-                    struct err *e)
+static int add_pool(void *pool_set, const struct doc_node *root, struct schema_errors *errors, struct err *e)
 {
+	struct pool_set *set = pool_set;
+	const char *path = errors->file;
 	size_t before = errors->n + errors->dropped;
 	if (set->n == POOL_SET_MAX)
 		return err_set(e, ERR_LIMIT, "%s: more than the ceiling of %d pools", path, POOL_SET_MAX);
@@ -62,36 +61,6 @@ static int add_pool(struct pool_set *set, const char *path, const struct doc_nod
 	return 0;
 }
 
-static int read_file(struct pool_set *set, const char *path, bool report_unreadable, struct buf *report, struct err *e)
-{
-	struct arena tree;
-	struct doc_file doc;
-	struct err why;
-	arena_init(&tree, FILE_TREE_MAX);
-	struct schema_errors *errors = malloc(sizeof *errors);
-	int rc = errors ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
-	if (rc == 0 && doc_read_yaml(&tree, path, &doc, &why) < 0) {
-		if (report_unreadable) {
-			print_to(report, "%s\n", why.msg);
-			set->n_errors++;
-		}
-		goto out;
-	}
-	if (rc == 0)
-		schema_errors_init(errors, doc.name);
-	for (size_t i = 0; rc == 0 && i < doc.n_roots; i++)
-		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), POOL_KIND) == 0)
-			rc = add_pool(set, doc.name, doc.roots[i], errors, e);
-	if (rc == 0) {
-		set->n_errors += errors->n + errors->dropped;
-		schema_errors_print(errors, report);
-	}
-out:
-	free(errors);
-	arena_done(&tree);
-	return rc;
-}
-
 int pool_set_load(struct pool_set *ret_set, const char *const *paths, size_t n_paths, bool report_unreadable,
                   struct buf *report, struct err *e)
 {
@@ -99,14 +68,8 @@ int pool_set_load(struct pool_set *ret_set, const char *const *paths, size_t n_p
 	arena_init(&ret_set->arena, SET_ARENA_MAX);
 	if (!ret_set->pools)
 		return err_set(e, ERR_INTERNAL, "out of memory for %d pools", POOL_SET_MAX);
-	struct arena a;
-	arena_init(&a, LIST_ARENA_MAX);
-	struct path_list list;
-	int rc = file_list_read(&a, paths, n_paths, &list, e);
-	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		rc = read_file(ret_set, list.paths[i], report_unreadable, report, e);
-	arena_done(&a);
-	return rc;
+	return file_list_each_document(paths, n_paths, POOL_KIND, report_unreadable, add_pool, ret_set, report,
+	                               &ret_set->n_errors, e);
 }
 
 void pool_set_done(struct pool_set *set)

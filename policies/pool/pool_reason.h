@@ -21,7 +21,7 @@ enum pool_reason {
 struct pool_reason_info {
 	const char *name;
 	// The text after "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled
-	// in (policies/explain/explain_pool.h).
+	// in (policies/explain/explain.h).
 	const char *sentence;
 };
 

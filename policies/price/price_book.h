@@ -59,4 +59,18 @@ const struct price_discount *price_book_discount(const struct price_book *book, 
 int64_t price_book_micro(const struct price_book *book, const char *model_name, const struct price_discount *discount,
                          bool *ret_is_priced);
 
+// ---- the price of the replicas of a policy ----
+
+enum price_basis {
+	PRICE_NONE,    // no model is given, or the book has no price for it
+	PRICE_ASSUMED, // assumedPerGPUHour of the book
+	PRICE_LISTED,
+	PRICE_BASIS__COUNT
+};
+extern const char *const price_basis_names[]; // "none", "assumed", "listed"
+
+// Returns the millionths of the currency per hour for one GPU of `model`, a short name of the book or a modelName; 0
+// for PRICE_NONE, which also a NULL book and an empty model have.
+int64_t policy_gpu_micro(const struct price_book *book, const char *model, enum price_basis *ret_basis);
+
 #endif

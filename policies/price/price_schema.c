@@ -238,7 +238,7 @@ int price_book_read(const char *path, struct arena *a, struct price_book *ret_bo
 		               name, doc.n_roots);
 	struct schema_errors *errors = malloc(sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	schema_errors_init(errors, name);
 	int rc = price_book_decode(doc.roots[0], ret_book, a, errors);
 	if (rc < 0) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/print.h"
 #include "policies/engine/decision.h"
@@ -288,14 +289,8 @@ struct coverage *coverage_of(struct coverage_list *list, const struct policy *po
 	}
 	if (list->n == COVERAGE_POLICIES_MAX)
 		return NULL;
-	if (list->n == list->cap) {
-		size_t cap = list->cap ? 2 * list->cap : 16;
-		struct coverage **grown = realloc(list->items, cap * sizeof(struct coverage *));
-		if (!grown)
-			return NULL;
-		list->items = grown;
-		list->cap = cap;
-	}
+	if (alloc_reserve(&list->items, list->n, &list->cap, sizeof(struct coverage *), 16) < 0)
+		return NULL;
 	struct coverage *c = coverage_new(policy);
 	if (c)
 		list->items[list->n++] = c;

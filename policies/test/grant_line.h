@@ -6,14 +6,17 @@
 #ifndef GPUSCALE_POLICIES_TEST_GRANT_LINE_H
 #define GPUSCALE_POLICIES_TEST_GRANT_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "policies/pool/pool_month.h"
 #include "policies/pool/pool_request.h"
 
 struct arena;
+struct buf;
 struct err;
 struct gpu_pool;
+struct grant;
 
 #define GRANT_LINE_BYTES_MAX (4 * 1024 * 1024)
 #define GRANT_LINE_SECONDS   15  // between two lines without a time
@@ -39,5 +42,18 @@ struct grant_line {
 // field.
 int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
                      struct arena *a, struct grant_line *ret_line, struct err *e);
+
+// ---- the allocator of a pool as a filter ----
+
+// The caller keeps ownership of `pool`, which must outlive the result. With `explain`, each grant has a member
+// "message". Returns NULL when memory is exhausted.
+struct grant *grant_new(const struct gpu_pool *pool, bool explain);
+void grant_free(struct grant *g);
+
+// Reads one line as grant_line_parse() does and appends {"grants": [{"name", "replicas", "reason"}], "usedGPUs"} and a
+// line end to `out`; for a pool with a monthly budget also "budgetPerHour", what this hour may cost, and with spent and
+// runRate "monthEnd", the projection. Nothing is remembered but the number of lines. For an invalid line it appends
+// {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
+int grant_answer(struct grant *g, const char *line, size_t len, struct buf *out, struct err *e);
 
 #endif

@@ -4,7 +4,6 @@
 #define GPUSCALE_POLICIES_TEST_JUNIT_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 

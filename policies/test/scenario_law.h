@@ -4,7 +4,6 @@
 #define GPUSCALE_POLICIES_TEST_SCENARIO_LAW_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "policies/test/scenario.h"

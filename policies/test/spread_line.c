@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "policies/spread/spread.h"
 #include "policies/test/line_fields.h"
-#include "policies/test/step.h"
+#include "policies/test/step_line.h"
 
 #define CAPACITY_LEAST  1e-9
 #define STARTUP_S_MAX   (7 * 24 * 3600.0)
@@ -135,8 +135,7 @@ static void put_shares(const struct spread_line *line, struct buf *out)
 	spread(&line->request, shares, &total);
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "variants");
-	json_write_array_begin(&w);
+	json_write_member_array(&w, "variants");
 	for (size_t i = 0; i < line->request.n_variants; i++) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "name", line->names[i]);

@@ -14,7 +14,10 @@
 #include "policies/engine/policy.h"
 
 struct arena;
+struct binding;
+struct buf;
 struct err;
+struct step;
 
 #define STEP_LINE_BYTES_MAX (1024 * 1024)
 #define STEP_SERIES_MAX     10000 // series of one signal
@@ -34,5 +37,20 @@ struct step_line {
 // unknown, doubled or ill-typed members, with did-you-mean.
 int step_line_parse(const struct policy *policy, const char *text, size_t len, struct arena *a,
                     struct step_line *ret_line, struct err *e);
+
+// ---- the engine as a filter: reads observations, writes decisions, and keeps the state ----
+
+// The caller keeps ownership of `binding`, which must outlive the result. Returns NULL when memory is exhausted.
+struct step *step_new(const struct binding *binding);
+void step_free(struct step *s);
+
+// Reads one observation as step_line_parse() does, decides, and appends the decision to `out` as one line of JSON, an
+// item of a DecisionList. Replicas that differ from the previous line mean that the target was scaled: the engine
+// records that scale at the time of the previous line, whose decision asked for it, as `run` does after its write.
+// Returns 0. For an invalid line, or one with an earlier time than the last, it appends {"error": "..."} instead, does
+// not change the state, and returns -1 with *e.
+int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e);
+// {"error": msg} and a line end.
+void step_put_error(struct buf *out, const char *msg);
 
 #endif

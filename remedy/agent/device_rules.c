@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -199,11 +200,9 @@ static int open_watch(struct device_rules *d, enum watched which, struct err *e)
 
 struct device_rules *device_rules_new(const struct device_rules_options *options, struct err *e)
 {
-	struct device_rules *d = calloc(1, sizeof *d);
-	if (!d) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct device_rules *d = alloc_zeroed(sizeof *d, e);
+	if (!d)
 		return NULL;
-	}
 	d->options = *options;
 	if (open_watch(d, SLICES, e) == 0 && open_watch(d, RULES, e) == 0)
 		return d;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -106,7 +107,7 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 	int rc = f->options.matchers ? confine_add_matchers(&confined, buf_str(&whole), f->options.matchers, e) : 0;
 	q->text = rc == 0 ? strdup(buf_str(f->options.matchers ? &confined : &whole)) : NULL;
 	if (rc == 0 && !q->text)
-		rc = err_set(e, ERR_INTERNAL, "out of memory");
+		rc = err_no_memory(e);
 	buf_done(&whole);
 	buf_done(&confined);
 	return rc;
@@ -157,11 +158,9 @@ static int add_queries(struct health_feed *f, struct err *e)
 
 struct health_feed *health_feed_new(const struct health_feed_options *options, struct err *e)
 {
-	struct health_feed *f = calloc(1, sizeof *f);
-	if (!f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct health_feed *f = alloc_zeroed(sizeof *f, e);
+	if (!f)
 		return NULL;
-	}
 	f->options = *options;
 	const char *const labels[LABELS_MAX] = {"__name__",  "UUID",     "GPU_I_ID",           "xid",
 	                                        "namespace", "pod",      "exported_namespace", "exported_pod",
@@ -406,7 +405,7 @@ static int find_moved_gpus(struct health_feed *f, struct err *e)
 	size_t n = 0;
 	const struct sample **up = calloc(f->n_samples + 1, sizeof *up);
 	if (!up)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < f->n_samples; i++)
 		if (f->samples[i].kind == SAMPLE_UP)
 			up[n++] = &f->samples[i];
@@ -426,7 +425,7 @@ static int resolve(struct health_feed *f, struct err *e)
 	free(f->claims);
 	f->claims = calloc(f->n_samples + 1, sizeof *f->claims);
 	if (!f->claims)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (f->n_samples > 1)
 		qsort(f->samples, f->n_samples, sizeof *f->samples, by_gpu);
 	find_claims(f);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/must.h"
-#include "k8s/client/k8s_client.h"
 
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 
@@ -75,11 +75,9 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 
 struct node_store *node_store_new(const struct node_store_options *options, struct err *e)
 {
-	struct node_store *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct node_store *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	s->informer = informer_new(&(struct informer_options){.client = options->client,
 	                                                      .group_path = "/api/v1",

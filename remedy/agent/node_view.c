@@ -45,7 +45,7 @@ static int read_taints(const cJSON *spec, struct node_view *v, struct err *e)
 	                 : 0;
 	v->other_taints = rc == 0 ? strdup(buf_str(&others)) : NULL;
 	buf_done(&others);
-	return rc == 0 && !v->other_taints ? err_set(e, ERR_INTERNAL, "out of memory") : rc;
+	return rc == 0 && !v->other_taints ? err_no_memory(e) : rc;
 }
 
 static int read_record(const cJSON *metadata, struct node_view *v, struct err *e)
@@ -55,7 +55,7 @@ static int read_record(const cJSON *metadata, struct node_view *v, struct err *e
 		return 0;
 	// One byte more than a record may have, so that a longer text stays invalid.
 	v->record = strndup(text, REMEDY_RECORD_BYTES_MAX + 1);
-	return v->record ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return v->record ? 0 : err_no_memory(e);
 }
 
 // "UUID TIME done" or "UUID TIME failed", with any text behind it.

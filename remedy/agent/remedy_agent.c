@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/must.h"
@@ -516,11 +517,9 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 
 struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e)
 {
-	struct remedy_agent *a = calloc(1, sizeof *a);
-	if (!a) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct remedy_agent *a = alloc_zeroed(sizeof *a, e);
+	if (!a)
 		return NULL;
-	}
 	a->options = *options;
 	a->options.limits.is_answered = options->acts;
 	a->k8s = options->connections->k8s;

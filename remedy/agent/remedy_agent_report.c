@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of the remediation agent: Events on the node, log lines, metrics.
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/exposition.h"

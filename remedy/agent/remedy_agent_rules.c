@@ -116,8 +116,7 @@ static void delete_rule(struct remedy_agent *a, const struct device_rule *rule)
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "apiVersion", "v1");
 	json_write_member_str(&w, "kind", "DeleteOptions");
-	json_write_key(&w, "preconditions");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "preconditions");
 	json_write_member_str(&w, "uid", rule->uid);
 	json_write_object_end(&w);
 	json_write_object_end(&w);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/exposition.h"
@@ -65,11 +66,9 @@ static int serve(struct remedy_pages *p, struct event_base *loop, const char *li
 struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
                                       struct err *e)
 {
-	struct remedy_pages *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct remedy_pages *p = alloc_zeroed(sizeof *p, e);
+	if (!p)
 		return NULL;
-	}
 	if (serve(p, loop, listen, agent, e) == 0)
 		return p;
 	remedy_pages_free(p);

@@ -14,7 +14,7 @@
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/server/external_metrics.h"
-#include "k8s/server/quantity.h"
+#include "k8s/server/metrics_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -14,7 +14,6 @@
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_grant.h"
 #include "policies/pool/pool_pair.h"
-#include "policies/test/grant.h"
 #include "policies/test/grant_line.h"
 
 static struct gpu_pool_entry entries[] = {

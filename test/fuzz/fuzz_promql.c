@@ -11,7 +11,7 @@
 #include "promql/promql.h"
 #include "promql/promql_budget.h"
 #include "promql/promql_decoder.h"
-#include "promql/promql_dialect.h"
+#include "promql/promql_private.h"
 #include "promql/promql_text.h"
 #include "test/support/promql_short.h"
 

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/device.h"
-#include "exporter/health_verdict.h"
+#include "exporter/health_policy.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
 

@@ -17,8 +17,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/server/quantity.h"
-#include "k8s/server/status_reply.h"
+#include "k8s/server/metrics_api.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 

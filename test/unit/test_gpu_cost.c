@@ -16,7 +16,6 @@
 #include "insight/gpu_cost.h"
 #include "insight/gpu_use.h"
 #include "insight/gpu_use_query.h"
-#include "insight/pod_policy.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"

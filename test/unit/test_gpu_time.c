@@ -18,7 +18,6 @@
 #include "controller/policy/gpu_time.h"
 #include "controller/price_follower.h"
 #include "policies/engine/policy.h"
-#include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 
 #define START INT64_C(1790812800000)

@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/test/grant.h"
 #include "policies/test/grant_line.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

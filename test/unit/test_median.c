@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "insight/median.h"
+#include "policies/engine/quantile.h"
 
 #define N_MAX  40
 #define ROUNDS 5000
@@ -33,10 +33,10 @@ static void element_is_that_of_the_sorted_values(void **state)
 		}
 		memcpy(sorted, v, sizeof sorted);
 		qsort(sorted, n, sizeof *sorted, compare);
-		assert_true(median_at(v, n, k) == sorted[k] && v[k] == sorted[k]);
+		assert_true(quantile_select(v, n, k) == sorted[k] && v[k] == sorted[k]);
 		for (size_t i = k; i < n; i++)
 			assert_true(v[i] >= sorted[k]);
-		assert_true(median_lower(v, n) == sorted[(n - 1) / 2]);
+		assert_true(quantile_lower_median(v, n) == sorted[(n - 1) / 2]);
 	}
 }
 

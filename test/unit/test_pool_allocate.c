@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "policies/explain/explain_pool.h"
+#include "policies/explain/explain.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_grant.h"
 #include "policies/pool/pool_pair.h"

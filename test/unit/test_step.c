@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "policies/schema/binding.h"
-#include "policies/test/step.h"
 #include "policies/test/step_line.h"
 #include "test/support/engine.h"
 

@@ -17,9 +17,7 @@
 #include "exporter/families.h"
 #include "insight/gpu_use_query.h"
 #include "insight/verdict.h"
-#include "insight/verdict_page.h"
 #include "insight/verdict_query.h"
-#include "insight/verdict_rules.h"
 
 #define ROUNDS    200000
 #define TEXT_MAX  ((size_t)1024 * 1024)
