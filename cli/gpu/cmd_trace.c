@@ -159,14 +159,12 @@ static void trace_report_notes(const struct trace_report *r, struct buf *out)
 
 static void put_seconds(struct json_writer *w, const char *key, double ns)
 {
-	json_write_key(w, key);
-	json_write_f64(w, ns / 1e9);
+	json_write_member_f64(w, key, ns / 1e9);
 }
 
 static void put_ratio(struct json_writer *w, const char *key, double part, int64_t whole)
 {
-	json_write_key(w, key);
-	json_write_f64(w, percent_of(part, whole) / 100);
+	json_write_member_f64(w, key, percent_of(part, whole) / 100);
 }
 
 static void put_gpu_name(struct json_writer *w, const struct trace_gpu *g)

@@ -132,14 +132,14 @@ static bool note(struct watcher *w, const cJSON *object)
 
 static void print_changes(struct watcher *w, const struct policy_views *v, bool with_head)
 {
-	bool wide = w->output == OUTPUT_WIDE, all = w->scope->all_namespaces;
+	bool all = w->scope->all_namespaces;
 	int64_t now_ms = clock_wall_ms(&w->session->clock);
 	struct buf out;
 	buf_init(&out, WATCH_OUTPUT_MAX);
-	bool is_table = w->output == OUTPUT_TABLE || wide;
+	bool is_table = w->output == OUTPUT_TABLE || w->output == OUTPUT_WIDE;
 	if (is_table) {
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_row(&w->table, &v->items[i], w->prices, wide, all, now_ms);
+			policy_render_row(&w->table, &v->items[i], w->prices, all, now_ms);
 		if (v->n > 0)
 			table_print(&w->table, &out, 0, with_head);
 		out.failed = out.failed || w->table.cells.failed;
@@ -164,7 +164,7 @@ static void show(struct watcher *w, const char *json, size_t len, bool is_delete
 	cJSON *object = json_read(json, len, &e);
 	bool is_news = object && (note(w, object) || is_deleted);
 	struct policy_views one;
-	policy_views_init(&one);
+	policy_views_init(&one, OBJECT_POLICY);
 	struct policy_views *to = w->is_synced ? &one : &w->listed;
 	if (!object || (is_news && policy_views_add(to, object, &e) < 0))
 		print_error("gpuscale get: an object that cannot be read: %s\n", e.msg);
@@ -210,7 +210,7 @@ static void on_error(void *arg, const struct err *error)
 		return;
 	}
 	e = *error;
-	policy_fetch_explain(&e, w->scope->n_names ? w->scope->names[0] : NULL);
+	policy_fetch_explain(&e, OBJECT_POLICY, w->scope->n_names ? w->scope->names[0] : NULL);
 	print_error("gpuscale get: %s%s\n", e.msg, w->is_synced ? "; trying again" : "");
 	w->is_troubled = true;
 	if (!w->is_synced)
@@ -237,7 +237,7 @@ static int get_watch(struct kube_session *session, const struct policy_scope *sc
 	                                                  .on_error = on_error},
 	                                    .arg = &w};
 	snprintf(selector, sizeof selector, "metadata.name=%s", scope->n_names ? scope->names[0] : "");
-	policy_views_init(&w.listed);
+	policy_views_init(&w.listed, OBJECT_POLICY);
 	policy_render_table(&w.table, output == OUTPUT_WIDE, scope->all_namespaces);
 	const char *name = scope->n_names ? scope->names[0] : NULL; // an invalid name is reported instead of awaited
 	struct k8s_watch *watch = policy_path(scope, name, path, &e) < 0 || policy_path(scope, NULL, path, &e) < 0

@@ -79,11 +79,6 @@ void policy_events_write(const struct policy_events *v, struct json_writer *w)
 	json_write_array_end(w);
 }
 
-static const char *or_none(const char *text)
-{
-	return text[0] ? text : "<none>";
-}
-
 void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms)
 {
 	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
@@ -95,9 +90,9 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 		char age[TABLE_AGE_BYTES];
 		table_cell(&t, "%s", table_age(age, x->last_ms, now_ms));
 		policy_render_state(&t, x->type);
-		table_cell(&t, "%s", or_none(x->reason));
+		table_text(&t, x->reason);
 		table_cell(&t, "%lld", (long long)x->count);
-		table_cell(&t, "%s", or_none(x->from));
+		table_text(&t, x->from);
 		table_cell(&t, "%s", x->message);
 	}
 	table_finish(&t, out, INDENT, true);

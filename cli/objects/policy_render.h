@@ -20,7 +20,7 @@ struct table;
 // Prepares a table for policy_render_row(): [NAMESPACE] NAME TARGET MIN MAX CURRENT DESIRED REASON [READY MODE
 // SIGNALS LAST SCALE GPUS COST/H] AGE. The last two are of policies with spec.gpus; prices as in policy_gpu_micro().
 void policy_render_table(struct table *t, bool wide, bool with_namespace);
-void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices,
                        bool with_namespace, int64_t now_ms);
 // Adds a cell with a reason, a mode, a state of a signal or a type of an Event, in its colour; NULL and "": "<none>".
 void policy_render_state(struct table *t, const char *word);

@@ -351,8 +351,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 // Four decimals are more than the model is worth.
 static void member_f64(struct json_writer *w, const char *key, double v)
 {
-	json_write_key(w, key);
-	json_write_f64(w, isfinite(v) ? round(v * 1e4) / 1e4 : v);
+	json_write_member_f64(w, key, isfinite(v) ? round(v * 1e4) / 1e4 : v);
 }
 
 static void put_json_row(const struct backtest_report *r, const struct backtest_row *row, struct json_writer *w)

@@ -257,22 +257,13 @@ void tune_report_table(const struct tune_report *r, bool wide, struct buf *out)
 
 // ---- JSON ----
 
-static void member_f64(struct json_writer *w, const char *key, double v)
-{
-	json_write_key(w, key);
-	if (isfinite(v))
-		json_write_f64(w, v);
-	else
-		json_write_null(w);
-}
-
 static void put_json_score(const struct tune_report *r, struct json_writer *w, const char *key,
                            const struct tune_score *s)
 {
 	json_write_member_object(w, key);
-	member_f64(w, "gpuHours", gpu_hours(r, s));
-	member_f64(w, "cost", gpu_hours(r, s) * r->price);
-	member_f64(w, "latePercent", tune_late_percent(s));
+	json_write_member_f64(w, "gpuHours", gpu_hours(r, s));
+	json_write_member_f64(w, "cost", gpu_hours(r, s) * r->price);
+	json_write_member_f64(w, "latePercent", tune_late_percent(s));
 	json_write_member_i64(w, "directionChanges", s->changes);
 	json_write_object_end(w);
 }
@@ -338,8 +329,8 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 		put_json_score(r, w, "outOfSample", &f->out);
 		put_json_score(r, w, "presentInSample", &f->present_in);
 		put_json_score(r, w, "presentOutOfSample", &f->present_out);
-		member_f64(w, "gainInSample", f->gain_in);
-		member_f64(w, "gainOutOfSample", f->gain_out);
+		json_write_member_f64(w, "gainInSample", f->gain_in);
+		json_write_member_f64(w, "gainOutOfSample", f->gain_out);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -348,12 +339,11 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 static void put_json_library(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_key(w, "library");
 	if (!t->has_library) {
-		json_write_null(w);
+		json_write_member_null(w, "library");
 		return;
 	}
-	json_write_object_begin(w);
+	json_write_member_object(w, "library");
 	json_write_member_str(w, "name", "llm-demand");
 	json_write_member_bool(w, "notDominated", t->library_does);
 	put_json_score(r, w, "outOfSample", &t->library_out);
@@ -364,12 +354,11 @@ static void put_json_library(const struct tune_report *r, struct json_writer *w)
 static void put_json_tests(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_key(w, "tests");
 	if (!r->tests) {
-		json_write_null(w);
+		json_write_member_null(w, "tests");
 		return;
 	}
-	json_write_object_begin(w);
+	json_write_member_object(w, "tests");
 	json_write_member_str(w, "file", tune_tests_path(r->tests));
 	json_write_member_i64(w, "count", (int64_t)tune_tests_count(r->tests));
 	json_write_member_i64(w, "failingCandidates", (int64_t)t->n_failing);
@@ -397,30 +386,26 @@ void tune_report_json(const struct tune_report *r, struct buf *out)
 	json_write_member_str(&w, "policy", r->space->policy->name);
 	json_write_member_time(&w, "from", b->recording->time_ms[0]);
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
-	member_f64(&w, "meanDemand", b->demand.mean);
+	json_write_member_f64(&w, "meanDemand", b->demand.mean);
 	json_write_member_object(&w, "objective");
-	member_f64(&w, "latePercent", 100 * b->config.late_ratio);
-	member_f64(&w, "waitSeconds", b->config.wait_s);
+	json_write_member_f64(&w, "latePercent", 100 * b->config.late_ratio);
+	json_write_member_f64(&w, "waitSeconds", b->config.wait_s);
 	json_write_object_end(&w);
 	json_write_member_i64(&w, "candidates", (int64_t)t->n_played);
 	json_write_member_i64(&w, "numbers", (int64_t)r->space->n);
 	json_write_member_str(&w, "verdict", tune_verdict_name(t->verdict));
 	json_write_member_bool(&w, "keepsObjective", t->keeps_objective);
-	json_write_key(&w, "dominatedBy");
-	if (t->dominated_by)
-		json_write_str(&w, t->dominated_by);
-	else
-		json_write_null(&w);
-	member_f64(&w, "lateBoundPercent", t->late_bound);
-	member_f64(&w, "lateStressedPercent", t->late_stressed);
+	json_write_member_str(&w, "dominatedBy", t->dominated_by);
+	json_write_member_f64(&w, "lateBoundPercent", t->late_bound);
+	json_write_member_f64(&w, "lateStressedPercent", t->late_stressed);
 	put_json_library(r, &w);
 	put_json_tests(r, &w);
-	member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
-	member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
-	member_f64(&w, "gainInSample", t->gain_in);
-	member_f64(&w, "gainOutOfSample", t->gain_out);
-	member_f64(&w, "gainOfChosen", t->gain_chosen);
-	member_f64(&w, "gap", t->gap);
+	json_write_member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
+	json_write_member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
+	json_write_member_f64(&w, "gainInSample", t->gain_in);
+	json_write_member_f64(&w, "gainOutOfSample", t->gain_out);
+	json_write_member_f64(&w, "gainOfChosen", t->gain_chosen);
+	json_write_member_f64(&w, "gap", t->gap);
 	put_json_numbers(r, &w, &t->points[t->chosen]);
 	put_json_folds(r, &w);
 	put_json_points(r, &w);

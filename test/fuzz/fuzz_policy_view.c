@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	cJSON *root = json_read((const char *)data, size, &e); // NULL: may still be a list with something odd in it
 	struct policy_views v;
-	policy_views_init(&v);
+	policy_views_init(&v, OBJECT_POLICY);
 	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
 	int rc = 0;
 	err_clear(&e);

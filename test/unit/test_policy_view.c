@@ -42,7 +42,7 @@ static void odd_object_hides_no_other(void **state)
 		struct policy_views v;
 		struct err e;
 		snprintf(list, sizeof list, "{\"items\":[%s,%s,%s]}", POLICY("a", ""), rows[i].odd, POLICY("b", ""));
-		policy_views_init(&v);
+		policy_views_init(&v, OBJECT_POLICY);
 		if (policy_views_add_list(&v, list, strlen(list), &e) < 0)
 			fail_msg("row %zu: %s", i, e.msg);
 		assert_int_equal(v.n, 2);
@@ -64,7 +64,7 @@ static void text_that_is_not_a_list_is_an_error(void **state)
 		struct policy_views v;
 		struct policy_events events;
 		struct err e;
-		policy_views_init(&v);
+		policy_views_init(&v, OBJECT_POLICY);
 		policy_events_init(&events);
 		assert_int_equal(policy_views_add_list(&v, texts[i], strlen(texts[i]), &e), -1);
 		assert_int_equal(e.kind, ERR_PROTOCOL);
