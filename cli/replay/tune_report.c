@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/replay/backtest_report.h"
 #include "cli/term/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
@@ -22,13 +23,6 @@ static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 	return s->replica_s / 3600 * r->gpus_per_replica;
 }
 
-static void put_duration(struct buf *out, int64_t ms)
-{
-	char text[NUM_TEXT_BYTES];
-	num_format_about_ms(text, ms);
-	buf_puts(out, text);
-}
-
 // ---- table ----
 
 static void put_title(const struct tune_report *r, struct buf *out)
@@ -37,10 +31,10 @@ static void put_title(const struct tune_report *r, struct buf *out)
 	char time[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
 	print_to(out, "Closed loop (simulated): %s, ", time);
-	put_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
+	backtest_report_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
 	print_to(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
 	         100 * b->config.late_ratio);
-	put_duration(out, llround(b->config.wait_s * 1000));
+	backtest_report_duration(out, llround(b->config.wait_s * 1000));
 	print_to(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
 	         r->tune->n_played, r->space->n);
 }
@@ -128,11 +122,11 @@ static void put_share(struct buf *out, const struct tune_report *r, const struct
 static void put_too_short(const struct tune *t, struct buf *out)
 {
 	print_to(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
-	put_duration(out, t->part_ms);
+	backtest_report_duration(out, t->part_ms);
 	buf_puts(out, " of data and needs ");
-	put_duration(out, t->needed_ms);
+	backtest_report_duration(out, t->needed_ms);
 	print_to(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
-	put_duration(out, TUNE_PARTS * t->needed_ms);
+	backtest_report_duration(out, TUNE_PARTS * t->needed_ms);
 	buf_putc(out, '\n');
 }
 
