@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdbool.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 // base/hash_table.h replaces the macro by the function that calls this one.
-static void expand(UT_hash_table *table)
+static bool expand(UT_hash_table *table)
 {
-	HASH_EXPAND_BUCKETS(hh, table, oomed);
+	bool is_exhausted = false;
+	HASH_EXPAND_BUCKETS(hh, table, is_exhausted);
+	return !is_exhausted;
 }
 
 #include "base/hash_table.h"
@@ -16,7 +21,7 @@ unsigned hash_table_key(const void *key, size_t len)
 	return hash;
 }
 
-void hash_table_expand(UT_hash_table *table)
+bool hash_table_expand(UT_hash_table *table)
 {
-	expand(table);
+	return expand(table);
 }

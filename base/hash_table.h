@@ -4,17 +4,22 @@
 #ifndef GPUSCALE_BASE_HASH_TABLE_H
 #define GPUSCALE_BASE_HASH_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <uthash.h>
 
 // Returns the hash of `len` bytes at `key`: HASH_JEN of uthash.
 unsigned hash_table_key(const void *key, size_t len);
-// Doubles the buckets of the table, as uthash does; exits the process when memory is exhausted.
-void hash_table_expand(UT_hash_table *table);
+// Doubles the buckets of the table, as uthash does. Returns false when memory is exhausted.
+bool hash_table_expand(UT_hash_table *table);
 
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(key, len, hashv) ((hashv) = hash_table_key(key, len))
 #undef HASH_EXPAND_BUCKETS
-#define HASH_EXPAND_BUCKETS(hh, table, oomed) hash_table_expand(table)
+#define HASH_EXPAND_BUCKETS(hh, table, oomed)                                                                          \
+	do {                                                                                                           \
+		if (!hash_table_expand(table))                                                                         \
+			HASH_RECORD_OOM(oomed);                                                                        \
+	} while (0)
 
 #endif

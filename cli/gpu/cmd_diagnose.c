@@ -27,7 +27,6 @@
 #include "insight/verdict_rules.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 #include "promql/fuse.h"
 #include "promql/promql.h"
 #include "runtime/options/flag_table.h"

@@ -25,7 +25,6 @@
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"
 #include "runtime/options/flag_table.h"

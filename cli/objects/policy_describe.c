@@ -8,7 +8,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
-#include "base/text.h"
 #include "cli/objects/policy_events.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"

@@ -9,7 +9,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_render.h"
 #include "cli/term/table.h"
 
@@ -34,7 +33,7 @@ static int64_t time_of(struct json_span event)
 	return 0;
 }
 
-static int add(void *events, struct json_span event, struct err *e)
+int policy_events_add(void *events, struct json_span event, struct err *e)
 {
 	struct policy_events *v = events;
 	int64_t last_ms = time_of(event);
@@ -54,11 +53,6 @@ static int add(void *events, struct json_span event, struct err *e)
 	json_span_text(json_span_get(event, "message"), x->message, sizeof x->message);
 	json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &x->count);
 	return 0;
-}
-
-int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e)
-{
-	return kube_pages_each("Events", json, len, add, v, e);
 }
 
 void policy_events_write(const struct policy_events *v, struct json_writer *w)

@@ -17,7 +17,6 @@
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 
 #define SELECTOR_BYTES_MAX 1024
 #define FAULTS_SHOWN_MAX   10 // objects that cannot be read
@@ -134,11 +133,6 @@ int policy_fetch_explain(struct err *e, enum object_kind kind, const char *name)
 	return -1;
 }
 
-static int take_page(void *arg, const char *json, size_t len, struct err *e)
-{
-	return policy_views_add_list(arg, json, len, e);
-}
-
 static void start_over(void *arg)
 {
 	struct policy_views *v = arg;
@@ -162,7 +156,7 @@ static int fetch_all(struct kube_session *session, const struct policy_scope *s,
 	                                 .selector = buf_str(&selector),
 	                                 .what = object_kind_info(s->kind)->kinds,
 	                                 .pages_max = PAGES_MAX,
-	                                 .page = take_page,
+	                                 .item = policy_views_add_item,
 	                                 .restart = start_over,
 	                                 .arg = v};
 	int rc = kube_pages_fetch(session, &pages, e);

@@ -12,9 +12,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/objects/kube_pages.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
 
@@ -189,7 +187,7 @@ static int add_fault(struct policy_views *v, struct json_span object, const stru
 	return 0;
 }
 
-static int add_item(void *views, struct json_span object, struct err *e)
+int policy_views_add_item(void *views, struct json_span object, struct err *e)
 {
 	struct policy_views *v = views;
 	struct err why;
@@ -204,11 +202,6 @@ static int add_item(void *views, struct json_span object, struct err *e)
 	if (why.kind == ERR_INTERNAL)
 		return err_set(e, why.kind, "%s", why.msg);
 	return add_fault(v, object, &why, e);
-}
-
-int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e)
-{
-	return kube_pages_each(object_kind_info(v->kind)->kinds, json, len, add_item, v, e);
 }
 
 static int compare(const void *a, const void *b)

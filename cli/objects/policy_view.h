@@ -14,6 +14,7 @@
 struct cJSON;
 struct doc_node;
 struct err;
+struct json_span;
 
 #define POLICY_VIEWS_MAX             20000
 #define POOL_VIEWS_MAX               1000
@@ -50,10 +51,9 @@ void policy_views_done(struct policy_views *v);
 // Adds one object and removes its metadata.managedFields from the tree. Returns -1 and fills `e`: ERR_LIMIT, or
 // ERR_PROTOCOL if the object is of another kind.
 int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e);
-// Adds one page of a list from the API server. An object that cannot be read is added to `faults` and does not hide
-// the others. Returns 0, or -1 and fills `e`: ERR_LIMIT, ERR_PROTOCOL, ERR_INTERNAL; objects added before the error
-// stay.
-int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e);
+// A kube_item_fn: adds an object of a list to a struct policy_views. One that cannot be read is added to `faults` and
+// does not hide the others. Returns 0, or -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int policy_views_add_item(void *views, struct json_span object, struct err *e);
 // Sorts by namespace, then name.
 void policy_views_sort(struct policy_views *v);
 // The mode of the policy: "Active", "Paused" or "DryRun".

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/objects/kube_session.h"

@@ -8,15 +8,13 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "base/text.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/term/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/tune.h"
 
-#define TEST_NAME_BYTES 512
-#define FRONT_SHOWN     12 // points of the front in the narrow table
+#define FRONT_SHOWN 12 // points of the front in the narrow table
 
 static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 {

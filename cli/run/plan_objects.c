@@ -99,11 +99,6 @@ static int add_pool(void *objects, struct json_span object, struct err *e)
 	return 0;
 }
 
-static int take_page(void *arg, const char *json, size_t len, struct err *e)
-{
-	return kube_pages_each("GPUPools", json, len, add_pool, arg, e);
-}
-
 static void drop_pools(void *arg)
 {
 	struct plan_objects *o = arg;
@@ -118,7 +113,7 @@ static int read_pools(struct plan_objects *o, struct kube_session *session)
 	                                 .selector = "",
 	                                 .what = "GPUPools",
 	                                 .pages_max = POOL_SET_MAX / KUBE_PAGES_OBJECTS + 1,
-	                                 .page = take_page,
+	                                 .item = add_pool,
 	                                 .restart = drop_pools,
 	                                 .arg = o};
 	struct err e = {0};
