@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point: finds the command in the table and runs it.
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/num.h"
@@ -13,7 +18,43 @@
 #include "cli/term/commands.h"
 #include "cli/term/complete.h"
 #include "cli/term/flag_group.h"
-#include "cli/term/streams.h"
+
+// ---- standard streams ----
+
+// The other end of a pipe or socket is closed: `gpuscale explain --page | head`.
+static int reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+// Runs last on every exit, also when argp exits after --help.
+static void at_exit(void)
+{
+	int failed_before = ferror(stdout);
+	errno = 0;
+	if (fflush(stdout) == 0 && !failed_before)
+		return;
+	int why = errno;
+	if (why != EPIPE && !reader_is_gone())
+		print_error("gpuscale: standard output: %s\n", why ? strerror(why) : "the output is incomplete");
+	_exit(EXIT_FAILED);
+}
+
+// Call it first. Opens a standard descriptor that is closed; otherwise the first connection would get its number, and
+// output would go to a server. From then on, an exit with status 0 becomes 1 if output could not be written
+// completely (disk full, closed), with a message on standard error, or without one if the reader of a pipe has
+// exited.
+static void streams_guard(void)
+{
+	// Opened in the opposite mode, so that using them is an error.
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			_exit(EXIT_FAILED);
+	atexit(at_exit);
+}
+
+// ---- commands ----
 
 #define HELP_BYTES_MAX (64 * 1024)
 

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
 #include "promql/promql_result.h"

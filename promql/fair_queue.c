@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+
+#include "base/hash_table.h"
 
 TAILQ_HEAD(fair_items, fair_item);
 

@@ -3,7 +3,6 @@
 // v1alpha2/datadogpodautoscaler_types.go.
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/schema/doc.h"
 #include "cli/convert/convert.h"
 

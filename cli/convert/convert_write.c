@@ -80,12 +80,15 @@ static void put_duration(struct buf *out, const char *s)
 		yaml_put_quoted(out, s);
 }
 
-static void line_duration(struct buf *out, const char *indent, const char *key, const char *value)
+typedef void put_fn(struct buf *out, const char *value);
+
+// Prints a field on a line of its own; nothing for NULL.
+static void line(struct buf *out, const char *indent, const char *key, put_fn *put, const char *value)
 {
 	if (!value)
 		return;
 	buf_printf(out, "%s%s: ", indent, key);
-	put_duration(out, value);
+	put(out, value);
 	buf_putc(out, '\n');
 }
 
@@ -96,24 +99,6 @@ static void put_pair(struct buf *out, const char *key, const char *up, const cha
 	buf_puts(out, ", down: ");
 	put_duration(out, down);
 	buf_puts(out, "}\n");
-}
-
-static void line_str(struct buf *out, const char *indent, const char *key, const char *value)
-{
-	if (!value)
-		return;
-	buf_printf(out, "%s%s: ", indent, key);
-	yaml_put_string(out, value);
-	buf_putc(out, '\n');
-}
-
-static void line_number(struct buf *out, const char *indent, const char *key, const char *value)
-{
-	if (!value)
-		return;
-	buf_printf(out, "%s%s: ", indent, key);
-	put_number(out, value);
-	buf_putc(out, '\n');
 }
 
 static void comment(struct buf *out, const char *indent, const char *bullet, const char *text)
@@ -235,7 +220,7 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 	buf_puts(out, s->formula ? "\n    formula: " : "\n    query: ");
 	put_query(out, "      ", s->formula ? s->formula : s->query ? s->query : "");
 	buf_putc(out, '\n');
-	line_str(out, "    ", "source", s->source);
+	line(out, "    ", "source", yaml_put_string, s->source);
 	if (s->target_type) {
 		buf_printf(out, "    target: {type: %s", s->target_type);
 		if (strcmp(s->target_type, "Replicas") != 0) {
@@ -262,7 +247,7 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 	if (s->sustain_up || s->sustain_down)
 		put_pair(out, "    sustain", s->sustain_up ? s->sustain_up : "0s",
 		         s->sustain_down ? s->sustain_down : "0s");
-	line_str(out, "    ", "onMissing", s->on_missing);
+	line(out, "    ", "onMissing", yaml_put_string, s->on_missing);
 }
 
 static void write_schedules(struct buf *out, const struct conversion *c)
@@ -298,9 +283,9 @@ static void write_idle(struct buf *out, const struct conversion *c)
 	if (!c->idle_after)
 		return;
 	buf_puts(out, "  idle:\n");
-	line_duration(out, "    ", "after", c->idle_after);
-	line_number(out, "    ", "replicas", c->idle_replicas);
-	line_duration(out, "    ", "initialCooldown", c->idle_initial);
+	line(out, "    ", "after", put_duration, c->idle_after);
+	line(out, "    ", "replicas", put_number, c->idle_replicas);
+	line(out, "    ", "initialCooldown", put_duration, c->idle_initial);
 	buf_puts(out, c->n_activations > 1 ? "    activation: {anyOf: [" : "    activation: ");
 	for (size_t i = 0; i < c->n_activations; i++) {
 		buf_puts(out, i > 0 ? ", {signal: " : "{signal: ");
@@ -336,22 +321,22 @@ static void write_rest(struct buf *out, const struct conversion *c)
 	write_idle(out, c);
 	if (c->panic_signal) {
 		buf_puts(out, "  panic:\n");
-		line_str(out, "    ", "signal", c->panic_signal);
-		line_duration(out, "    ", "window", c->panic_window);
-		line_str(out, "    ", "threshold", c->panic_threshold);
+		line(out, "    ", "signal", yaml_put_string, c->panic_signal);
+		line(out, "    ", "window", put_duration, c->panic_window);
+		line(out, "    ", "threshold", yaml_put_string, c->panic_threshold);
 	}
 	field_note(out, c->fallback_note);
 	if (c->fallback_threshold) {
 		buf_puts(out, "  fallback:\n");
-		line_number(out, "    ", "failureThreshold", c->fallback_threshold);
-		line_number(out, "    ", "replicas", c->fallback_replicas);
-		line_str(out, "    ", "behavior", c->fallback_behavior);
+		line(out, "    ", "failureThreshold", put_number, c->fallback_threshold);
+		line(out, "    ", "replicas", put_number, c->fallback_replicas);
+		line(out, "    ", "behavior", yaml_put_string, c->fallback_behavior);
 		if (has_several(c))
 			buf_puts(out, "    when: Any\n");
 	}
 	if (c->min_available_percent) {
 		buf_puts(out, "  guards:\n");
-		line_number(out, "    ", "minAvailablePercent", c->min_available_percent);
+		line(out, "    ", "minAvailablePercent", put_number, c->min_available_percent);
 	}
 }
 
@@ -366,8 +351,8 @@ void convert_write(struct buf *out, const struct conversion *c)
 	if (c->is_full)
 		buf_puts(out, "# - and more\n");
 	buf_puts(out, "apiVersion: " POLICY_API_VERSION "\nkind: " POLICY_KIND "\nmetadata:\n");
-	line_str(out, "  ", "name", c->name);
-	line_str(out, "  ", "namespace", c->namespace_name);
+	line(out, "  ", "name", yaml_put_string, c->name);
+	line(out, "  ", "namespace", yaml_put_string, c->namespace_name);
 	buf_puts(out, "spec:\n  scaleTargetRef: {apiVersion: ");
 	yaml_put_string(out, c->target_api_version);
 	buf_puts(out, ", kind: ");
@@ -375,10 +360,10 @@ void convert_write(struct buf *out, const struct conversion *c)
 	buf_puts(out, ", name: ");
 	yaml_put_string(out, c->target_name);
 	buf_puts(out, "}\n");
-	line_number(out, "  ", "minReplicas", c->min_replicas);
-	line_number(out, "  ", "maxReplicas", c->max_replicas);
-	line_duration(out, "  ", "interval", c->interval);
-	line_number(out, "  ", "replicaMultiple", c->replica_multiple);
+	line(out, "  ", "minReplicas", put_number, c->min_replicas);
+	line(out, "  ", "maxReplicas", put_number, c->max_replicas);
+	line(out, "  ", "interval", put_duration, c->interval);
+	line(out, "  ", "replicaMultiple", put_number, c->replica_multiple);
 	if (c->dry_run)
 		buf_puts(out, "  dryRun: true\n");
 	if (c->paused)

@@ -12,10 +12,11 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
-#include "cli/gpu/cost_replay.h"
 #include "cli/gpu/cost_report.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/shape_read.h"
+#include "cli/replay/replay_fetch.h"
+#include "cli/replay/replay_input.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
@@ -29,6 +30,8 @@
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
+#include "replay/backtest.h"
+#include "replay/recording.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
@@ -114,6 +117,78 @@ static const struct flag_set command = {
 		FLAG_INCLUDE(&kube_flags, kube, 0),
 		FLAG_END}};
 // clang-format on
+
+// ---- what an HPA would have run ----
+
+struct cost_hpa {
+	double more_s;                  // replica-seconds that it would have run beyond those that ran; may be negative
+	char name[BACKTEST_NAME_BYTES]; // "HPA utilization 0.5"
+	double late_percent;            // of its requests; NaN without requests
+};
+
+#define STEP_MS       15000
+#define LONG_STEP_MS  60000
+#define LONG_PERIOD_S (100 * INT64_C(86400)) // with the short step, a longer period has too many rows
+
+static const struct backtest_row *find_row(const struct backtest *b, enum backtest_kind kind)
+{
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].kind == kind && (kind != BACKTEST_PEER || b->rows[i].is_best))
+			return &b->rows[i];
+	return NULL;
+}
+
+static int replay(const struct policy *policy, const struct recording *recording, struct cost_hpa *ret,
+                  struct buf *notes, struct err *e)
+{
+	struct backtest_config config = {.hpa_only = true, .per_replica = 1, .late_ratio = NAN, .wait_s = NAN};
+	struct backtest *b = malloc(sizeof *b);
+	if (!b)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	replay_config_complete(&config, policy, recording);
+	int rc = backtest_run(&config, policy, recording, "Prometheus", b, e);
+	const struct backtest_row *ran = rc == 0 ? find_row(b, BACKTEST_ACTUAL) : NULL;
+	const struct backtest_row *hpa = rc == 0 ? find_row(b, BACKTEST_PEER) : NULL;
+	if (rc == 0 && !ran)
+		rc = err_set(e, ERR_NOT_FOUND, "the source has no record of the replicas in the period");
+	if (rc == 0) {
+		ret->more_s = hpa->score.replica_s - ran->score.replica_s;
+		ret->late_percent = score_late_percent(&hpa->score);
+		memcpy(ret->name, hpa->name, sizeof ret->name);
+		if (b->recorded_share < 1)
+			print_to(notes,
+			         "replicas are recorded for %.3g%% of the time: the comparison with the HPA covers "
+			         "only these\n",
+			         100 * b->recorded_share);
+	}
+	backtest_done(b);
+	free(b);
+	return rc;
+}
+
+// Replays the demand of the policy over the period with the settings of the HPA of replay/peers.h. The result is that
+// of the cheapest one that keeps the objective of the policy (without one, at most 1 % of the requests wait longer than
+// 10 s), otherwise of the least late. Appends what is missing in the recording to `notes`, one line each. Returns 0, or
+// -1 and *e: as replay_fetch() and backtest_run(), ERR_NOT_FOUND when the replicas that ran are not recorded.
+static int cost_replay_hpa(const struct prometheus_options *prometheus, const struct policy *policy,
+                           const struct cost_period *period, struct cost_hpa *ret, struct buf *notes, struct err *e)
+{
+	int64_t since_s = period->end_s - period->start_s;
+	const struct replay_fetch fetch = {.prometheus = prometheus,
+	                                   .policy = policy,
+	                                   .since_ms = since_s * 1000,
+	                                   .until_ms = period->end_s * 1000,
+	                                   .step_ms = since_s > LONG_PERIOD_S ? LONG_STEP_MS : STEP_MS};
+	struct recording *recording = calloc(1, sizeof *recording);
+	if (!recording)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = replay_fetch(&fetch, recording, notes, e);
+	if (rc == 0)
+		rc = replay(policy, recording, ret, notes, e);
+	recording_done(recording);
+	free(recording);
+	return rc;
+}
 
 // ---- rows ----
 

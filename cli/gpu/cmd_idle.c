@@ -2,6 +2,8 @@
 // gpuscale idle: the GPUs that do nothing, who holds them, since when, and at what cost.
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/gpu/idle_fetch.h"
+#include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
@@ -23,7 +25,8 @@
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
+#include "promql/promql.h"
+#include "promql/promql_result.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
@@ -69,6 +72,120 @@ static const struct flag_set command = {
 		FLAG_INCLUDE(&namespace_flags, scope, 0),
 		FLAG_END}};
 // clang-format on
+
+// ---- queries ----
+
+#define IDLE_ROWS_MAX 5000 // PROMQL_SERIES_MAX
+
+// Idle GPUs of one model that one pod holds.
+struct idle_row {
+	const char *model, *namespace_name, *pod; // namespace "": no pod holds them
+	double gpus;                              // parts of one for MIG instances and shared GPUs
+	double last_busy_s, first_seen_s;         // since the epoch; 0: not within the lookback
+};
+
+struct idle_rows {
+	struct idle_row rows[IDLE_ROWS_MAX];
+	size_t n;
+	struct arena names;
+};
+
+#define NAMES_MAX ((size_t)64 * 1024 * 1024)
+
+struct question {
+	struct idle_rows *rows;
+	enum gpu_idle what;
+};
+
+static struct idle_row *find(struct idle_rows *rows, const char *model, const char *namespace_name, const char *pod)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		struct idle_row *r = &rows->rows[i];
+		if (strcmp(r->pod, pod) == 0 && strcmp(r->namespace_name, namespace_name) == 0 &&
+		    strcmp(r->model, model) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+static struct idle_row *add(struct idle_rows *rows, const char *model, const char *namespace_name, const char *pod,
+                            struct err *e)
+{
+	if (rows->n == IDLE_ROWS_MAX)
+		return err_set(e, ERR_LIMIT, "idle GPUs of more than %d pods", IDLE_ROWS_MAX), NULL;
+	struct idle_row *r = &rows->rows[rows->n];
+	*r = (struct idle_row){arena_strdup(&rows->names, model),
+	                       arena_strdup(&rows->names, namespace_name),
+	                       arena_strdup(&rows->names, pod),
+	                       0,
+	                       0,
+	                       0};
+	if (!r->model || !r->namespace_name || !r->pod)
+		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+	rows->n++;
+	return r;
+}
+
+// The counts are asked for first, so that they define the rows.
+static int use(void *arg, const struct promql_series *s, struct err *e)
+{
+	struct question *q = arg;
+	const char *model = promql_label(s, GPU_USE_MODEL), *namespace_name = promql_label(s, GPU_USE_NAMESPACE);
+	const char *pod = promql_label(s, GPU_USE_POD);
+	double value = s->n_samples ? s->samples[0].value : 0;
+	struct idle_row *r = find(q->rows, model, namespace_name, pod);
+	if (!(value >= 0 && value < 1e12))
+		return err_set(e, ERR_PROTOCOL, "expected a number of GPUs or a time, got %g", value);
+	if (q->what == GPU_IDLE_COUNT && !r)
+		r = add(q->rows, model, namespace_name, pod, e);
+	if (!r)
+		return q->what == GPU_IDLE_COUNT ? -1 : 0; // became idle between two questions
+	if (q->what == GPU_IDLE_COUNT)
+		r->gpus = value;
+	else if (q->what == GPU_IDLE_LAST_BUSY)
+		r->last_busy_s = value;
+	else
+		r->first_seen_s = value;
+	return 0;
+}
+
+static int ask(const struct gpu_source *source, const char *query, int64_t now_s, struct question *q, struct err *e)
+{
+	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
+	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
+	return gpu_source_ask(source, &question, use, q, e);
+}
+
+// Fills *ret from the default source of `c`; waits for the answers. for_s, lookback_s and matchers as in
+// gpu_idle_query().
+// Returns 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both
+// cases.
+static int idle_fetch(struct prometheus_session *session, int64_t now_s, int64_t for_s, int64_t lookback_s,
+                      const char *matchers, struct idle_rows *ret, struct err *e)
+{
+	ret->n = 0;
+	arena_init(&ret->names, NAMES_MAX);
+	struct gpu_source source;
+	if (gpu_source_open(&source, session, e) < 0)
+		return -1;
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	int rc = 0;
+	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
+		struct question q = {.rows = ret, .what = (enum gpu_idle)what};
+		buf_reset(&query);
+		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
+		rc = rc < 0 ? rc : ask(&source, buf_str(&query), now_s, &q, e);
+	}
+	progress_clear(&session->progress);
+	buf_done(&query);
+	return rc;
+}
+
+static void idle_rows_done(struct idle_rows *rows)
+{
+	arena_done(&rows->names);
+}
 
 // ---- amounts ----
 

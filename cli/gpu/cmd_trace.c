@@ -1,21 +1,308 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/gpu/trace_report.h"
+#include "cli/replay/svg_chart.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"
+#include "cli/term/table.h"
 #include "insight/gpu_trace.h"
 #include "insight/trace_file.h"
 #include "runtime/options/flag_table.h"
+
+struct trace_report {
+	const struct gpu_trace *trace;
+	const struct trace_file_counts *counts;
+	size_t n_kernels; // at most
+};
+
+#define TIME_BYTES 32
+#define NAME_WIDTH 60
+
+// "1.234s", "56.7ms", "8.9us"
+static const char *show_ns(char out[TIME_BYTES], double ns)
+{
+	if (ns >= 1e9)
+		snprintf(out, TIME_BYTES, "%.3fs", ns / 1e9);
+	else if (ns >= 1e6)
+		snprintf(out, TIME_BYTES, "%.3fms", ns / 1e6);
+	else
+		snprintf(out, TIME_BYTES, "%.1fus", ns / 1e3);
+	return out;
+}
+
+static double percent_of(double part, int64_t whole)
+{
+	return whole > 0 ? 100 * part / (double)whole : 0;
+}
+
+static size_t n_kernels(const struct trace_report *r)
+{
+	return r->trace->kernels.n < r->n_kernels ? r->trace->kernels.n : r->n_kernels;
+}
+
+// ---- tables ----
+
+static void put_gpus(const struct gpu_trace *t, struct buf *out)
+{
+	static const char *const head[] = {"GPU",    "BUSY",       "IDLE",    "DATA-LOADING", "COPY",
+	                                   "LAUNCH", "COLLECTIVE", "UNKNOWN", "LONGEST-GAP",  "COLLECTIVE-KERNELS",
+	                                   NULL};
+	static const enum trace_activity order[] = {TRACE_DATA_LOADING, TRACE_COPY, TRACE_LAUNCH, TRACE_COLLECTIVE,
+	                                            TRACE_UNKNOWN};
+	_Static_assert(sizeof order / sizeof *order == TRACE_ACTIVITY__COUNT, "every activity has a column");
+	int64_t window_ns = gpu_trace_window_ns(t);
+	struct table table;
+	char time[TIME_BYTES], name[GPU_TRACE_TEXT];
+	table_init(&table, head);
+	for (size_t i = 0; i < t->n_gpus; i++) {
+		const struct trace_gpu *g = t->gpus[i];
+		table_cell(&table, "%s", gpu_trace_name(g, name));
+		table_cell(&table, "%.1f%%", percent_of((double)g->busy_ns, window_ns));
+		table_cell(&table, "%.1f%%", 100 * gpu_trace_idle_ratio(t, g));
+		for (size_t a = 0; a < sizeof order / sizeof *order; a++)
+			table_cell(&table, "%.1f%%", percent_of(g->idle_ns[order[a]], window_ns));
+		table_cell(&table, "%s", show_ns(time, (double)g->longest_gap_ns));
+		table_cell(&table, "%.1f%% (%.1f%% of busy)", percent_of((double)g->collective_ns, window_ns),
+		           percent_of((double)g->collective_ns, g->busy_ns));
+	}
+	table_finish(&table, out, 0, true);
+}
+
+static void put_gaps(const struct gpu_trace *t, struct buf *out)
+{
+	static const char *const head[] = {"GPU", "START", "LENGTH", "HOST-ACTIVITY", "HOST-OPERATION", NULL};
+	struct table table;
+	char time[TIME_BYTES], name[GPU_TRACE_TEXT];
+	table_init(&table, head);
+	for (size_t i = 0; i < t->n_longest; i++) {
+		const struct trace_gap *g = &t->longest[i];
+		table_cell(&table, "%s", gpu_trace_name(g->gpu, name));
+		table_cell(&table, "+%s", show_ns(time, (double)g->start_ns));
+		table_cell(&table, "%s", show_ns(time, (double)(g->end_ns - g->start_ns)));
+		table_cell(&table, "%s", trace_activity_name(g->activity));
+		table_cell(&table, "%.*s", NAME_WIDTH, g->host[0] ? g->host : "-");
+	}
+	buf_puts(out, "\nLongest gaps\n");
+	table_finish(&table, out, 0, true);
+}
+
+static int64_t busy_ns(const struct gpu_trace *t)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < t->n_gpus; i++)
+		sum += t->gpus[i]->busy_ns;
+	return sum;
+}
+
+static void put_kernels(const struct trace_report *r, struct buf *out)
+{
+	static const char *const head[] = {"TIME", "OF-BUSY", "COUNT", "MEAN", "MAX", "KERNEL", NULL};
+	int64_t busy = busy_ns(r->trace);
+	struct table table;
+	char time[TIME_BYTES];
+	table_init(&table, head);
+	for (size_t i = 0; i < n_kernels(r); i++) {
+		const struct kernel_time *k = &r->trace->kernels.rows[i];
+		table_cell(&table, "%s", show_ns(time, (double)k->total_ns));
+		table_cell(&table, "%.1f%%", percent_of((double)k->total_ns, busy));
+		table_cell(&table, "%zu", k->count);
+		table_cell(&table, "%s", show_ns(time, (double)k->total_ns / (double)k->count));
+		table_cell(&table, "%s", show_ns(time, (double)k->max_ns));
+		table_cell(&table, "%.*s", NAME_WIDTH, k->name);
+	}
+	buf_puts(out, "\nTop kernels\n");
+	table_finish(&table, out, 0, true);
+}
+
+static void trace_report_table(const struct trace_report *r, struct buf *out)
+{
+	char time[TIME_BYTES];
+	print_to(out, "%zu events in %s; percentages are shares of this window\n\n", r->counts->n_events,
+	         show_ns(time, (double)gpu_trace_window_ns(r->trace)));
+	put_gpus(r->trace, out);
+	if (r->trace->n_longest > 0)
+		put_gaps(r->trace, out);
+	if (n_kernels(r) > 0)
+		put_kernels(r, out);
+}
+
+// Appends a line for everything that was left out of the report.
+static void trace_report_notes(const struct trace_report *r, struct buf *out)
+{
+	char time[TIME_BYTES];
+	if (r->counts->n_negative > 0)
+		print_to(out, "%zu events were left out, because they end before they start\n", r->counts->n_negative);
+	if (r->counts->n_unmatched > 0)
+		print_to(out, "%zu events of phase B or E were left out, because their counterpart is missing\n",
+		         r->counts->n_unmatched);
+	if (r->trace->n_zero > 0)
+		print_to(out, "%zu events were left out, because they are at time 0, long before all others\n",
+		         r->trace->n_zero);
+	if (r->trace->unattributed_below_ns > 0)
+		print_to(out, "gaps shorter than %s were not compared with the host: they count as unknown\n",
+		         show_ns(time, (double)r->trace->unattributed_below_ns));
+}
+
+// ---- JSON ----
+
+static void put_seconds(struct json_writer *w, const char *key, double ns)
+{
+	json_write_member_f64(w, key, ns / 1e9);
+}
+
+static void put_ratio(struct json_writer *w, const char *key, double part, int64_t whole)
+{
+	json_write_member_f64(w, key, percent_of(part, whole) / 100);
+}
+
+static void put_gpu_name(struct json_writer *w, const struct trace_gpu *g)
+{
+	json_write_member_i64(w, "gpu", g->index);
+	if (g->is_shared_index)
+		json_write_member_str(w, "process", g->process);
+}
+
+static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const struct trace_gpu *g)
+{
+	int64_t window_ns = gpu_trace_window_ns(t);
+	json_write_object_begin(w);
+	put_gpu_name(w, g);
+	json_write_member_i64(w, "events", (int64_t)g->n_events);
+	put_seconds(w, "busySeconds", (double)g->busy_ns);
+	put_ratio(w, "idleRatio", (double)(window_ns - g->busy_ns), window_ns);
+	put_ratio(w, "onlyCollectiveKernelsRatio", (double)g->collective_ns, window_ns);
+	put_ratio(w, "onlyCollectiveKernelsOfBusyRatio", (double)g->collective_ns, g->busy_ns);
+	put_seconds(w, "longestGapSeconds", (double)g->longest_gap_ns);
+	json_write_member_object(w, "idleSecondsByHostActivity");
+	for (int a = 0; a < TRACE_ACTIVITY__COUNT; a++)
+		put_seconds(w, trace_activity_name((enum trace_activity)a), g->idle_ns[a]);
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
+
+static void put_gap_json(struct json_writer *w, const struct trace_gap *g)
+{
+	json_write_object_begin(w);
+	put_gpu_name(w, g->gpu);
+	put_seconds(w, "startSeconds", (double)g->start_ns);
+	put_seconds(w, "lengthSeconds", (double)(g->end_ns - g->start_ns));
+	json_write_member_str(w, "hostActivity", trace_activity_name(g->activity));
+	json_write_member_str(w, "hostOperation", g->host[0] ? g->host : NULL);
+	json_write_object_end(w);
+}
+
+static void put_kernel_json(struct json_writer *w, const struct kernel_time *k)
+{
+	json_write_object_begin(w);
+	json_write_member_str(w, "name", k->name);
+	put_seconds(w, "totalSeconds", (double)k->total_ns);
+	put_seconds(w, "maxSeconds", (double)k->max_ns);
+	json_write_member_i64(w, "count", (int64_t)k->count);
+	json_write_object_end(w);
+}
+
+static void trace_report_json(const struct trace_report *r, struct buf *out)
+{
+	const struct gpu_trace *t = r->trace;
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "apiVersion", "gpuscale.dev/v1alpha1");
+	json_write_member_str(&w, "kind", "TraceReport");
+	put_seconds(&w, "windowSeconds", (double)gpu_trace_window_ns(t));
+	json_write_member_i64(&w, "events", (int64_t)r->counts->n_events);
+	json_write_member_i64(&w, "eventsLeftOut",
+	                      (int64_t)(r->counts->n_negative + r->counts->n_unmatched + t->n_zero));
+	json_write_member_array(&w, "gpus");
+	for (size_t i = 0; i < t->n_gpus; i++)
+		put_gpu_json(&w, t, t->gpus[i]);
+	json_write_array_end(&w);
+	json_write_member_array(&w, "longestGaps");
+	for (size_t i = 0; i < t->n_longest; i++)
+		put_gap_json(&w, &t->longest[i]);
+	json_write_array_end(&w);
+	json_write_member_array(&w, "topKernels");
+	for (size_t i = 0; i < n_kernels(r); i++)
+		put_kernel_json(&w, &t->kernels.rows[i]);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+// ---- the timeline ----
+
+enum { BUSY = TRACE_ACTIVITY__COUNT, LAYERS }; // the causes of the gaps, then the GPU itself
+
+struct timeline {
+	double x[GPU_TRACE_BINS + 1], y[LAYERS][GPU_TRACE_BINS + 1];
+	struct chart_series series[LAYERS];
+};
+
+// The mean share of the GPUs that is in this layer, in percent.
+static double layer_of(const struct gpu_trace *t, size_t layer, size_t bin)
+{
+	double sum = 0;
+	for (size_t i = 0; layer != TRACE_UNKNOWN && i < t->n_gpus; i++)
+		sum += layer == BUSY ? t->gpus[i]->busy_ratio[bin] : t->gpus[i]->idle_ratio[layer][bin];
+	for (size_t i = 0; layer == TRACE_UNKNOWN && i < LAYERS; i++) // the rest
+		sum += i == TRACE_UNKNOWN ? (double)t->n_gpus : -layer_of(t, i, bin) / 100 * (double)t->n_gpus;
+	return 100 * (sum > 0 ? sum : 0) / (double)t->n_gpus;
+}
+
+static void trace_report_svg(const struct trace_report *r, struct buf *out)
+{
+	static const enum chart_style styles[] = {CHART_HPA, CHART_DEMAND, CHART_KEDA,
+	                                          CHART_WPA, CHART_OTHER,  CHART_POLICY};
+	_Static_assert(sizeof styles / sizeof *styles == LAYERS, "one style per layer");
+	const struct gpu_trace *t = r->trace;
+	struct timeline *line = calloc(1, sizeof *line);
+	char title[64] = "What the GPU did, and why it was idle", name[GPU_TRACE_TEXT + 4] = "GPU ";
+	if (!line) {
+		out->failed = true;
+		return;
+	}
+	if (t->n_gpus > 1)
+		snprintf(title, sizeof title, "What the GPUs did, and why they were idle (mean of %zu)", t->n_gpus);
+	gpu_trace_name(t->gpus[0], name + 4);
+	for (size_t k = 0; k <= GPU_TRACE_BINS; k++) {
+		line->x[k] = (double)gpu_trace_window_ns(t) / 1e9 * (double)k / GPU_TRACE_BINS;
+		for (size_t i = 0; i < LAYERS; i++)
+			line->y[i][k] = layer_of(t, i, k < GPU_TRACE_BINS ? k : GPU_TRACE_BINS - 1);
+	}
+	for (size_t i = 0; i < LAYERS; i++)
+		line->series[i] = (struct chart_series){.name = i < BUSY ? trace_activity_name((enum trace_activity)i)
+		                                                : t->n_gpus == 1 ? name
+		                                                                 : "busy",
+		                                        .style = styles[i],
+		                                        .mark = CHART_AREA,
+		                                        .x = line->x,
+		                                        .y = line->y[i],
+		                                        .n = GPU_TRACE_BINS + 1};
+	const struct chart c = {.id = "trace",
+	                        .title = title,
+	                        .description =
+	                                "The share of each interval in which a kernel, memcpy or memset ran, and "
+	                                "the shares in which none ran, by what the host did.",
+	                        .x = {"seconds since the start of the trace", CHART_LINEAR, true},
+	                        .y = {"% of the time", CHART_LINEAR, true},
+	                        .series = line->series,
+	                        .n_series = LAYERS,
+	                        .height = 280};
+	svg_chart_put_document(out, &c);
+	free(line);
+}
 
 #define OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define ROWS       10

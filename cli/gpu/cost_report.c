@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/csv_text.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/term/table.h"

@@ -86,7 +86,7 @@ static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
 		table_cell(&t, "%s", row->cluster_queue);
-		table_cell(&t, "%s", row->cohort[0] ? row->cohort : "<none>");
+		table_text(&t, row->cohort);
 		table_cell(&t, "%s", row->flavor);
 		table_cell(&t, "%s", row->resource);
 		render_quota(&t, row->nominal);
@@ -107,16 +107,15 @@ static void put_uncounted(struct buf *out, int rules)
 	}
 }
 
-static void render_target(struct table *t, const struct capacity_report *r, const struct capacity_target *target,
-                          bool wide)
+static void render_target(struct table *t, const struct capacity_report *r, const struct capacity_target *target)
 {
 	char needs[CAPACITY_NEEDS_BYTES] = "<unknown>";
+	struct buf rules;
 	if (target->target.has_shape)
 		capacity_target_needs(target, capacity_names(r->capacity), needs);
 	table_cell(t, "%s", target->namespace_name);
 	table_cell(t, "%s", target->name);
-	if (wide)
-		table_cell(t, "%s/%s", target->kind, target->target_name);
+	table_cell(t, "%s/%s", target->kind, target->target_name);
 	table_cell(t, "%s", needs);
 	if (target->target.has_shape) {
 		table_cell(t, "%d", target->target.replicas);
@@ -129,30 +128,24 @@ static void render_target(struct table *t, const struct capacity_report *r, cons
 		table_cell(t, "%lld", (long long)target->fit.replicas);
 	else
 		table_cell(t, "<unknown>");
-	if (wide) {
-		struct buf rules;
-		buf_init(&rules, TABLE_CELL_BYTES);
-		put_uncounted(&rules, target->target.shape.uncounted);
-		table_cell(t, "%s", rules.len ? buf_str(&rules) : "<none>");
-		buf_done(&rules);
-	}
+	buf_init(&rules, TABLE_CELL_BYTES);
+	put_uncounted(&rules, target->target.shape.uncounted);
+	table_text(t, buf_str(&rules));
+	buf_done(&rules);
 	table_cell(t, "%s", why_no_more(target));
 }
 
 static void render_targets(struct buf *out, const struct capacity_report *r, bool wide)
 {
-	static const char *const narrow[] = {"NAMESPACE", "NAME", "NEEDS",       "REPLICAS",
-	                                     "PENDING",   "FIT",  "WHY NO MORE", NULL};
-	static const char *const all[] = {"NAMESPACE", "NAME", "TARGET",      "NEEDS",       "REPLICAS",
-	                                  "PENDING",   "FIT",  "NOT COUNTED", "WHY NO MORE", NULL};
+	static const char *const head[] = {"NAMESPACE", "NAME", "+TARGET",      "NEEDS",       "REPLICAS",
+	                                   "PENDING",   "FIT",  "+NOT COUNTED", "WHY NO MORE", NULL};
 	struct table t;
 	if (r->n_targets == 0)
 		return;
 	buf_putc(out, '\n');
-	table_init(&t, wide ? all : narrow);
-	t.columns = wide ? 0 : t.columns;
+	table_init_wide(&t, head, wide);
 	for (size_t i = 0; i < r->n_targets; i++)
-		render_target(&t, r, &r->targets[i], wide);
+		render_target(&t, r, &r->targets[i]);
 	table_finish(&t, out, 0, true);
 }
 

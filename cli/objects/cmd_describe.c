@@ -37,11 +37,6 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
-static int take_page(void *arg, const char *json, size_t len, struct err *e)
-{
-	return policy_events_add_page(arg, json, len, e);
-}
-
 static void start_over(void *arg)
 {
 	policy_events_init(arg);
@@ -59,7 +54,7 @@ static int fetch_events(struct kube_session *session, const struct policy_view *
 	                                 .selector = selector,
 	                                 .what = "Events",
 	                                 .pages_max = EVENTS_PAGES_MAX,
-	                                 .page = take_page,
+	                                 .item = policy_events_add,
 	                                 .restart = start_over,
 	                                 .arg = events};
 	policy_events_init(events);

@@ -44,11 +44,6 @@ static const struct flag flags[] = {
 	FLAG_END};
 // clang-format on
 
-static void put_annotation(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_member_str(w, key, value); // null removes it
-}
-
 static int patch(struct kube_session *session, const struct policy_view *p, const struct pause_args *a, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX];
@@ -62,14 +57,14 @@ static int patch(struct kube_session *session, const struct policy_view *p, cons
 	json_write_object_begin(&w);
 	json_write_member_object(&w, "metadata");
 	json_write_member_object(&w, "annotations");
-	put_annotation(&w, POLICY_ANNOTATION_PAUSED, a->pause ? "true" : NULL);
-	put_annotation(&w, POLICY_ANNOTATION_REASON, a->pause ? a->reason : NULL);
+	json_write_member_str(&w, POLICY_ANNOTATION_PAUSED, a->pause ? "true" : NULL); // null removes it
+	json_write_member_str(&w, POLICY_ANNOTATION_REASON, a->pause ? a->reason : NULL);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 	int rc = kube_session_request(session, "PATCH", path, "application/merge-patch+json", buf_str(&body), NULL, e);
 	buf_done(&body);
-	return rc < 0 ? policy_fetch_explain(e, p->name) : 0;
+	return rc < 0 ? policy_fetch_explain(e, OBJECT_POLICY, p->name) : 0;
 }
 
 static void say(const struct policy_view *p, const struct pause_args *a, const char *what)

@@ -12,9 +12,8 @@ struct json_writer;
 
 // The resources that the API server stores come first.
 #define CRD_COUNT OBJECT_REMEDIATION
-// Paths of the collection in all namespaces, and (a printf format) in one namespace.
-#define CRD_PATH           "/apis/" CRD_GROUP "/" CRD_VERSION "/" CRD_PLURAL
-#define CRD_NAMESPACE_PATH "/apis/" CRD_GROUP "/" CRD_VERSION "/namespaces/%s/" CRD_PLURAL
+// The start of the paths of their collections.
+#define CRD_API_PATH "/apis/" CRD_GROUP "/" CRD_VERSION
 
 // Writes the definition of a stored resource (apiextensions.k8s.io/v1) to `w`, identical in each call. `with_rules`
 // adds rules for Kubernetes 1.25 and later.

@@ -62,7 +62,7 @@ static int fetch_page(struct kube_session *session, const struct kube_pages *p, 
 	if (rc == 0)
 		rc = read_continue(p, &body, more, e);
 	if (rc == 0)
-		rc = p->page(p->arg, buf_str(&body), body.len, e);
+		rc = kube_pages_each(p->what, buf_str(&body), body.len, p->item, p->arg, e);
 	buf_done(&path);
 	buf_done(&body);
 	return rc;
@@ -89,8 +89,7 @@ int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, s
 	return rc;
 }
 
-int kube_pages_each(const char *what, const char *json, size_t len,
-                    int (*item)(void *arg, struct json_span object, struct err *e), void *arg, struct err *e)
+int kube_pages_each(const char *what, const char *json, size_t len, kube_item_fn *item, void *arg, struct err *e)
 {
 	struct json_span list = {json, len};
 	struct json_span_iter it = {.rest = json_span_get(list, "items")};

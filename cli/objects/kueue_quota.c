@@ -12,7 +12,6 @@
 #include "cli/objects/kube_session.h"
 #include "cli/term/prometheus_session.h"
 #include "k8s/client/accelerators.h"
-#include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"

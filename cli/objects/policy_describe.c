@@ -8,7 +8,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
-#include "base/text.h"
 #include "cli/objects/policy_events.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -103,12 +102,6 @@ static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_
 	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
 }
 
-static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
-{
-	char age[TABLE_AGE_BYTES];
-	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : "<none>");
-}
-
 static void put_signals(struct buf *out, const struct status_view *s, int64_t now_ms)
 {
 	static const char *const heads[] = {"NAME", "VALUE", "TARGET", "WANTS", "STATE", "REASON", "SAMPLE", NULL};
@@ -121,7 +114,7 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 	table_init(&t, heads);
 	for (size_t i = 0; i < s->n_signals; i++) {
 		const struct status_view_signal *x = &s->signals[i];
-		table_cell(&t, "%s", or_none(x->name));
+		table_text(&t, x->name);
 		policy_render_number(&t, x->value);
 		policy_render_number(&t, x->target);
 		if (x->proposal_set)
@@ -130,7 +123,7 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 			table_cell(&t, "<none>");
 		policy_render_state(&t, x->state);
 		policy_render_state(&t, x->reason);
-		age_cell(&t, x->sample_ms, now_ms);
+		table_since(&t, x->sample_ms, now_ms);
 	}
 	table_finish(&t, out, 2, true);
 }
@@ -147,10 +140,10 @@ static void put_conditions(struct buf *out, const struct status_view *s, int64_t
 	table_init(&t, heads);
 	for (size_t i = 0; i < s->n_conditions; i++) {
 		const struct status_view_condition *c = &s->conditions[i];
-		table_cell(&t, "%s", or_none(c->type));
-		table_cell(&t, "%s", or_none(c->status));
+		table_text(&t, c->type);
+		table_text(&t, c->status);
 		policy_render_state(&t, c->reason);
-		age_cell(&t, c->since_ms, now_ms);
+		table_since(&t, c->since_ms, now_ms);
 		table_cell(&t, "%s", c->message ? c->message : "");
 	}
 	table_finish(&t, out, 2, true);
@@ -168,8 +161,8 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 	table_init(&t, heads);
 	for (size_t i = s->n_decisions; i-- > 0;) { // newest first
 		const struct status_view_decision *d = &s->decisions[i];
-		age_cell(&t, d->time_ms, now_ms);
-		table_cell(&t, "%s", or_none(d->action));
+		table_since(&t, d->time_ms, now_ms);
+		table_text(&t, d->action);
 		table_cell(&t, "%d", d->from);
 		table_cell(&t, "%d", d->to);
 		policy_render_state(&t, d->reason);

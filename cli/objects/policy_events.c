@@ -9,7 +9,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_render.h"
 #include "cli/term/table.h"
 
@@ -34,7 +33,7 @@ static int64_t time_of(struct json_span event)
 	return 0;
 }
 
-static int add(void *events, struct json_span event, struct err *e)
+int policy_events_add(void *events, struct json_span event, struct err *e)
 {
 	struct policy_events *v = events;
 	int64_t last_ms = time_of(event);
@@ -56,11 +55,6 @@ static int add(void *events, struct json_span event, struct err *e)
 	return 0;
 }
 
-int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e)
-{
-	return kube_pages_each("Events", json, len, add, v, e);
-}
-
 void policy_events_write(const struct policy_events *v, struct json_writer *w)
 {
 	json_write_member_array(w, "events");
@@ -79,11 +73,6 @@ void policy_events_write(const struct policy_events *v, struct json_writer *w)
 	json_write_array_end(w);
 }
 
-static const char *or_none(const char *text)
-{
-	return text[0] ? text : "<none>";
-}
-
 void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms)
 {
 	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
@@ -95,9 +84,9 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 		char age[TABLE_AGE_BYTES];
 		table_cell(&t, "%s", table_age(age, x->last_ms, now_ms));
 		policy_render_state(&t, x->type);
-		table_cell(&t, "%s", or_none(x->reason));
+		table_text(&t, x->reason);
 		table_cell(&t, "%lld", (long long)x->count);
-		table_cell(&t, "%s", or_none(x->from));
+		table_text(&t, x->from);
 		table_cell(&t, "%s", x->message);
 	}
 	table_finish(&t, out, INDENT, true);

@@ -8,6 +8,7 @@
 
 struct buf;
 struct err;
+struct json_span;
 struct json_writer;
 
 #define POLICY_EVENTS_SHOWN_MAX     20
@@ -25,9 +26,9 @@ struct policy_events {
 };
 
 void policy_events_init(struct policy_events *v);
-// Adds one page of a list of Events. A field that is not text or is too long for its column is shown empty, so one
-// malformed Event does not hide the others. Returns 0, or -1 and *e (ERR_PROTOCOL) when the page is not a list.
-int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e);
+// A kube_item_fn: adds an Event to a struct policy_events. A field that is not text or is too long for its column is
+// shown empty, so one malformed Event does not hide the others. Returns 0.
+int policy_events_add(void *events, struct json_span event, struct err *e);
 // Writes the member "events", newest first.
 void policy_events_write(const struct policy_events *v, struct json_writer *w);
 // Appends the section "Events:" of `describe` to `out`. now_ms: ms since the epoch.

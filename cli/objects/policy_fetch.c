@@ -17,7 +17,6 @@
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 
 #define SELECTOR_BYTES_MAX 1024
 #define FAULTS_SHOWN_MAX   10 // objects that cannot be read
@@ -104,27 +103,29 @@ int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)
 
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e)
 {
-	if (!s->all_namespaces && !k8s_name_is_valid(s->namespace_name))
+	const struct object_kind_info *k = object_kind_info(s->kind);
+	bool is_everywhere = s->all_namespaces || !k->is_namespaced;
+	if (!is_everywhere && !k8s_name_is_valid(s->namespace_name))
 		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a namespace", s->namespace_name);
 	if (name && !k8s_name_is_valid(name))
-		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a GPUAutoscaler", name);
-	int n = s->all_namespaces ? snprintf(out, POLICY_PATH_BYTES_MAX, CRD_PATH)
-	                          : snprintf(out, POLICY_PATH_BYTES_MAX, CRD_NAMESPACE_PATH, s->namespace_name);
-	if (name)
-		snprintf(out + n, POLICY_PATH_BYTES_MAX - (size_t)n, "/%s", name);
+		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a %s", name, k->kind);
+	snprintf(out, POLICY_PATH_BYTES_MAX, CRD_API_PATH "%s%s/%s%s%s", is_everywhere ? "" : "/namespaces/",
+	         is_everywhere ? "" : s->namespace_name, k->plural, name ? "/" : "", name ? name : "");
 	return 0;
 }
 
-int policy_fetch_explain(struct err *e, const char *name)
+int policy_fetch_explain(struct err *e, enum object_kind kind, const char *name)
 {
 	char message[ERR_MSG_BYTES];
 	snprintf(message, sizeof message, "%s", e->msg);
 	bool is_about_name = name && strstr(message, name) && strstr(message, "not found");
 	if (e->code == 404 && !is_about_name)
 		return err_set_code(e, ERR_NOT_FOUND, e->code,
-		                    "the cluster has no CRD for GPUAutoscalers; install it: "
-		                    "gpuscale crd | kubectl apply -f -");
-	if (e->code == 403)
+		                    "the cluster has no CRD for %s; install it: "
+		                    "gpuscale crd%s%s | kubectl apply -f -",
+		                    object_kind_info(kind)->kinds, kind == OBJECT_POLICY ? "" : " ",
+		                    kind == OBJECT_POLICY ? "" : object_kind_info(kind)->kind);
+	if (e->code == 403 && kind == OBJECT_POLICY)
 		return err_set_code(e, ERR_AUTH, 403,
 		                    "%s; the built-in roles view (to read) and edit (to pause) allow it once "
 		                    "manifests/base/crd-roles.yaml is applied",
@@ -132,18 +133,15 @@ int policy_fetch_explain(struct err *e, const char *name)
 	return -1;
 }
 
-static int take_page(void *arg, const char *json, size_t len, struct err *e)
-{
-	return policy_views_add_list(arg, json, len, e);
-}
-
 static void start_over(void *arg)
 {
-	policy_views_done(arg);
-	policy_views_init(arg);
+	struct policy_views *v = arg;
+	enum object_kind kind = v->kind;
+	policy_views_done(v);
+	policy_views_init(v, kind);
 }
 
-// Lists the policies of the scope. Returns -1 and fills `e`, which says how to fix
+// Lists the objects of the scope. Returns -1 and fills `e`, which says how to fix
 // it: a cluster without this kind, or missing permissions.
 static int fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
 {
@@ -156,14 +154,14 @@ static int fetch_all(struct kube_session *session, const struct policy_scope *s,
 	kube_pages_encode(&selector, s->selector ? s->selector : "");
 	const struct kube_pages pages = {.path = path,
 	                                 .selector = buf_str(&selector),
-	                                 .what = "GPUAutoscalers",
+	                                 .what = object_kind_info(s->kind)->kinds,
 	                                 .pages_max = PAGES_MAX,
-	                                 .page = take_page,
+	                                 .item = policy_views_add_item,
 	                                 .restart = start_over,
 	                                 .arg = v};
 	int rc = kube_pages_fetch(session, &pages, e);
 	if (rc < 0)
-		policy_fetch_explain(e, NULL);
+		policy_fetch_explain(e, s->kind, NULL);
 	buf_done(&selector);
 	policy_views_sort(v);
 	return rc;
@@ -179,7 +177,7 @@ static int fetch_one(struct kube_session *session, const struct policy_scope *s,
 	buf_init(&body, JSON_BYTES_MAX);
 	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
 	if (rc < 0) {
-		policy_fetch_explain(e, name);
+		policy_fetch_explain(e, s->kind, name);
 		const char *close = s->has_kind || e->code != 404 ? NULL : object_kind_closest(name, strlen(name));
 		if (close)
 			err_set_code(e, ERR_NOT_FOUND, 404, "no policy \"%s\"; did you mean the resource %s?", name,
@@ -209,7 +207,7 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 {
 	struct err e;
 	int code = EXIT_OK;
-	policy_views_init(ret_views);
+	policy_views_init(ret_views, s->kind);
 	for (size_t i = 0; i < (s->n_names ? s->n_names : 1); i++) {
 		err_clear(&e);
 		int rc = s->n_names ? fetch_one(session, s, s->names[i], ret_views, &e)
@@ -230,7 +228,7 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 
 void policy_fetch_say_none(const struct policy_scope *s)
 {
-	if (s->all_namespaces)
+	if (s->all_namespaces || !object_kind_info(s->kind)->is_namespaced)
 		print_error("No resources found\n");
 	else
 		print_error("No resources found in %s namespace.\n", s->namespace_name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the GPUAutoscalers of a command and fetches them from the API server.
+// Selects the GPUAutoscalers, or the GPUPools, of a command and fetches them from the API server.
 #ifndef GPUSCALE_CLI_OBJECTS_POLICY_FETCH_H
 #define GPUSCALE_CLI_OBJECTS_POLICY_FETCH_H
 
@@ -44,13 +44,13 @@ int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e);
 // Opens the session and resolves the scope for a command; otherwise prints the error and returns the exit code.
 int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command);
-// Fills `ret_views` with the policies of the scope, or with those that it names; call policy_views_done() in any
-// case. Prints errors, one per name, and returns the exit code.
+// Fills `ret_views` with the policies or pools of the scope, or with those that it names; call policy_views_done() in
+// any case. Prints errors, one per name, and returns the exit code.
 int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
                        struct policy_views *ret_views);
-// Prints "No resources found in X namespace." on stderr, like kubectl.
+// Prints "No resources found in X namespace." on stderr, like kubectl; of pools, without a namespace.
 void policy_fetch_say_none(const struct policy_scope *s);
-// Adds a hint to the error of a request about GPUAutoscalers. Returns -1.
-int policy_fetch_explain(struct err *e, const char *name);
+// Adds a hint to the error of a request about objects of the kind. Returns -1.
+int policy_fetch_explain(struct err *e, enum object_kind kind, const char *name);
 
 #endif

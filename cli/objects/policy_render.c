@@ -31,11 +31,6 @@ static void replicas_cell(struct table *t, bool set, int32_t replicas)
 		table_cell(t, "<unknown>");
 }
 
-static void text_cell(struct table *t, const char *text)
-{
-	table_cell(t, "%s", text && text[0] ? text : NONE);
-}
-
 void policy_render_state(struct table *t, const char *word)
 {
 	static const struct {
@@ -66,13 +61,7 @@ void policy_render_number(struct table *t, const char *number)
 	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
 		table_cell(t, fabs(value) >= 1000 && fabs(value) < 1e15 ? "%.0f" : "%.3g", value);
 	else
-		text_cell(t, number);
-}
-
-static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
-{
-	char age[TABLE_AGE_BYTES];
-	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : NONE);
+		table_text(t, number);
 }
 
 // Returns what the current replicas cost per hour; NaN: unknown. ret_basis may be NULL.
@@ -98,59 +87,53 @@ static void cost_cell(struct table *t, const struct policy_view *p, const struct
 		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "", cost, prices->currency);
 }
 
-static void put_name(struct buf *out, const struct policy_view *p)
+static void put_name(struct buf *out, enum object_kind kind, const struct policy_view *p)
 {
-	print_to(out, "gpuautoscaler." CRD_GROUP "/%s\n", p->name);
+	print_to(out, "%s." CRD_GROUP "/%s\n", object_kind_info(kind)->singular, p->name);
 }
 
 // ---- get ----
 
 void policy_render_table(struct table *t, bool wide, bool with_namespace)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",   "TARGET", "MIN",  "MAX",     "CURRENT",
-	                                    "DESIRED",   "REASON", "READY",  "MODE", "SIGNALS", "LAST SCALE",
-	                                    "GPUS",      "COST/H", "AGE",    NULL};
-	static const char *const narrow[] = {"NAMESPACE", "NAME",    "TARGET", "MIN", "MAX",
-	                                     "CURRENT",   "DESIRED", "REASON", "AGE", NULL};
-	table_init(t, (wide ? heads : narrow) + !with_namespace);
-	if (wide)
-		t->columns = 0;
+	static const char *const heads[] = {"NAMESPACE", "NAME",    "TARGET", "MIN",   "MAX",      "CURRENT",
+	                                    "DESIRED",   "REASON",  "+READY", "+MODE", "+SIGNALS", "+LAST SCALE",
+	                                    "+GPUS",     "+COST/H", "AGE",    NULL};
+	table_init_wide(t, heads + !with_namespace, wide);
 }
 
-static void put_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
-                    bool with_namespace, int64_t now_ms)
+static void put_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool with_namespace,
+                    int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
 	if (with_namespace)
-		text_cell(t, p->namespace_name);
-	text_cell(t, p->name);
+		table_text(t, p->namespace_name);
+	table_text(t, p->name);
 	table_cell(t, "%s/%s", p->target_kind, p->target_name);
-	text_cell(t, p->min);
-	text_cell(t, p->max);
+	table_text(t, p->min);
+	table_text(t, p->max);
 	replicas_cell(t, s->current_set, s->current);
 	replicas_cell(t, s->desired_set, s->desired);
 	policy_render_state(t, s->reason);
-	if (wide) {
-		replicas_cell(t, s->ready_set, s->ready);
-		policy_render_state(t, policy_view_mode(p));
-		text_cell(t, s->summary);
-		age_cell(t, s->last_scale_ms, now_ms);
-		if (s->current_set && p->gpus_per_replica > 0)
-			table_cell(t, "%" PRId64, p->gpus_per_replica * s->current);
-		else
-			table_cell(t, "<unknown>");
-		cost_cell(t, p, prices);
-	}
-	age_cell(t, p->created_ms, now_ms);
+	replicas_cell(t, s->ready_set, s->ready);
+	policy_render_state(t, policy_view_mode(p));
+	table_text(t, s->summary);
+	table_since(t, s->last_scale_ms, now_ms);
+	if (s->current_set && p->gpus_per_replica > 0)
+		table_cell(t, "%" PRId64, p->gpus_per_replica * s->current);
+	else
+		table_cell(t, "<unknown>");
+	cost_cell(t, p, prices);
+	table_since(t, p->created_ms, now_ms);
 }
 
-void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices,
                         bool with_namespace, int64_t now_ms)
 {
 	size_t n;
 	const struct policy_view *targets = policy_view_targets(p, &n);
 	for (size_t i = 0; i < n; i++)
-		put_row(t, &targets[i], prices, wide, with_namespace, now_ms);
+		put_row(t, &targets[i], prices, with_namespace, now_ms);
 }
 
 void policy_render_object(struct json_writer *w, const struct policy_view *p)
@@ -191,11 +174,11 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 		write_list(out, v, is_single);
 	} else if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < v->n; i++)
-			put_name(out, &v->items[i]);
+			put_name(out, v->kind, &v->items[i]);
 	} else if (v->n > 0) {
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_rows(&t, &v->items[i], prices, wide, with_namespace, now_ms);
+			policy_render_rows(&t, &v->items[i], prices, with_namespace, now_ms);
 		table_finish(&t, out, 0, true);
 	}
 }
@@ -278,12 +261,12 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 	const struct policy_view *p = l->policy;
 	const struct status_view_signal *s = l->signal;
 	if (with_namespace)
-		text_cell(t, p->namespace_name);
+		table_text(t, p->namespace_name);
 	if (p->key)
 		table_cell(t, "%s/%s", p->name, p->key);
 	else
-		text_cell(t, p->name);
-	text_cell(t, s ? s->name : NULL);
+		table_text(t, p->name);
+	table_text(t, s ? s->name : NULL);
 	policy_render_number(t, s ? s->value : NULL);
 	policy_render_number(t, s ? s->target : NULL);
 	if (l->load >= 0)
@@ -294,13 +277,12 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 	replicas_cell(t, s && s->proposal_set, s ? s->proposal : 0);
 	policy_render_state(t, s ? s->state : NULL);
 	cost_cell(t, p, prices);
-	age_cell(t, p->status.updated_ms, now_ms);
+	table_since(t, p->status.updated_ms, now_ms);
 }
 
 static void put_number(struct json_writer *w, const char *key, bool set, double value)
 {
-	json_write_key(w, key);
-	json_write_f64(w, set ? value : NAN);
+	json_write_member_f64(w, key, set ? value : NAN);
 }
 
 static void write_load(struct json_writer *w, const struct load *l, const struct price_book *prices)
@@ -364,7 +346,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 		write_loads(out, loads, n, prices);
 	for (size_t i = 0; i < n && format == OUTPUT_NAME; i++)
 		if (i == 0 || loads[i].policy != loads[i - 1].policy)
-			put_name(out, loads[i].policy);
+			put_name(out, v->kind, loads[i].policy);
 	if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
 		free(loads);
 		return;

@@ -21,7 +21,7 @@ struct table;
 // SIGNALS LAST SCALE GPUS COST/H] AGE. The last two are of policies with spec.gpus; prices as in policy_gpu_micro().
 void policy_render_table(struct table *t, bool wide, bool with_namespace);
 // Adds a row for each target of the policy.
-void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices,
                         bool with_namespace, int64_t now_ms);
 // Adds a cell with a reason, a mode, a state of a signal or a type of an Event, in its colour; NULL and "": "<none>".
 void policy_render_state(struct table *t, const char *word);

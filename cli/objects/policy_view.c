@@ -12,17 +12,15 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/objects/kube_pages.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
 
 #define NAME_BYTES 254
 
-void policy_views_init(struct policy_views *v)
+void policy_views_init(struct policy_views *v, enum object_kind kind)
 {
-	*v = (struct policy_views){0};
+	*v = (struct policy_views){.kind = kind};
 	arena_init(&v->arena, POLICY_VIEWS_ARENA_BYTES_MAX);
 }
 
@@ -129,11 +127,14 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
 	const struct doc_node *target = doc_get(spec, "scaleTargetRef");
 	const char *generation = doc_get_text(metadata, "generation", "0");
+	p->root = root;
 	p->namespace_name = doc_get_text(metadata, "namespace", "");
 	p->name = doc_get_text(metadata, "name", "");
 	p->uid = doc_get_text(metadata, "uid", "");
 	p->created_ms = time_of(metadata, "creationTimestamp");
 	p->deleted_ms = time_of(metadata, "deletionTimestamp");
+	if (v->kind == OBJECT_POOL)
+		return 0;
 	if (num_parse_i64(generation, strlen(generation), 0, INT64_MAX, &p->generation, NULL) < 0)
 		p->generation = 0;
 	p->labels = doc_get(metadata, "labels");
@@ -155,8 +156,9 @@ static int make_room(struct policy_views *v, struct err *e)
 {
 	if (v->n < v->room)
 		return 0;
-	if (v->n == POLICY_VIEWS_MAX)
-		return err_set(e, ERR_LIMIT, "more than %d GPUAutoscalers: name a namespace (-n)", POLICY_VIEWS_MAX);
+	if (v->n == (v->kind == OBJECT_POOL ? POOL_VIEWS_MAX : POLICY_VIEWS_MAX))
+		return err_set(e, ERR_LIMIT, "more than %zu %s: %s", v->n, object_kind_info(v->kind)->kinds,
+		               v->kind == OBJECT_POOL ? "name them, or use -l" : "name a namespace (-n)");
 	size_t room = v->room ? 2 * v->room : 64;
 	struct policy_view *more = realloc(v->items, room * sizeof *more);
 	if (!more)
@@ -168,20 +170,20 @@ static int make_room(struct policy_views *v, struct err *e)
 
 // Another object at this path (a Status, the error of a proxy) would look like a policy without fields. Names are
 // used in URLs and on terminals.
-static int check_object(const cJSON *object, struct err *e)
+static int check_object(const struct object_kind_info *k, const cJSON *object, struct err *e)
 {
 	const cJSON *metadata = json_get(object, "metadata");
-	const char *kind = json_get_str(object, "kind", json_get(object, "kind") ? "" : POLICY_KIND);
-	if (strcmp(kind, POLICY_KIND) == 0 && k8s_name_is_valid(json_get_str(metadata, "namespace", "")) &&
-	    k8s_name_is_valid(json_get_str(metadata, "name", "")))
+	const char *kind = json_get_str(object, "kind", json_get(object, "kind") ? "" : k->kind);
+	if (strcmp(kind, k->kind) == 0 && k8s_name_is_valid(json_get_str(metadata, "name", "")) &&
+	    (!k->is_namespaced || k8s_name_is_valid(json_get_str(metadata, "namespace", ""))))
 		return 0;
-	return err_set(e, ERR_PROTOCOL,
-	               "the server replied with an object that is not a " POLICY_KIND " with a name and a namespace");
+	return err_set(e, ERR_PROTOCOL, "the server replied with an object that is not a %s with a name%s", k->kind,
+	               k->is_namespaced ? " and a namespace" : "");
 }
 
 int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e)
 {
-	if (check_object(object, e) < 0 || make_room(v, e) < 0)
+	if (check_object(object_kind_info(v->kind), object, e) < 0 || make_room(v, e) < 0)
 		return -1;
 	cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "metadata"), "managedFields");
 	char *text = cJSON_PrintUnformatted(object);
@@ -206,8 +208,9 @@ static int add_fault(struct policy_views *v, struct json_span object, const stru
 	char namespace_name[NAME_BYTES], name[NAME_BYTES], shown[2 * NAME_BYTES];
 	json_span_text(json_span_get(metadata, "namespace"), namespace_name, sizeof namespace_name);
 	json_span_text(json_span_get(metadata, "name"), name, sizeof name);
-	snprintf(shown, sizeof shown, "%s/%s", namespace_name, name);
-	if (!k8s_name_is_valid(namespace_name) || !k8s_name_is_valid(name))
+	bool is_namespaced = object_kind_info(v->kind)->is_namespaced;
+	snprintf(shown, sizeof shown, "%s%s%s", namespace_name, is_namespaced ? "/" : "", name);
+	if ((is_namespaced && !k8s_name_is_valid(namespace_name)) || !k8s_name_is_valid(name))
 		snprintf(shown, sizeof shown, "an object without a valid name");
 	if (v->n_faults == v->faults_room) {
 		size_t room = v->faults_room ? 2 * v->faults_room : 16;
@@ -224,7 +227,7 @@ static int add_fault(struct policy_views *v, struct json_span object, const stru
 	return 0;
 }
 
-static int add_item(void *views, struct json_span object, struct err *e)
+int policy_views_add_item(void *views, struct json_span object, struct err *e)
 {
 	struct policy_views *v = views;
 	struct err why;
@@ -239,11 +242,6 @@ static int add_item(void *views, struct json_span object, struct err *e)
 	if (why.kind == ERR_INTERNAL)
 		return err_set(e, why.kind, "%s", why.msg);
 	return add_fault(v, object, &why, e);
-}
-
-int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e)
-{
-	return kube_pages_each("GPUAutoscalers", json, len, add_item, v, e);
 }
 
 static int compare(const void *a, const void *b)

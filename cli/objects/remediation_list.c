@@ -101,29 +101,32 @@ static void add_gpus(struct listing *l, const char *node)
 	}
 }
 
-static void add_node(struct listing *l, struct json_span node)
+static int add_node(void *listing, struct json_span node, struct err *e)
 {
+	struct listing *l = listing;
 	static const char *const annotation[] = {"metadata", "annotations", NODE_ANNOTATION, NULL};
 	char name[NAME_BYTES];
-	struct err e;
+	struct err fault;
 	struct json_span text = json_span_path(node, annotation);
 	if (json_span_text(json_span_get(json_span_get(node, "metadata"), "name"), name, sizeof name) < 0 ||
 	    json_span_kind(text) != '"')
-		return;
+		return 0;
 	int len = json_span_text(text, l->text, sizeof l->text);
-	if (len >= 0 && remedy_record_read(l->text, (size_t)len, l->now_ms, &l->record, &e) == 0) {
+	if (len >= 0 && remedy_record_read(l->text, (size_t)len, l->now_ms, &l->record, &fault) == 0) {
 		add_gpus(l, name);
-		return;
+		return 0;
 	}
 	const char *const cells[] = {name, "-", "BadRecord", "-", "-", "-", "<unknown>"};
 	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
 		table_cell(&l->nodes, "%s", cells[i]);
 	cJSON_AddStringToObject(add_row(l->node_rows, name), "state", "BadRecord");
 	l->n_nodes++;
+	return 0;
 }
 
-static void add_event(struct listing *l, struct json_span event)
+static int add_event(void *listing, struct json_span event, struct err *e)
 {
+	struct listing *l = listing;
 	static const char *const of[] = {"involvedObject", "name", NULL}, *const by[] = {"source", "component", NULL};
 	char node[NAME_BYTES], reason[NAME_BYTES], message[TEXT_BYTES], time[TIME_BYTES], age[TABLE_AGE_BYTES];
 	int64_t last_ms = 0, count = 1;
@@ -131,7 +134,7 @@ static void add_event(struct listing *l, struct json_span event)
 	    json_span_text(json_span_path(event, of), node, sizeof node) < 0 ||
 	    json_span_text(json_span_get(event, "reason"), reason, sizeof reason) < 0 ||
 	    json_span_text(json_span_get(event, "message"), message, sizeof message) < 0)
-		return;
+		return 0;
 	int len = json_span_text(json_span_get(event, "lastTimestamp"), time, sizeof time);
 	if (len > 0)
 		(void)num_parse_rfc3339_ms(time, (size_t)len, &last_ms, NULL);
@@ -147,28 +150,7 @@ static void add_event(struct listing *l, struct json_span event)
 	cJSON_AddNumberToObject(row, "count", (double)count);
 	put_time(row, "last", last_ms);
 	l->n_events++;
-}
-
-static int add_page(struct listing *l, const char *json, size_t len, void (*add)(struct listing *, struct json_span),
-                    struct err *e)
-{
-	struct json_span list = {json, len}, items = json_span_get(list, "items");
-	if (!json_span_is_whole(list) || json_span_kind(items) != '[') // not an empty list
-		return err_set(e, ERR_PROTOCOL, "the server replied with something that is not a list");
-	struct json_span_iter it = {.rest = items};
-	while (json_span_next(&it))
-		add(l, it.value);
 	return 0;
-}
-
-static int add_nodes(void *arg, const char *json, size_t len, struct err *e)
-{
-	return add_page(arg, json, len, add_node, e);
-}
-
-static int add_events(void *arg, const char *json, size_t len, struct err *e)
-{
-	return add_page(arg, json, len, add_event, e);
 }
 
 static const char *const node_head[] = {"NODE", "GPU", "STATE", "FAULT", "CLEAN-TIME", "ATTEMPTS", "AGE", NULL};
@@ -200,14 +182,14 @@ static int fetch(struct kube_session *session, struct listing *l, struct err *e)
 	                                 .selector = "",
 	                                 .what = "nodes",
 	                                 .pages_max = PAGES_MAX,
-	                                 .page = add_nodes,
+	                                 .item = add_node,
 	                                 .restart = restart_nodes,
 	                                 .arg = l};
 	const struct kube_pages events = {.path = "/api/v1/namespaces/default/events",
 	                                  .selector = "fieldSelector=involvedObject.kind%3DNode",
 	                                  .what = "Events",
 	                                  .pages_max = PAGES_MAX,
-	                                  .page = add_events,
+	                                  .item = add_event,
 	                                  .restart = restart_events,
 	                                  .arg = l};
 	return kube_pages_fetch(session, &nodes, e) < 0 || kube_pages_fetch(session, &events, e) < 0 ? -1 : 0;
@@ -272,10 +254,8 @@ int remediation_list_print(const struct kube_options *kube, enum output_format f
 	}
 	l->format = format;
 	l->now_ms = clock_wall_ms(&session.clock);
-	l->node_rows = cJSON_CreateArray();
-	l->event_rows = cJSON_CreateArray();
-	table_init(&l->nodes, node_head);
-	table_init(&l->events, event_head);
+	restart_nodes(l);
+	restart_events(l);
 	if (fetch(&session, l, &e) == 0)
 		code = print(l);
 	else

@@ -4,7 +4,6 @@
 #include <event2/event.h>
 
 #include "base/err.h"
-#include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"
 

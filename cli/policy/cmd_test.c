@@ -17,7 +17,6 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "base/text.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/progress.h"

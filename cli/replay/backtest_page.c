@@ -44,13 +44,6 @@ static bool keeps_objective(const struct backtest *b, const struct backtest_row 
 
 // ---- text ----
 
-static void put_duration(struct buf *out, int64_t ms)
-{
-	char text[NUM_TEXT_BYTES];
-	num_format_about_ms(text, ms);
-	buf_puts(out, text);
-}
-
 static void put_time(struct buf *out, int64_t ms)
 {
 	char text[NUM_TEXT_BYTES];
@@ -74,7 +67,7 @@ static void put_figure(struct buf *out, double v, const char *unit)
 static void put_objective(struct buf *out, const struct backtest *b)
 {
 	buf_printf(out, "at most %g%% wait longer than ", 100 * b->config.late_ratio);
-	put_duration(out, llround(b->config.wait_s * 1000));
+	backtest_report_duration(out, llround(b->config.wait_s * 1000));
 }
 
 // ---- heading ----
@@ -90,7 +83,7 @@ static void put_facts(struct buf *out, const struct backtest_report *r)
 	buf_puts(out, " to ");
 	put_time(out, rec->time_ms[rec->n_rows - 1]);
 	buf_puts(out, "</dd></div><div><dt>Length</dt><dd>");
-	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
+	backtest_report_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
 	if (!b->config.open_loop) {
 		buf_printf(out,
 		           "</dd></div><div><dt>Mean demand</dt><dd>%.2f replicas</dd></div><div><dt>Start-up</dt><dd>",
@@ -126,7 +119,7 @@ static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 	        out,
 	        "This policy <strong class=\"%s\">%s the objective</strong>: %.2f%% of the requests wait longer than ",
 	        keeps_objective(b, policy) ? "good" : "bad", keeps_objective(b, policy) ? "keeps" : "misses", late);
-	put_duration(out, llround(b->config.wait_s * 1000));
+	backtest_report_duration(out, llround(b->config.wait_s * 1000));
 	buf_printf(out, ", and %g%% may. It uses %.2f GPU-hours.", 100 * b->config.late_ratio,
 	           backtest_gpu_hours(r, policy));
 	for (enum backtest_kind kind = BACKTEST_PEER; kind <= BACKTEST_FIXED; kind++) {

@@ -33,7 +33,7 @@ static const char *mode_name(const struct backtest_report *r)
 	return r->backtest->config.open_loop ? "open-loop" : "closed-loop";
 }
 
-static void put_duration(struct buf *out, int64_t ms)
+void backtest_report_duration(struct buf *out, int64_t ms)
 {
 	char text[NUM_TEXT_BYTES];
 	num_format_about_ms(text, ms);
@@ -50,7 +50,7 @@ static void put_time(struct buf *out, int64_t ms)
 void backtest_report_startups(const struct backtest_report *r, struct buf *out)
 {
 	const struct world_config *w = &r->backtest->config.world;
-	put_duration(out, llround(w->startups_s[0] * 1000));
+	backtest_report_duration(out, llround(w->startups_s[0] * 1000));
 	if (w->n_startups > 1)
 		print_to(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
 }
@@ -105,7 +105,7 @@ static void put_gaps(struct buf *out, const struct demand *d)
 	if (d->n_gaps == 0)
 		return;
 	print_to(out, "%zu gap%s without data, ", d->n_gaps, d->n_gaps == 1 ? "" : "s");
-	put_duration(out, (int64_t)d->n * d->step_ms - d->known_ms);
+	backtest_report_duration(out, (int64_t)d->n * d->step_ms - d->known_ms);
 	buf_puts(out, " in all: not counted\n");
 	for (size_t i = 0; i < shown; i++) {
 		buf_puts(out, "gap: ");
@@ -131,7 +131,7 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 	if (n == 0)
 		return;
 	print_to(out, "%zu gap%s between rows, ", n, n == 1 ? "" : "s");
-	put_duration(out, missing_ms);
+	backtest_report_duration(out, missing_ms);
 	buf_puts(out, " in all: not counted\n");
 }
 
@@ -186,9 +186,9 @@ static void put_recorded(const struct backtest *b, struct buf *out)
 		buf_puts(out, "recorded replicas: their lateness is simulated, not recorded\n");
 	if (b->recorded_share > 0 && b->recorded_share < 1) {
 		buf_puts(out, "replicas are recorded for ");
-		put_duration(out, llround((double)b->demand.known_ms * b->recorded_share));
+		backtest_report_duration(out, llround((double)b->demand.known_ms * b->recorded_share));
 		buf_puts(out, " of ");
-		put_duration(out, b->demand.known_ms);
+		backtest_report_duration(out, b->demand.known_ms);
 		buf_puts(out,
 		         ": the row of the recorded replicas counts only this time, all other rows count all of it\n");
 	}
@@ -216,7 +216,7 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 	put_recorded(b, out);
 	if (b->demand.interpolated) {
 		buf_puts(out, "demand follows straight lines between rows that are ");
-		put_duration(out, b->recording->step_ms);
+		backtest_report_duration(out, b->recording->step_ms);
 		buf_puts(out, " apart\n");
 	}
 	put_gaps(out, &b->demand);
@@ -310,12 +310,12 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 	print_to(out, "%s: ", backtest_report_mode(b));
 	put_time(out, rec->time_ms[0]);
 	buf_puts(out, ", ");
-	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
+	backtest_report_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
 	if (!b->config.open_loop) {
 		print_to(out, ", mean demand %.2f, start-up ", b->demand.mean);
 		backtest_report_startups(r, out);
 		print_to(out, ", objective: at most %g%% wait longer than ", 100 * b->config.late_ratio);
-		put_duration(out, llround(b->config.wait_s * 1000));
+		backtest_report_duration(out, llround(b->config.wait_s * 1000));
 	}
 	buf_puts(out, "\n\n");
 }
@@ -351,8 +351,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 // Four decimals are more than the model is worth.
 static void member_f64(struct json_writer *w, const char *key, double v)
 {
-	json_write_key(w, key);
-	json_write_f64(w, isfinite(v) ? round(v * 1e4) / 1e4 : v);
+	json_write_member_f64(w, key, isfinite(v) ? round(v * 1e4) / 1e4 : v);
 }
 
 static void put_json_row(const struct backtest_report *r, const struct backtest_row *row, struct json_writer *w)

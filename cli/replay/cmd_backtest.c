@@ -16,7 +16,6 @@
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
-#include "cli/replay/replay_objective.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
@@ -211,7 +210,6 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 	struct decision_log log = {.policy = in->policy};
 	struct backtest_config config = a->replay.config;
 	struct progress progress = {.what = "running"};
-	replay_objective_complete(&config, in->policy);
 	config.engine = engine;
 	config.on_progress = show_progress;
 	config.progress = &progress;
@@ -271,7 +269,6 @@ int cmd_backtest(int argc, char **argv)
 {
 	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	replay_args_init(&args.replay);
-	replay_objective_clear(&args.replay.config);
 	args_parse(&command, argc, argv, &args);
 
 	struct err e;

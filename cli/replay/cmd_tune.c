@@ -15,7 +15,6 @@
 #include "base/schema/doc.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
-#include "cli/replay/replay_objective.h"
 #include "cli/replay/tune_report.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
@@ -190,7 +189,6 @@ static int tune(const struct tune_args *a, const struct replay_input *in, struct
 	if (!scene)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	config.policy_only = true;
-	replay_objective_complete(&config, in->policy);
 	int rc = backtest_run(&config, in->policy, &in->recording, in->file, scene, e);
 	if (rc == 0) {
 		backtest_report_print_start(scene);
@@ -207,7 +205,6 @@ int cmd_tune(int argc, char **argv)
 	args.config.candidates = CANDIDATES_DEFAULT;
 	args.config.threads = parallel_cores();
 	replay_args_init(&args.replay);
-	replay_objective_clear(&args.replay.config);
 	args_parse(&command, argc, argv, &args);
 
 	struct err e;

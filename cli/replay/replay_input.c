@@ -17,6 +17,8 @@
 #include "policies/load/policy_pick.h"
 #include "policies/load/policy_ref.h"
 
+#define CAPACITY_MAX     WORLD_REPLICAS_MAX
+#define LATE_DEFAULT     0.01
 #define LOAD_REPORT_MAX  (16 * 1024 * 1024)
 #define NOTES_MAX        (64 * 1024)
 #define PER_REPLICA_MIN  1e-9
@@ -24,12 +26,13 @@
 #define SINCE_DEFAULT_MS (INT64_C(7) * 24 * 3600 * 1000)
 #define STEP_DEFAULT_MS  15000
 #define STEP_MIN_MS      1000
+#define STARTUP_MAX_S    86400
 #define TIME_MAX_S       253402300799.0 // 9999-12-31T23:59:59Z
+#define WAIT_DEFAULT_S   10
 
 void replay_args_init(struct replay_args *a)
 {
-	*a = (struct replay_args){
-	        .config = {.per_replica = 1, .late_ratio = REPLAY_LATE_DEFAULT, .wait_s = REPLAY_WAIT_DEFAULT_S}};
+	*a = (struct replay_args){.config = {.per_replica = 1, .late_ratio = NAN, .wait_s = NAN}};
 	prometheus_options_init(&a->prometheus);
 }
 
@@ -83,6 +86,63 @@ const struct flag_set replay_input_flags = {.check = check, .flags = (const stru
 	FLAG_INCLUDE(&prometheus_flags, prometheus, 4),
 	FLAG_END}};
 // clang-format on
+
+// ---- the simulated world ----
+
+static double duration_s(const char *flag, const char *text, struct argp_state *state)
+{
+	return (double)option_duration_ms(flag, text, 0, state) / 1000;
+}
+
+static void set_startups(void *world, char *arg, struct argp_state *state)
+{
+	struct world_config *w = world;
+	const char *list = arg;
+	char item[OPTION_ITEM_BYTES];
+	w->n_startups = 0;
+	while (option_next_item("--startup", &list, item, state)) {
+		if (w->n_startups == WORLD_STARTUPS_MAX)
+			print_usage(state, "--startup: more than %d times", WORLD_STARTUPS_MAX);
+		double s = duration_s("--startup", item, state);
+		if (s > STARTUP_MAX_S)
+			print_usage(state, "--startup: %s is longer than a day", item);
+		w->startups_s[w->n_startups++] = s;
+	}
+}
+
+// "1%,10s", "1%" or "10s".
+static void set_objective(void *config, char *arg, struct argp_state *state)
+{
+	struct backtest_config *c = config;
+	const char *list = arg;
+	char item[OPTION_ITEM_BYTES];
+	while (option_next_item("--objective", &list, item, state)) {
+		size_t len = strlen(item);
+		double percent = 0;
+		if (item[len - 1] != '%')
+			c->wait_s = duration_s("--objective", item, state);
+		else if (num_parse_f64(item, len - 1, &percent, NULL) < 0 || !(percent >= 0 && percent <= 100))
+			print_usage(state, "--objective: expected 0%% to 100%%, got \"%s\"", item);
+		else
+			c->late_ratio = percent / 100;
+	}
+}
+
+// clang-format off
+const struct flag_set replay_world_flags = {.flags = (const struct flag[]){
+	FLAG_TEXT(2, 0, "demand-signal", "NAME", config.signals[ORIGIN_DEMAND], "signal of the policy that is the simulated demand"),
+	FLAG_TEXT(2, 0, "backlog-signal", "NAME", config.signals[ORIGIN_BACKLOG], "signal of the policy that is the simulated backlog, in replica-seconds"),
+	FLAG_TEXT(2, 0, "utilization-signal", "NAME", config.signals[ORIGIN_UTILIZATION], "signal of the policy that is the simulated utilization, 0 to 1"),
+	FLAG_CALL(2, 0, "startup", "TIME[,TIME..]", config.world, set_startups, "time from order to ready (as learnt in the status of the policy, else its startup.seconds, else 2m); with several times, each start draws one"),
+	FLAG_I64(2, 0, "seed", "N", config.world.seed, 0, INT64_MAX, "seed of the random start-up times (0)"),
+	FLAG_I32(2, 0, "capacity", "N", config.world.capacity, 1, CAPACITY_MAX, "replicas that fit in the cluster (unlimited)"),
+	FLAG_F64(2, 0, "capacity-ratio", "RATIO", config.world.capacity_ratio, 0.1, 10, "work that a replica really serves, as a ratio to what the queries take for one (as learnt in the status of the policy, else 1)"),
+	FLAG_I32(2, 0, "replicas", "N", config.replicas, 1, WORLD_REPLICAS_MAX, "replicas that are ready at the start (the recorded replicas if not 0, else the mean demand, rounded up)"),
+	FLAG_CALL(2, 0, "objective", "LATE%,WAIT", config, set_objective, "at most LATE% of the requests wait longer than WAIT (that of the policy, else 1%,10s)"),
+	FLAG_END}};
+// clang-format on
+
+// ---- reading ----
 
 // Prints the errors of the files themselves; *e is set for all others.
 static int load_policy(const struct replay_args *a, struct replay_input *ret, struct err *e)
@@ -166,9 +226,13 @@ static int read_prometheus(const struct replay_args *a, struct replay_input *ret
 	return replay_fetch(&fetch, &ret->recording, &ret->notes, e);
 }
 
-void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r)
+void replay_config_complete(struct backtest_config *c, const struct policy *p, const struct recording *r)
 {
 	const struct policy_objective *o = &p->objective;
+	if (isnan(c->late_ratio))
+		c->late_ratio = o->set ? o->late_ratio : LATE_DEFAULT;
+	if (isnan(c->wait_s))
+		c->wait_s = o->set ? (double)o->wait_ms / 1000 : WAIT_DEFAULT_S;
 	if (!o->set)
 		return;
 	if (!c->demand_column && recording_column(r, o->demand) >= 0)
@@ -188,7 +252,7 @@ int replay_input_read(struct replay_args *a, const char *command, struct replay_
 	    (a->data ? read_file(a, ret, &e) : read_prometheus(a, ret, &e)) == 0) {
 		if (a->demand)
 			a->config.demand_column = REPLAY_DEMAND_COLUMN;
-		replay_choose_demand(&a->config, ret->policy, &ret->recording);
+		replay_config_complete(&a->config, ret->policy, &ret->recording);
 		return EXIT_OK;
 	}
 	if (e.kind != ERR_NONE)

@@ -11,10 +11,6 @@
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
 
-#define REPLAY_LATE_DEFAULT   0.01
-#define REPLAY_WAIT_DEFAULT_S 10
-#define STARTUP_MAX_S         86400
-
 struct policy;
 
 struct replay_args {
@@ -27,7 +23,7 @@ struct replay_args {
 	struct backtest_config config;
 	struct policy_learnt learnt; // config.learnt points at it
 };
-// Sets the defaults.
+// Sets the defaults; an objective that no flag sets stays NaN until replay_config_complete().
 void replay_args_init(struct replay_args *a);
 extern const struct flag_set replay_input_flags; // the policy and the recording; sets demand_column and per_replica
 extern const struct flag_set replay_world_flags; // simulated signals, start-up, capacity, objective
@@ -40,14 +36,13 @@ struct replay_input {
 	struct buf notes; // what is missing in it, one line each; a report shows them
 };
 // Loads the policy and reads the recording; for a closed loop, sets a->config.learnt from the status in the policy
-// file, and notes what is not usable in it. Shows a progress bar while queries run. Where no column of demand is named,
-// sets a->config.demand_column to that of --demand, or to the demand signal of the policy's objective. Prints errors
-// after "gpuscale COMMAND: " on standard error and returns the exit code. The caller calls replay_input_done() in any
-// case.
+// file, and notes what is not usable in it. Shows a progress bar while queries run. Completes a->config as
+// replay_config_complete(), where --demand names the column of demand first. Prints errors after "gpuscale COMMAND: "
+// on standard error and returns the exit code. The caller calls replay_input_done() in any case.
 int replay_input_read(struct replay_args *a, const char *command, struct replay_input *ret);
-// Fills in what *c leaves open: the objective of the policy names the signals that are simulated, and the column of
-// demand.
-void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r);
+// Fills in what *c leaves open: the objective is that of the policy, or 1 % and 10 s; that of the policy names the
+// signals that are simulated, and the column of demand.
+void replay_config_complete(struct backtest_config *c, const struct policy *p, const struct recording *r);
 void replay_input_done(struct replay_input *in);
 
 #endif

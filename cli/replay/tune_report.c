@@ -8,25 +8,17 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "base/text.h"
+#include "cli/replay/backtest_report.h"
 #include "cli/term/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/tune.h"
 
-#define TEST_NAME_BYTES 512
-#define FRONT_SHOWN     12 // points of the front in the narrow table
+#define FRONT_SHOWN 12 // points of the front in the narrow table
 
 static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 {
 	return s->replica_s / 3600 * r->gpus_per_replica;
-}
-
-static void put_duration(struct buf *out, int64_t ms)
-{
-	char text[NUM_TEXT_BYTES];
-	num_format_about_ms(text, ms);
-	buf_puts(out, text);
 }
 
 // ---- table ----
@@ -37,10 +29,10 @@ static void put_title(const struct tune_report *r, struct buf *out)
 	char time[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
 	print_to(out, "Closed loop (simulated): %s, ", time);
-	put_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
+	backtest_report_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
 	print_to(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
 	         100 * b->config.late_ratio);
-	put_duration(out, llround(b->config.wait_s * 1000));
+	backtest_report_duration(out, llround(b->config.wait_s * 1000));
 	print_to(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
 	         r->tune->n_played, r->space->n);
 }
@@ -128,11 +120,11 @@ static void put_share(struct buf *out, const struct tune_report *r, const struct
 static void put_too_short(const struct tune *t, struct buf *out)
 {
 	print_to(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
-	put_duration(out, t->part_ms);
+	backtest_report_duration(out, t->part_ms);
 	buf_puts(out, " of data and needs ");
-	put_duration(out, t->needed_ms);
+	backtest_report_duration(out, t->needed_ms);
 	print_to(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
-	put_duration(out, TUNE_PARTS * t->needed_ms);
+	backtest_report_duration(out, TUNE_PARTS * t->needed_ms);
 	buf_putc(out, '\n');
 }
 
@@ -257,22 +249,13 @@ void tune_report_table(const struct tune_report *r, bool wide, struct buf *out)
 
 // ---- JSON ----
 
-static void member_f64(struct json_writer *w, const char *key, double v)
-{
-	json_write_key(w, key);
-	if (isfinite(v))
-		json_write_f64(w, v);
-	else
-		json_write_null(w);
-}
-
 static void put_json_score(const struct tune_report *r, struct json_writer *w, const char *key,
                            const struct tune_score *s)
 {
 	json_write_member_object(w, key);
-	member_f64(w, "gpuHours", gpu_hours(r, s));
-	member_f64(w, "cost", gpu_hours(r, s) * r->price);
-	member_f64(w, "latePercent", tune_late_percent(s));
+	json_write_member_f64(w, "gpuHours", gpu_hours(r, s));
+	json_write_member_f64(w, "cost", gpu_hours(r, s) * r->price);
+	json_write_member_f64(w, "latePercent", tune_late_percent(s));
 	json_write_member_i64(w, "directionChanges", s->changes);
 	json_write_object_end(w);
 }
@@ -338,8 +321,8 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 		put_json_score(r, w, "outOfSample", &f->out);
 		put_json_score(r, w, "presentInSample", &f->present_in);
 		put_json_score(r, w, "presentOutOfSample", &f->present_out);
-		member_f64(w, "gainInSample", f->gain_in);
-		member_f64(w, "gainOutOfSample", f->gain_out);
+		json_write_member_f64(w, "gainInSample", f->gain_in);
+		json_write_member_f64(w, "gainOutOfSample", f->gain_out);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -348,12 +331,11 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 static void put_json_library(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_key(w, "library");
 	if (!t->has_library) {
-		json_write_null(w);
+		json_write_member_null(w, "library");
 		return;
 	}
-	json_write_object_begin(w);
+	json_write_member_object(w, "library");
 	json_write_member_str(w, "name", "llm-demand");
 	json_write_member_bool(w, "notDominated", t->library_does);
 	put_json_score(r, w, "outOfSample", &t->library_out);
@@ -364,12 +346,11 @@ static void put_json_library(const struct tune_report *r, struct json_writer *w)
 static void put_json_tests(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_key(w, "tests");
 	if (!r->tests) {
-		json_write_null(w);
+		json_write_member_null(w, "tests");
 		return;
 	}
-	json_write_object_begin(w);
+	json_write_member_object(w, "tests");
 	json_write_member_str(w, "file", tune_tests_path(r->tests));
 	json_write_member_i64(w, "count", (int64_t)tune_tests_count(r->tests));
 	json_write_member_i64(w, "failingCandidates", (int64_t)t->n_failing);
@@ -397,30 +378,26 @@ void tune_report_json(const struct tune_report *r, struct buf *out)
 	json_write_member_str(&w, "policy", r->space->policy->name);
 	json_write_member_time(&w, "from", b->recording->time_ms[0]);
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
-	member_f64(&w, "meanDemand", b->demand.mean);
+	json_write_member_f64(&w, "meanDemand", b->demand.mean);
 	json_write_member_object(&w, "objective");
-	member_f64(&w, "latePercent", 100 * b->config.late_ratio);
-	member_f64(&w, "waitSeconds", b->config.wait_s);
+	json_write_member_f64(&w, "latePercent", 100 * b->config.late_ratio);
+	json_write_member_f64(&w, "waitSeconds", b->config.wait_s);
 	json_write_object_end(&w);
 	json_write_member_i64(&w, "candidates", (int64_t)t->n_played);
 	json_write_member_i64(&w, "numbers", (int64_t)r->space->n);
 	json_write_member_str(&w, "verdict", tune_verdict_name(t->verdict));
 	json_write_member_bool(&w, "keepsObjective", t->keeps_objective);
-	json_write_key(&w, "dominatedBy");
-	if (t->dominated_by)
-		json_write_str(&w, t->dominated_by);
-	else
-		json_write_null(&w);
-	member_f64(&w, "lateBoundPercent", t->late_bound);
-	member_f64(&w, "lateStressedPercent", t->late_stressed);
+	json_write_member_str(&w, "dominatedBy", t->dominated_by);
+	json_write_member_f64(&w, "lateBoundPercent", t->late_bound);
+	json_write_member_f64(&w, "lateStressedPercent", t->late_stressed);
 	put_json_library(r, &w);
 	put_json_tests(r, &w);
-	member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
-	member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
-	member_f64(&w, "gainInSample", t->gain_in);
-	member_f64(&w, "gainOutOfSample", t->gain_out);
-	member_f64(&w, "gainOfChosen", t->gain_chosen);
-	member_f64(&w, "gap", t->gap);
+	json_write_member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
+	json_write_member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
+	json_write_member_f64(&w, "gainInSample", t->gain_in);
+	json_write_member_f64(&w, "gainOutOfSample", t->gain_out);
+	json_write_member_f64(&w, "gainOfChosen", t->gain_chosen);
+	json_write_member_f64(&w, "gap", t->gap);
 	put_json_numbers(r, &w, &t->points[t->chosen]);
 	put_json_folds(r, &w);
 	put_json_points(r, &w);

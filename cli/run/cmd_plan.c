@@ -14,7 +14,6 @@
 #include "cli/objects/shape_read.h"
 #include "cli/policy/lint_source.h"
 #include "cli/run/plan_objects.h"
-#include "cli/run/plan_pools.h"
 #include "cli/run/plan_render.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"

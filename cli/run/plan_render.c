@@ -15,13 +15,10 @@
 
 static void put_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
 {
-	static const char *const narrow[] = {"NAMESPACE", "NAME",   "TARGET", "CURRENT",
-	                                     "DESIRED",   "ACTION", "REASON", NULL};
-	static const char *const all[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "READY",   "PENDING",
-	                                  "RANGE",     "DESIRED", "ACTION", "REASON",  "MESSAGE", NULL};
+	static const char *const head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "+READY",   "+PENDING",
+	                                   "+RANGE",    "DESIRED", "ACTION", "REASON",  "+MESSAGE", NULL};
 	struct table t;
-	table_init(&t, wide ? all : narrow);
-	t.columns = wide ? 0 : t.columns;
+	table_init_wide(&t, head, wide);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = items[i].policy;
 		const struct decision *d = items[i].decision;
@@ -30,17 +27,14 @@ static void put_summary(struct buf *out, const struct decided *items, size_t n, 
 		table_cell(&t, "%s", p->name);
 		table_cell(&t, "%s/%s", items[i].target->kind, items[i].target->name);
 		table_cell(&t, "%d", d->current);
-		if (wide) {
-			table_cell(&t, d->ready < 0 ? "?" : "%d", d->ready);
-			table_cell(&t, "%d", d->pending);
-			table_cell(&t, "%d..%d", d->min_replicas, d->max_replicas);
-		}
+		table_cell(&t, d->ready < 0 ? "?" : "%d", d->ready);
+		table_cell(&t, "%d", d->pending);
+		table_cell(&t, "%d..%d", d->min_replicas, d->max_replicas);
 		table_cell(&t, "%d", d->desired);
 		table_cell(&t, "%s", action_name(d->action));
 		policy_render_state(&t, reason_info(d->reason)->name);
 		explain_message(&items[i], message);
-		if (wide)
-			table_cell(&t, "%s", message);
+		table_cell(&t, "%s", message);
 	}
 	table_finish(&t, out, 0, true);
 }

@@ -15,10 +15,10 @@
 
 // clang-format off
 static const struct object_kind_info table[OBJECT_KIND__COUNT] = {
-	[OBJECT_POLICY]      = {POLICY_KIND,    CRD_PLURAL,     "gpuautoscaler", "gpua",  true},
-	[OBJECT_POOL]        = {POOL_KIND,      "gpupools",     "gpupool",       "gpup",  false},
-	[OBJECT_IDLE_RULE]   = {IDLE_RULE_KIND, "gpuidlerules", "gpuidlerule",   "gpuir", false},
-	[OBJECT_REMEDIATION] = {"Remediation",  "remediations", "remediation",   NULL,    false},
+	[OBJECT_POLICY]      = {POLICY_KIND,    POLICY_KIND "s",    CRD_PLURAL,     "gpuautoscaler", "gpua",  true},
+	[OBJECT_POOL]        = {POOL_KIND,      POOL_KIND "s",      "gpupools",     "gpupool",       "gpup",  false},
+	[OBJECT_IDLE_RULE]   = {IDLE_RULE_KIND, IDLE_RULE_KIND "s", "gpuidlerules", "gpuidlerule",   "gpuir", false},
+	[OBJECT_REMEDIATION] = {"Remediation",  "Remediations",     "remediations", "remediation",   NULL,    false},
 };
 // A kind is the singular in other letters.
 #define NAMES_OF(singular, kind) {"gpu" singular "s", kind}, {"gpu" singular, kind}, {singular "s", kind}, {singular, kind}

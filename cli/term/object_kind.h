@@ -13,7 +13,7 @@
 enum object_kind { OBJECT_POLICY, OBJECT_POOL, OBJECT_IDLE_RULE, OBJECT_REMEDIATION, OBJECT_KIND__COUNT };
 
 struct object_kind_info {
-	const char *kind, *plural, *singular, *short_name;
+	const char *kind, *kinds, *plural, *singular, *short_name; // kinds: several, for messages
 	bool is_namespaced;
 };
 

@@ -36,11 +36,22 @@ static void widen(struct table *t, size_t column, const char *cell)
 
 void table_init(struct table *t, const char *const *head)
 {
-	*t = (struct table){.head = head, .gap = 3, .columns = print_columns()};
+	table_init_wide(t, head, false);
+}
+
+void table_init_wide(struct table *t, const char *const *head, bool wide)
+{
+	*t = (struct table){.gap = 3, .columns = wide ? 0 : print_columns()};
 	buf_init(&t->cells, TABLE_BYTES_MAX);
-	for (; head[t->n_columns]; t->n_columns++) {
-		assert(t->n_columns < TABLE_COLUMNS_MAX);
-		widen(t, t->n_columns, head[t->n_columns]);
+	for (; *head; head++, t->n_given++) {
+		bool is_wide = head[0][0] == '+';
+		assert(t->n_given < TABLE_COLUMNS_MAX);
+		t->is_left_out[t->n_given] = is_wide && !wide;
+		if (t->is_left_out[t->n_given])
+			continue;
+		t->head[t->n_columns] = *head + is_wide;
+		widen(t, t->n_columns, t->head[t->n_columns]);
+		t->n_columns++;
 	}
 }
 
@@ -52,6 +63,8 @@ void table_done(struct table *t)
 static void add_cell(struct table *t, enum table_tone tone, const char *text)
 {
 	char shown[TABLE_CELL_BYTES];
+	if (t->is_left_out[t->n_cells_given++ % t->n_given])
+		return;
 	size_t len = text_show(shown, sizeof shown, text, strlen(text));
 	if (tone != TONE_PLAIN)
 		buf_putc(&t->cells, (char)tone);
@@ -67,6 +80,17 @@ void table_cell(struct table *t, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	add_cell(t, TONE_PLAIN, text);
+}
+
+void table_text(struct table *t, const char *text)
+{
+	add_cell(t, TONE_PLAIN, text && text[0] ? text : "<none>");
+}
+
+void table_since(struct table *t, int64_t since_ms, int64_t now_ms)
+{
+	char age[TABLE_AGE_BYTES];
+	table_text(t, since_ms ? table_age(age, since_ms, now_ms) : NULL);
 }
 
 void table_state(struct table *t, enum table_tone tone, const char *text)

@@ -20,22 +20,32 @@
 enum table_tone { TONE_PLAIN, TONE_GOOD, TONE_WAITING, TONE_BAD, TONE__COUNT };
 
 struct table {
-	const char *const *head; // NULL-terminated; not owned
+	const char *head[TABLE_COLUMNS_MAX]; // not owned
 	size_t n_columns;
-	int gap;                          // blanks between two columns; table_init() sets 3
-	size_t widths[TABLE_COLUMNS_MAX]; // minimum widths; set them between table_init() and table_print() to align
-	                                  // two tables
+	bool is_left_out[TABLE_COLUMNS_MAX]; // by column of the caller
+	size_t n_given, n_cells_given;       // columns and cells of the caller, with those left out
+	int gap;                             // blanks between two columns; table_init() sets 3
+	size_t widths[TABLE_COLUMNS_MAX];    // minimum widths; set them between table_init() and table_print() to align
+	                                     // two tables
 	// The longest part of each column that is not broken: between blanks, and with breaks after '/' and '-' too.
 	size_t words[TABLE_COLUMNS_MAX], parts[TABLE_COLUMNS_MAX];
-	size_t columns;   // of the terminal, 0: any width; set it to 0 after table_init() for a table that never wraps
+	size_t columns;   // of the terminal, 0: any width
 	struct buf cells; // each NUL-terminated; the first byte of a coloured one is its tone
 	size_t n_cells;
 };
 
+// Starts a table with the columns of `head`, which is NULL-terminated; the names must live as long as the table.
 void table_init(struct table *t, const char *const *head);
+// The same, for a table of -o table and -o wide. A column whose name starts with '+' is left out with its cells, unless
+// `wide`; a wide table never wraps.
+void table_init_wide(struct table *t, const char *const *head, bool wide);
 void table_done(struct table *t);
 // Adds the next cell; a row is complete when every column has a cell. Non-printable characters are escaped.
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Adds the next cell: the text, or "<none>" for NULL and "".
+void table_text(struct table *t, const char *text);
+// Adds the next cell: an age as table_age(), or "<none>" if `since_ms` is 0.
+void table_since(struct table *t, int64_t since_ms, int64_t now_ms);
 // Adds the next cell in the colour of a tone.
 void table_state(struct table *t, enum table_tone tone, const char *text);
 // Prints the head and the rows, indented by `indent` blanks. The table is empty afterwards and keeps its widths.

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
+#include "base/hash_table.h"
 #include "k8s/server/k8s_user.h"
 
 struct entry {

@@ -3,8 +3,7 @@
 #ifndef GPUSCALE_CONTROLLER_POOL_POOLS_PRIVATE_H
 #define GPUSCALE_CONTROLLER_POOL_POOLS_PRIVATE_H
 
-#include <uthash.h>
-
+#include "base/hash_table.h"
 #include "controller/pool/pools.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/pool_allocate.h"

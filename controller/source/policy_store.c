@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "base/must.h"
 #include "policies/load/policy_ref.h"
 

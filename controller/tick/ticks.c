@@ -4,11 +4,11 @@
 #include <assert.h>
 #include <event2/event.h>
 #include <stdlib.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "base/timer.h"
 
 struct tick_slot {

@@ -6,8 +6,8 @@
 #define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_PRIVATE_H
 
 #include <event2/event_struct.h>
-#include <uthash.h>
 
+#include "base/hash_table.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/cache/conflict_watch.h"
 #include "k8s/cache/informer.h"

@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uthash.h>
+
+#include "base/hash_table.h"
 
 struct err;
 struct informer;

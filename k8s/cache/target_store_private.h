@@ -6,10 +6,10 @@
 #ifndef GPUSCALE_K8S_CACHE_TARGET_STORE_PRIVATE_H
 #define GPUSCALE_K8S_CACHE_TARGET_STORE_PRIVATE_H
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "k8s/cache/informer.h"
 #include "k8s/cache/pod_store.h"
 #include "k8s/cache/target_decode.h"

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uthash.h>
 
+#include "base/hash_table.h"
 #include "k8s/capacity/node_rule.h"
 #include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"

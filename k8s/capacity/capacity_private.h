@@ -8,8 +8,7 @@
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 #define GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 
-#include <uthash.h>
-
+#include "base/hash_table.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/device_selector.h"
 #include "k8s/capacity/label_pool.h"

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/must.h"
 
 struct pooled_label {

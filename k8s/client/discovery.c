@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/num.h"

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "base/json/json_write.h"
 #include "base/text.h"
 #include "k8s/client/k8s_client.h"

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash_table.h"
 #include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/fuse.h"

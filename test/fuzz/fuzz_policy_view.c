@@ -12,6 +12,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "base/json/json_span.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_events.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -76,12 +78,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	cJSON *root = json_read((const char *)data, size, &e); // NULL: may still be a list with something odd in it
 	struct policy_views v;
-	policy_views_init(&v);
+	policy_views_init(&v, OBJECT_POLICY);
 	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
 	int rc = 0;
 	err_clear(&e);
 	if (!root || cJSON_IsArray(items))
-		rc = policy_views_add_list(&v, (const char *)data, size, &e);
+		rc = kube_pages_each("policies", (const char *)data, size, policy_views_add_item, &v, &e);
 	else
 		rc = policy_views_add(&v, root, &e);
 	require(rc == 0 || (e.kind != ERR_NONE && e.msg[0]));
@@ -91,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	policy_views_sort(&v);
 	struct policy_events events;
 	policy_events_init(&events);
-	bool is_list = policy_events_add_page(&events, (const char *)data, size, &e) == 0;
+	bool is_list = kube_pages_each("Events", (const char *)data, size, policy_events_add, &events, &e) == 0;
 	require(events.n <= events.total && (is_list || events.total == 0));
 	for (size_t i = 1; i < events.n; i++)
 		require(events.items[i - 1].last_ms >= events.items[i].last_ms);

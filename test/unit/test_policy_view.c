@@ -12,6 +12,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_span.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_events.h"
 #include "cli/objects/policy_view.h"
 
@@ -42,8 +44,8 @@ static void odd_object_hides_no_other(void **state)
 		struct policy_views v;
 		struct err e;
 		snprintf(list, sizeof list, "{\"items\":[%s,%s,%s]}", POLICY("a", ""), rows[i].odd, POLICY("b", ""));
-		policy_views_init(&v);
-		if (policy_views_add_list(&v, list, strlen(list), &e) < 0)
+		policy_views_init(&v, OBJECT_POLICY);
+		if (kube_pages_each("policies", list, strlen(list), policy_views_add_item, &v, &e) < 0)
 			fail_msg("row %zu: %s", i, e.msg);
 		assert_int_equal(v.n, 2);
 		assert_string_equal(v.items[0].name, "a");
@@ -64,11 +66,13 @@ static void text_that_is_not_a_list_is_an_error(void **state)
 		struct policy_views v;
 		struct policy_events events;
 		struct err e;
-		policy_views_init(&v);
+		policy_views_init(&v, OBJECT_POLICY);
 		policy_events_init(&events);
-		assert_int_equal(policy_views_add_list(&v, texts[i], strlen(texts[i]), &e), -1);
+		assert_int_equal(kube_pages_each("policies", texts[i], strlen(texts[i]), policy_views_add_item, &v, &e),
+		                 -1);
 		assert_int_equal(e.kind, ERR_PROTOCOL);
-		assert_int_equal(policy_events_add_page(&events, texts[i], strlen(texts[i]), &e), -1);
+		assert_int_equal(kube_pages_each("Events", texts[i], strlen(texts[i]), policy_events_add, &events, &e),
+		                 -1);
 		assert_int_equal(e.kind, ERR_PROTOCOL);
 		policy_views_done(&v);
 	}
@@ -91,7 +95,7 @@ static void of_many_events_the_latest_are_kept(void **state)
 			                        at / 60, at % 60, at + 1, at);
 		}
 		len += (size_t)snprintf(text + len, sizeof text - len, "]}");
-		assert_int_equal(policy_events_add_page(&events, text, len, &e), 0);
+		assert_int_equal(kube_pages_each("Events", text, len, policy_events_add, &events, &e), 0);
 	}
 	assert_int_equal(events.total, 612);
 	assert_int_equal(events.n, POLICY_EVENTS_SHOWN_MAX);

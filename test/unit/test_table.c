@@ -95,6 +95,32 @@ static void empty_table_is_its_head(void **state)
 	buf_done(&out);
 }
 
+static void column_of_wide_tables_is_left_out_of_narrow_ones(void **state)
+{
+	(void)state;
+	static const char *const head[] = {"+NODE", "NAME", "+MESSAGE", "AGE", NULL};
+	static const char *const want[] = {"NAME   AGE\na      <none>\nb      5s\n",
+	                                   "NODE     NAME   MESSAGE   AGE\nn        a      <none>    <none>\n"
+	                                   "<none>   b      +why      5s\n"};
+	for (int wide = 0; wide < 2; wide++) {
+		struct table t;
+		struct buf out;
+		buf_init(&out, 65536);
+		table_init_wide(&t, head, wide);
+		table_text(&t, "n");
+		table_text(&t, "a");
+		table_text(&t, NULL);
+		table_since(&t, 0, 5000);
+		table_text(&t, "");
+		table_text(&t, "b");
+		table_text(&t, "+why");
+		table_since(&t, 1000, 6000);
+		table_finish(&t, &out, 0, true);
+		assert_string_equal(buf_str(&out), want[wide]);
+		buf_done(&out);
+	}
+}
+
 static void cell_too_long_is_cut_visibly(void **state)
 {
 	(void)state;
@@ -193,6 +219,7 @@ int main(void)
 	        cmocka_unit_test(ages_read_as_kubectl_prints_them),
 	        cmocka_unit_test(columns_line_up),
 	        cmocka_unit_test(empty_table_is_its_head),
+	        cmocka_unit_test(column_of_wide_tables_is_left_out_of_narrow_ones),
 	        cmocka_unit_test(cell_too_long_is_cut_visibly),
 	        cmocka_unit_test(table_too_wide_for_the_terminal_wraps_between_words),
 	        cmocka_unit_test(part_longer_than_the_terminal_is_not_cut),
