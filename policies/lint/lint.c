@@ -35,14 +35,6 @@ static struct duration_text show(int64_t ms)
 	return t;
 }
 
-const struct doc_node *lint_element(const struct doc_node *list, size_t i)
-{
-	const struct doc_node *n = list ? list->child : NULL;
-	for (; n && i > 0; i--)
-		n = n->next;
-	return n;
-}
-
 const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, const char *b)
 {
 	const struct doc_node *outer = a ? doc_get(node, a) : NULL, *inner = outer && b ? doc_get(outer, b) : NULL;

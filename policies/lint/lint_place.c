@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a place in a decoded query to the line and column of the file.
+// Places in the file: elements of a list, and the line and column of a place in a decoded query.
 #include <ctype.h>
 #include <string.h>
 
@@ -61,4 +61,12 @@ void lint_place(const char *text, const struct doc_node *node, size_t offset, in
 	}
 	*ret_line = l;
 	*ret_col = col;
+}
+
+const struct doc_node *lint_element(const struct doc_node *list, size_t i)
+{
+	const struct doc_node *n = list ? list->child : NULL;
+	for (; n && i > 0; i--)
+		n = n->next;
+	return n;
 }

@@ -61,6 +61,10 @@ struct remedy_agent {
 	struct agent_write *writes;
 	size_t n_writes;
 
+	// Proceeds when the last request of the phase has ended (remedy_agent.c); the files below it call it at each
+	// end.
+	void (*step)(struct remedy_agent *a);
+
 	uint64_t refused[AGENT_REFUSED_MAX]; // keys of pods
 	size_t n_refused;
 	bool is_watch_broken, is_feed_broken, is_write_broken, is_list_broken, names_unknown_nodes;
@@ -73,9 +77,6 @@ struct remedy_agent {
 	int64_t ticked_ms;
 	struct health_feed_result seen; // result of the last round with data
 };
-
-// Proceeds when the last request of the phase has ended.
-void remedy_agent_step(struct remedy_agent *a);
 
 // ---- remedy_agent_write.c ----
 // Sends the PATCHes of the nodes whose record changed; each is treated as a request of the phase.
