@@ -115,7 +115,7 @@ endif
 
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.
 FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span json/json_write num text utf8) \
-        $(addprefix runtime/query/,query_answer query_hub query_peek) controller/policy/early_check \
+        $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
         $(addprefix controller/tick/,reconcile reconcile_tick ticks) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
         $(addprefix policies/engine/,behavior block_max capacity_stage combine combine_formula decide decision decision_grant \
           fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_hold objective_load objective_queue \

@@ -64,7 +64,7 @@ void arena_reset(struct arena *a)
 {
 	if (a->first && a->first->next) {
 		// Keeping them all would pile up blocks that a slowly growing tick always finds a little too small.
-		a->want_bytes = a->used_bytes;
+		a->next_bytes = a->used_bytes;
 		free_blocks(a);
 	} else if (a->first) {
 		a->first->used = 0;
@@ -82,13 +82,13 @@ static size_t larger(size_t x, size_t y)
 static struct arena_block *add_block(struct arena *a, size_t n)
 {
 	size_t growth = a->used_bytes < ARENA_GROWTH_MAX ? a->used_bytes : ARENA_GROWTH_MAX;
-	size_t cap = larger(larger(n, ARENA_BLOCK_BYTES), larger(growth, a->want_bytes));
+	size_t cap = larger(larger(n, ARENA_BLOCK_BYTES), larger(growth, a->next_bytes));
 	if (cap > SIZE_MAX - sizeof(struct arena_block))
 		return NULL;
 	struct arena_block *b = malloc(sizeof *b + cap);
 	if (!b)
 		return NULL;
-	a->want_bytes = 0;
+	a->next_bytes = 0;
 	a->held_bytes += sizeof *b + cap;
 	b->cap = cap;
 	b->used = 0;

@@ -13,7 +13,7 @@ struct arena {
 	size_t used_bytes; // handed out since the last reset
 	size_t held_bytes; // all blocks, used or not
 	size_t max_bytes;  // limit on used_bytes
-	size_t want_bytes; // size of the next block at least; set by arena_reset
+	size_t next_bytes; // size of the next block at least; set by arena_reset
 };
 
 void arena_init(struct arena *a, size_t max_bytes);

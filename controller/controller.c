@@ -274,7 +274,7 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	                              .before = check_clock,
 	                              .start = policy_sync_start_tick,
 	                              .write = policy_sync_write,
-	                              .look = c->options.once ? NULL : early_check_start,
+	                              .early_check = c->options.once ? NULL : early_check_start,
 	                              .skipped = on_skipped,
 	                              .round = on_round,
 	                              .arg = all};

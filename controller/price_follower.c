@@ -14,7 +14,7 @@
 
 #define ARENA_MAX  ((size_t)16 * 1024 * 1024)
 #define REPORT_MAX ((size_t)64 * 1024)
-#define LOOK_MS    1000
+#define CHECK_MS   1000
 
 struct priced {
 	struct arena arena; // of the book
@@ -25,7 +25,7 @@ struct price_follower {
 	const char *path;
 	struct log *log;
 	struct file_stamp stamp; // of the file just before it was read
-	int64_t looked_ms;
+	int64_t checked_ms;
 	struct priced *priced; // NULL: not read yet
 };
 
@@ -102,8 +102,8 @@ const struct price_book *price_follower_book(struct price_follower *f, int64_t n
 	struct err e;
 	if (!f->priced) {
 		read_prices(f, &e);
-	} else if (f->path && (now_ms >= f->looked_ms + LOOK_MS || now_ms < f->looked_ms)) {
-		f->looked_ms = now_ms;
+	} else if (f->path && (now_ms >= f->checked_ms + CHECK_MS || now_ms < f->checked_ms)) {
+		f->checked_ms = now_ms;
 		follow(f);
 	}
 	return f->priced ? &f->priced->book : NULL;

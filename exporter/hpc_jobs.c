@@ -150,7 +150,7 @@ static void read_file(struct hpc_jobs *j, struct gpu_jobs *g, const struct folde
 	const struct file_stamp now[2] = {file_stamp_from(&opened), file_stamp_from(&after)};
 	if (!file_stamp_is_same(&now[0], &stamp) || !file_stamp_is_same(&now[1], &stamp))
 		return; // a script is writing it: it is read again the next time
-	bool is_old = wall_ms - (stamp.mtime_s * 1000 + stamp.mtime_ns / 1000000) > HPC_JOBS_SETTLE_MS;
+	bool is_old = wall_ms - (stamp.mtime_s * 1000 + stamp.mtime_ns / 1000000) > HPC_JOBS_QUIET_MS;
 	if (is_old)
 		g->stamp = stamp;
 	if (n >= 0) {

@@ -17,7 +17,7 @@ struct log;
 #define HPC_JOBS_PER_GPU_MAX 16
 #define HPC_JOBS_ID_BYTES    64
 #define HPC_JOBS_FILE_BYTES  4096
-#define HPC_JOBS_SETTLE_MS   1000
+#define HPC_JOBS_QUIET_MS    1000
 #define HPC_JOBS_NAME_BYTES  32
 
 // Prepares to read the folder `dir`, which need not exist yet; `dir` and `log` (may be NULL) are not owned. Returns
@@ -31,7 +31,7 @@ void hpc_jobs_free(struct hpc_jobs *j);
 // to a file that an unprivileged user may have placed: a symbolic link, a hard link, a file whose owner is not root,
 // this user or the owner of the folder, and any file of a folder in which every user may replace files. A file that is
 // gone or empty means that the GPU has no job. `wall_ms` is the current time: a file that was written within the last
-// HPC_JOBS_SETTLE_MS is read again the next time, because time stamps of files are too coarse to show a second change.
+// HPC_JOBS_QUIET_MS is read again the next time, because time stamps of files are too coarse to show a second change.
 void hpc_jobs_refresh(struct hpc_jobs *j, const struct device *devices, size_t n, int64_t wall_ms);
 // The number of jobs of device `i` of the last refresh; their ids are hpc_jobs_id(j, i, 0 ..), valid until the next
 // one.

@@ -244,7 +244,7 @@ static int retry_unauthorized(struct promql_call *call, struct err *e)
 }
 
 // Writes to `e` what is known about a reply that did not come from a query API: status, type and first line.
-static void judge_status(const struct http_response *r, const struct promql_reply *reply, struct err *e)
+static void classify_status(const struct http_response *r, const struct promql_reply *reply, struct err *e)
 {
 	char line[PROMQL_TEXT_BYTES / 2], type[PROMQL_NAME_BYTES];
 	promql_text_first_line(line, sizeof line, reply->head, reply->head_len);
@@ -265,8 +265,8 @@ static void judge_status(const struct http_response *r, const struct promql_repl
 
 // Returns 0 and *ret_result, or -1 and *e. A body with a status other than 2xx was collected; any other went to the
 // reply.
-static int judge(struct promql_call *call, const struct http_response *r, struct promql_result *ret_result,
-                 struct err *e)
+static int classify(struct promql_call *call, const struct http_response *r, struct promql_result *ret_result,
+                    struct err *e)
 {
 	bool ok = r->status >= 200 && r->status < 300;
 	struct promql_reply *reply = reply_of(call);
@@ -275,7 +275,7 @@ static int judge(struct promql_call *call, const struct http_response *r, struct
 	if (r->body_len)
 		promql_reply_take(reply, r->body, r->body_len);
 	if (!promql_reply_is_json(reply)) {
-		judge_status(r, reply, e);
+		classify_status(r, reply, e);
 		return -1;
 	}
 	if (promql_reply_finish(reply, ret_result, e) == 0) {
@@ -284,7 +284,7 @@ static int judge(struct promql_call *call, const struct http_response *r, struct
 		return err_set_code(e, ERR_PROTOCOL, r->status, "HTTP %d with a body that says success", r->status);
 	}
 	if (!ok && e->kind == ERR_PROTOCOL) {
-		judge_status(r, reply, e); // JSON, but not from the API: a proxy's
+		classify_status(r, reply, e); // JSON, but not from the API: a proxy's
 		return -1;
 	}
 	// The status knows better than an errorType that only says "refused": 401, 429, 503 of gateways.
@@ -324,7 +324,7 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 		}
 	}
 	struct promql_result result;
-	if (judge(call, response, &result, &e) < 0)
+	if (classify(call, response, &result, &e) < 0)
 		fail(call, &e);
 	else
 		finish(call, &result, NULL);

@@ -169,8 +169,8 @@ bool similar_matches(const struct promql_series *s, const char *query, const str
 {
 	for (size_t i = 0; i < parsed->n; i++) {
 		const char *value = promql_label(s, parsed->name[i]);
-		const struct similar_span *want = &parsed->value[i];
-		if (strlen(value) != want->len || memcmp(value, query + want->at, want->len) != 0)
+		const struct similar_span *sought = &parsed->value[i];
+		if (strlen(value) != sought->len || memcmp(value, query + sought->at, sought->len) != 0)
 			return false;
 	}
 	return true;

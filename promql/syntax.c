@@ -722,7 +722,7 @@ static int modifiers(struct promql_syntax *s, struct promql_value *v, bool is_se
 
 // ---- operators ----
 
-static bool peek_operation(const struct promql_syntax *s, struct promql_operation *o)
+static bool next_operation(const struct promql_syntax *s, struct promql_operation *o)
 {
 	static const char *const words[] = {"or", "and", "unless", "atan2", NULL};
 	static const enum promql_rank ranks[] = {PROMQL_RANK_OR, PROMQL_RANK_AND, PROMQL_RANK_AND,
@@ -857,7 +857,7 @@ static int operators(struct promql_syntax *s, enum promql_rank rank, struct prom
 	struct promql_operation o;
 	if (signed_operand(s, v) < 0)
 		return -1;
-	while (peek_operation(s, &o) && o.rank >= rank) {
+	while (next_operation(s, &o) && o.rank >= rank) {
 		struct promql_value right;
 		if (operation(s, &o) < 0 || operators(s, o.rank + 1, &right) < 0)
 			return -1;

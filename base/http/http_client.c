@@ -286,10 +286,10 @@ static void start(struct http_client *c, struct http_call *call)
 static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_client *c = arg;
-	for (int looks = c->n_streams; looks > 0 && !TAILQ_EMPTY(&c->streams); looks--)
+	for (int turns = c->n_streams; turns > 0 && !TAILQ_EMPTY(&c->streams); turns--)
 		start(c, TAILQ_FIRST(&c->streams));
-	int looks = c->n_queued;
-	while (looks-- > 0 && c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots))
+	int turns = c->n_queued;
+	while (turns-- > 0 && c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots))
 		start(c, next_call(c));
 	if (!TAILQ_EMPTY(&c->streams) || (c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots)))
 		pump_soon(c);

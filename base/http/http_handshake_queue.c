@@ -28,7 +28,7 @@ static enum hello partial(evutil_socket_t fd)
 }
 
 // Data that is not a handshake record counts as complete: OpenSSL rejects it at once, at no cost.
-static enum hello look_at(evutil_socket_t fd)
+static enum hello inspect(evutil_socket_t fd)
 {
 	unsigned char head[RECORD_HEAD_BYTES];
 	int available = 0;
@@ -90,7 +90,7 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
 	struct http_conn *conn = arg;
 	if (conn->is_queued)
 		return;
-	switch (look_at(fd)) {
+	switch (inspect(fd)) {
 	case HELLO_PARTIAL:
 		return;
 	case HELLO_CLOSED:

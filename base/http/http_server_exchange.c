@@ -84,9 +84,9 @@ static const struct http_route *find_route(const struct http_server *s, const ch
 static bool admit_site(struct http_exchange *x)
 {
 	char why[384];
-	int status = http_site_judge(x->server->site, x->head.method, x->head.host, http_exchange_header(x, "Origin"),
-	                             http_exchange_header(x, "Sec-Fetch-Site"),
-	                             http_exchange_header(x, HTTP_SITE_HEADER), why, sizeof why);
+	int status = http_site_classify(x->server->site, x->head.method, x->head.host,
+	                                http_exchange_header(x, "Origin"), http_exchange_header(x, "Sec-Fetch-Site"),
+	                                http_exchange_header(x, HTTP_SITE_HEADER), why, sizeof why);
 	if (status)
 		http_exchange_reply_text(x, status, why);
 	return status == 0;

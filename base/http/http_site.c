@@ -153,8 +153,8 @@ static bool is_own_origin(const char *origin, const char *host)
 	return authority && host && strcasecmp(authority + 3, host) == 0;
 }
 
-int http_site_judge(const struct http_site *s, const char *method, const char *host, const char *origin,
-                    const char *fetch_site, const char *own_header, char *why, size_t size)
+int http_site_classify(const struct http_site *s, const char *method, const char *host, const char *origin,
+                       const char *fetch_site, const char *own_header, char *why, size_t size)
 {
 	char shown[128];
 	// A request without a Host header does not come from a browser (HTTP/1.0).

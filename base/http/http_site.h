@@ -31,7 +31,7 @@ bool http_site_has_host(const struct http_site *s, const char *host);
 // Checks a request by its method, its host, and its headers Origin, Sec-Fetch-Site and HTTP_SITE_HEADER; host, origin,
 // fetch_site and own_header are NULL when missing. Returns 0 when the request is permitted, else the status of the
 // refusal (421, 403), and writes its text to why[0..size).
-int http_site_judge(const struct http_site *s, const char *method, const char *host, const char *origin,
-                    const char *fetch_site, const char *own_header, char *why, size_t size);
+int http_site_classify(const struct http_site *s, const char *method, const char *host, const char *origin,
+                       const char *fetch_site, const char *own_header, char *why, size_t size);
 
 #endif

@@ -210,14 +210,14 @@ static int diagnose_fetch(struct prometheus_session *session, int64_t window_s, 
 
 // ---- one look ----
 
-struct look {
+struct diagnosis {
 	const struct diagnose_args *args;
 	const struct price_book *book;
 	struct prometheus_session *session;
 	struct workload_set set;
 };
 
-static struct diagnose_report report_of(struct look *l)
+static struct diagnose_report report_of(struct diagnosis *l)
 {
 	return (struct diagnose_report){.set = &l->set,
 	                                .book = l->book,
@@ -234,7 +234,7 @@ static void put_names(const struct diagnose_report *r, struct buf *out)
 			print_to(out, "pod/%s\n", r->set->workloads[i].name);
 }
 
-static int print_once(struct look *l, double *counts, struct err *e)
+static int print_once(struct diagnosis *l, double *counts, struct err *e)
 {
 	struct diagnose_report r = report_of(l);
 	struct buf out;
@@ -300,7 +300,7 @@ static int select_changed(const struct workload_set *s, struct printed **printed
 	return 0;
 }
 
-static int print_changed(struct look *l, struct printed **printed, size_t *n_printed, struct err *e)
+static int print_changed(struct diagnosis *l, struct printed **printed, size_t *n_printed, struct err *e)
 {
 	struct diagnose_report r = report_of(l);
 	bool is_first = !*printed;
@@ -320,7 +320,7 @@ static int print_changed(struct look *l, struct printed **printed, size_t *n_pri
 }
 
 // Ends with an error of the first look, or when stdout is closed; later errors are reported and retried.
-static int watch(struct look *l, struct err *e)
+static int watch(struct diagnosis *l, struct err *e)
 {
 	struct printed *printed = NULL;
 	size_t n_printed = 0;
@@ -352,7 +352,7 @@ static int run(const struct diagnose_args *a, const struct price_book *book, dou
 	struct prometheus_session session;
 	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	struct look l = {.args = a, .book = book, .session = &session};
+	struct diagnosis l = {.args = a, .book = book, .session = &session};
 	int rc;
 	if (a->watch)
 		rc = watch(&l, e);

@@ -94,8 +94,8 @@ static void say(const struct session *s, const char *colour, const char *word, c
 }
 
 // `plain` is `shown` without colors, for the XML report; both are "" unless the test failed.
-static void settle(struct session *s, const char *path, int line, const char *name, enum junit_outcome outcome,
-                   int64_t started_ms, const char *shown, const char *plain)
+static void complete(struct session *s, const char *path, int line, const char *name, enum junit_outcome outcome,
+                     int64_t started_ms, const char *shown, const char *plain)
 {
 	static const struct {
 		const char *word, *colour;
@@ -123,10 +123,10 @@ static void settle(struct session *s, const char *path, int line, const char *na
 // A file that cannot be read or decoded counts as one failed test.
 static void fail_file(struct session *s, const char *path, const char *why)
 {
-	settle(s, path, 0, "cannot be run", JUNIT_FAILED, clock_mono_ms(&s->clock), why, why);
+	complete(s, path, 0, "cannot be run", JUNIT_FAILED, clock_mono_ms(&s->clock), why, why);
 }
 
-static void settle_result(struct session *s, const struct file *f, const struct scenario *t, int64_t started_ms,
+static void record_result(struct session *s, const struct file *f, const struct scenario *t, int64_t started_ms,
                           const struct scenario_result *result)
 {
 	const struct test_style plain_style = {.diff = s->style.diff};
@@ -135,8 +135,8 @@ static void settle_result(struct session *s, const struct file *f, const struct 
 	buf_init(&plain, TEST_REPORT_MAX);
 	test_report_findings(&shown, &s->style, f->path, result);
 	test_report_findings(&plain, &plain_style, f->path, result);
-	settle(s, f->path, t->line, t->name, result->n ? JUNIT_FAILED : JUNIT_PASSED, started_ms, buf_str(&shown),
-	       buf_str(&plain));
+	complete(s, f->path, t->line, t->name, result->n ? JUNIT_FAILED : JUNIT_PASSED, started_ms, buf_str(&shown),
+	         buf_str(&plain));
 	buf_done(&shown);
 	buf_done(&plain);
 }
@@ -150,7 +150,7 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 	struct scenario_result result;
 	struct err e;
 	if (s->only && regexec(s->only, t->name, 0, NULL, 0) != 0) {
-		settle(s, f->path, node->line, t->name, JUNIT_SKIPPED, started_ms, "", "");
+		complete(s, f->path, node->line, t->name, JUNIT_SKIPPED, started_ms, "", "");
 		return;
 	}
 	arena_reset(&f->test);
@@ -165,9 +165,9 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 			print_to(&why, "  %s\n", e.msg);
 	}
 	if (why.len > 0)
-		settle(s, f->path, node->line, t->name, JUNIT_FAILED, started_ms, buf_str(&why), buf_str(&why));
+		complete(s, f->path, node->line, t->name, JUNIT_FAILED, started_ms, buf_str(&why), buf_str(&why));
 	else
-		settle_result(s, f, t, started_ms, &result);
+		record_result(s, f, t, started_ms, &result);
 	buf_done(&why);
 }
 

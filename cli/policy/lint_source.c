@@ -72,8 +72,8 @@ static size_t place_of(const char *message, const char *query)
 }
 
 // hint: why there is no data; "": unknown.
-static void judge(struct lint_query *q, const struct answer *a, const char *hint, struct schema_errors *warnings,
-                  struct schema_errors *notes)
+static void classify(struct lint_query *q, const struct answer *a, const char *hint, struct schema_errors *warnings,
+                     struct schema_errors *notes)
 {
 	const struct policy_signal *s = q->signal;
 	bool pods = s->target.set && s->target.type == TARGET_PODS;
@@ -192,7 +192,7 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
 		char hint[LINT_HINT_BYTES] = "";
 		if (a.n_series == 0 && a.type == PROMQL_VECTOR)
 			lint_source_hint(c, q->namespace_name, q->signal, hint);
-		judge(q, &a, hint, warnings, notes);
+		classify(q, &a, hint, warnings, notes);
 		return 0;
 	}
 	struct lint_query refused = *q;

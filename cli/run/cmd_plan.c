@@ -153,7 +153,7 @@ static void ask_all(struct plan *p)
 {
 	struct err unused; // the trace says that the capacity is unknown
 	for (size_t i = 0; i < p->n; i++)
-		p->items[i].observation.fit = observe_want_fit(&p->sources, p->items[i].binding, &unused);
+		p->items[i].observation.fit = observe_acquire_fit(&p->sources, p->items[i].binding, &unused);
 	for (size_t i = 0; i < p->n; i++)
 		observe_start(&p->items[i].observation, &p->sources, p->items[i].binding, p->now_ms, on_observed,
 		              &p->items[i]);

@@ -79,7 +79,7 @@ static const struct flag_set command = {
 
 // A process that writes nothing needs no lease, and policies from files belong to this process unless a flag says
 // otherwise.
-static void settle_election(struct run_args *a)
+static void default_leader_election(struct run_args *a)
 {
 	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
 		a->ha.leader_elect = HA_OFF;
@@ -107,7 +107,7 @@ int cmd_run(int argc, char **argv)
 	}
 	int code = EXIT_FAILED;
 	metrics_limit_policies(metrics, args.serve.metrics_policies);
-	settle_election(&args);
+	default_leader_election(&args);
 	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
 		code = command_failed("gpuscale run", &e);
 		goto out;

@@ -16,8 +16,8 @@
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
+#include "controller/pool/pool_membership.h"
 #include "controller/pool/pool_object.h"
-#include "controller/pool/pool_seat.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
 #include "k8s/client/object_name.h"
@@ -158,8 +158,8 @@ void plan_objects_done(struct plan_objects *o)
 
 // ---- shares ----
 
-static int decide_item(struct plan_pool_item *it, struct pool_seat *seat, struct decision *d, int64_t now_ms,
-                       struct buf *text)
+static int decide_item(struct plan_pool_item *it, struct pool_membership *membership, struct decision *d,
+                       int64_t now_ms, struct buf *text)
 {
 	const struct pool_tick tick = {.policy = it->policy,
 	                               .existing_replicas = it->status_replicas,
@@ -167,18 +167,18 @@ static int decide_item(struct plan_pool_item *it, struct pool_seat *seat, struct
 	                               .dry_run = true,
 	                               .now_ms = now_ms,
 	                               .now_mono_ms = now_ms};
-	pool_seat_decide(seat, &tick, d, text);
+	pool_membership_decide(membership, &tick, d, text);
 	if (text->len > 0)
 		it->pool = strdup(buf_str(text));
 	return text->len > 0 && !it->pool ? -1 : 0;
 }
 
-static int share(struct pools *pools, struct plan_pool_item *items, struct pool_seat **seats, size_t n, int64_t now_ms,
-                 struct err *e)
+static int share(struct pools *pools, struct plan_pool_item *items, struct pool_membership **memberships, size_t n,
+                 int64_t now_ms, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		seats[i] = pool_seat_new(pools, items[i].policy->namespace_name, items[i].policy->name, items[i].key,
-		                         items[i].policy->label_lines, NULL);
+		memberships[i] = pool_membership_new(pools, items[i].policy->namespace_name, items[i].policy->name,
+		                                     items[i].key, items[i].policy->label_lines, NULL);
 	// A pool is shared once each member has reported what it wants and has. So each reports first, and is decided
 	// then.
 	for (int round = 0; round < 2; round++)
@@ -191,7 +191,7 @@ static int share(struct pools *pools, struct plan_pool_item *items, struct pool_
 			buf_init(&text, POOL_TEXT_BYTES_MAX);
 			free(items[i].pool);
 			items[i].pool = NULL;
-			int rc = decide_item(&items[i], seats[i], d, now_ms, &text);
+			int rc = decide_item(&items[i], memberships[i], d, now_ms, &text);
 			buf_done(&text);
 			if (rc < 0)
 				return err_set(e, ERR_INTERNAL, "out of memory");
@@ -230,15 +230,15 @@ int plan_pools_share(struct plan_objects *objects, const char *const *paths, siz
                      struct plan_pool_item *items, size_t n, int64_t now_ms, struct err *e)
 {
 	struct pools *pools = pools_new(&(struct pools_options){0});
-	struct pool_seat **seats = calloc(n ? n : 1, sizeof *seats);
-	int rc = pools && seats ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	struct pool_membership **memberships = calloc(n ? n : 1, sizeof *memberships);
+	int rc = pools && memberships ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0)
 		rc = objects ? put_objects(pools, objects, e) : read_pool_files(pools, paths, n_paths, e);
 	if (rc == 0 && pools_count(pools) > 0)
-		rc = share(pools, items, seats, n, now_ms, e);
-	for (size_t i = 0; seats && i < n; i++)
-		pool_seat_free(seats[i]);
-	free(seats);
+		rc = share(pools, items, memberships, n, now_ms, e);
+	for (size_t i = 0; memberships && i < n; i++)
+		pool_membership_free(memberships[i]);
+	free(memberships);
 	pools_free(pools);
 	return rc;
 }

@@ -86,7 +86,7 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 }
 
 // True if the last letter takes the next argument. Replaces a lone "-h" by --help unless it has another meaning.
-static bool look_at_letters(const char *command, char **arg, const struct flags *f)
+static bool check_letters(const char *command, char **arg, const struct flags *f)
 {
 	static const char help[] = "--help"; // arguments are never written to
 	if (strcmp(*arg, "-h") == 0 && find_letter(f, 'h') == f->n) {
@@ -105,14 +105,14 @@ static bool look_at_letters(const char *command, char **arg, const struct flags 
 	return false;
 }
 
-static void look_at_flags(const struct flags *f, int argc, char **argv)
+static void check_flags(const struct flags *f, int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char *word = argv[i];
 		if (word[0] != '-' || word[1] == '\0')
 			continue;
 		if (word[1] != '-') {
-			i += look_at_letters(argv[0], &argv[i], f);
+			i += check_letters(argv[0], &argv[i], f);
 			continue;
 		}
 		size_t len = strcspn(word + 2, "="), which = find(f, word + 2, len);
@@ -212,7 +212,7 @@ void args_parse(const struct flag_set *command, int argc, char **argv, void *opt
 	argp_err_exit_status = EXIT_USAGE;
 	collect(&f, &p);
 	char **words = with_environment(&argc, argv, &f, command->is_service);
-	look_at_flags(&f, argc, words);
+	check_flags(&f, argc, words);
 	flag_parser_run(&p, argc, words);
 	free(words);
 }

@@ -23,7 +23,7 @@ struct idle_record *idle_entry_add(struct idle_entry *e)
 
 void idle_entry_remove(struct idle_entry *e, size_t i)
 {
-	conflict_watch_unwant(e->records[i].want);
+	conflict_watch_release(e->records[i].interest);
 	memmove(&e->records[i], &e->records[i + 1], (e->n - i - 1) * sizeof *e->records);
 	e->n--;
 }
@@ -38,7 +38,7 @@ struct idle_entry *idle_entry_new(struct idle_rules *r, const char *name)
 	e->next = r->entries;
 	r->entries = e;
 	if (!evtimer_pending(r->timer, NULL))
-		timer_start(r->timer, IDLE_LOOK_MS);
+		timer_start(r->timer, IDLE_CHECK_MS);
 	return e;
 }
 

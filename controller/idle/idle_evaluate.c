@@ -158,8 +158,8 @@ static const char *find_reason(const struct idle_rules *all, const struct idle_r
 	char policy[IDLE_MESSAGE_BYTES / 2];
 	idle_target_ref(r, &ref);
 	const char *name = all->options.find_policy(all->options.arg, &ref, policy, sizeof policy);
-	const char *other = r->want ? conflict_watch_find(r->want) : NULL;
-	const char *error = r->want ? conflict_watch_error(r->want) : NULL;
+	const char *other = r->interest ? conflict_watch_find(r->interest) : NULL;
+	const char *error = r->interest ? conflict_watch_error(r->interest) : NULL;
 	bool is_named = all->evaluation.entry->rule.n_namespaces > 0; // and covers the workload
 	const char *own = all->options.own_namespace;
 	if (!all->options.matchers)
@@ -171,7 +171,7 @@ static const char *find_reason(const struct idle_rules *all, const struct idle_r
 		snprintf(text, size, "%s", name);
 	else if (other)
 		snprintf(text, size, "%s controls it", other);
-	else if (!r->want || !conflict_watch_is_known(r->want))
+	else if (!r->interest || !conflict_watch_is_known(r->interest))
 		snprintf(text, size, "it is not known yet whether another autoscaler controls it");
 	else if (error)
 		snprintf(text, size, "other autoscalers may go undetected: %s", error);
@@ -293,8 +293,8 @@ static bool needs_target(const struct idle_rules *all, struct idle_record *r)
 		set_state(r, IDLE_REPORTED, v->now_ms, "");
 		return false;
 	}
-	if (!r->want && all->options.conflicts && r->found)
-		r->want = conflict_watch_want(all->options.conflicts, &ref, NULL, &ignored);
+	if (!r->interest && all->options.conflicts && r->found)
+		r->interest = conflict_watch_acquire(all->options.conflicts, &ref, NULL, &ignored);
 	return true;
 }
 

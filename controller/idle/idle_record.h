@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct conflict_watch_want;
+struct conflict_interest;
 struct idle_rule;
 struct idle_workload;
 
@@ -37,11 +37,11 @@ struct idle_record {
 	enum idle_state state;
 	double gpus, per_hour; // of the last evaluation that found it idle
 	int64_t since_ms, warned_ms, changed_ms;
-	int32_t replicas;                  // before the scale
-	char message[IDLE_MESSAGE_BYTES];  // ""
-	const struct idle_workload *found; // in the evaluation in progress; NULL: not idle
-	struct conflict_watch_want *want;  // NULL: not watched
-	bool is_announced, is_recorded;    // the status with this IDLE_SCALING is queued; was written
+	int32_t replicas;                   // before the scale
+	char message[IDLE_MESSAGE_BYTES];   // ""
+	const struct idle_workload *found;  // in the evaluation in progress; NULL: not idle
+	struct conflict_interest *interest; // NULL: not watched
+	bool is_announced, is_recorded;     // the status with this IDLE_SCALING is queued; was written
 };
 
 // What is known of the workload at this moment.

@@ -171,7 +171,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 			break;
 		}
 	if (r->entries)
-		timer_start(r->timer, IDLE_LOOK_MS);
+		timer_start(r->timer, IDLE_CHECK_MS);
 }
 
 void idle_rules_clock_was_set(struct idle_rules *r, int64_t step_ms)
@@ -236,8 +236,8 @@ void idle_rules_disconnect(struct idle_rules *r)
 		while (e->n > 0 && e != r->evaluation.entry)
 			idle_entry_remove(e, e->n - 1);
 		for (size_t i = 0; i < e->n; i++) {
-			conflict_watch_unwant(e->records[i].want);
-			e->records[i].want = NULL;
+			conflict_watch_release(e->records[i].interest);
+			e->records[i].interest = NULL;
 		}
 	}
 	object_watch_free(r->objects);

@@ -24,7 +24,7 @@ struct price_book;
 struct scale_ref;
 struct status_writer;
 
-#define IDLE_LOOK_MS          1000 // between two looks for a rule that is due
+#define IDLE_CHECK_MS         1000 // between two looks for a rule that is due
 #define IDLE_RULES_SHOWN      256  // by /metrics
 #define IDLE_STATUS_BYTES_MAX (1024 * 1024)
 

@@ -114,13 +114,13 @@ static void on_answer(void *arg, struct query_answer *a)
 	finish_one(s->check);
 }
 
-static void on_peek(void *arg, enum query_peek_outcome outcome, size_t n_series, double value)
+static void on_early_value(void *arg, enum early_query_outcome outcome, size_t n_series, double value)
 {
 	struct checked_signal *s = arg;
-	if (outcome == PEEK_ANSWERED && n_series == 1)
+	if (outcome == EARLY_QUERY_ANSWERED && n_series == 1)
 		compare(s, value);
-	s->check->has_failed |= outcome == PEEK_FAILED;
-	if (outcome == PEEK_UNFIT && s->check->policy)
+	s->check->has_failed |= outcome == EARLY_QUERY_FAILED;
+	if (outcome == EARLY_QUERY_UNFIT && s->check->policy)
 		s->check->policy->checks_alone = true;
 	finish_one(s->check);
 }
@@ -151,7 +151,8 @@ static void start(struct managed_policy *m, int64_t now_ms)
 		l->pending++;
 		if (l->is_alone) {
 			observe_ask(all->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
-		} else if (!observe_peek(all->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i])) {
+		} else if (!observe_check_early(all->connections->queries, p, i, now_ms, &query, on_early_value,
+		                                &l->signals[i])) {
 			m->checks_alone = true; // from the next check on, which counts against CHECKS_ALONE_MAX
 			l->pending--;
 		}

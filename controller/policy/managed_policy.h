@@ -15,7 +15,7 @@
 
 struct binding;
 struct conflict_pause;
-struct conflict_watch_want;
+struct conflict_interest;
 struct conflicts;
 struct connections;
 struct early_check;
@@ -29,7 +29,7 @@ struct policy_ref;
 struct policy_status;
 struct policy_store;
 struct policy_sync;
-struct pool_seat;
+struct pool_membership;
 struct reconciler;
 struct stored_binding;
 
@@ -92,7 +92,7 @@ struct managed_policy {
 	int64_t last_scale_boot_ms; // last scale by an earlier reconciler; -1: none known
 
 	// policy_pools.h
-	struct pool_seat *seat; // NULL: there are no pools, or the policy is not in force
+	struct pool_membership *membership; // NULL: there are no pools, or the policy is not in force
 
 	// early_check.h
 	struct early_check *early_check; // in flight; NULL: none
@@ -102,10 +102,10 @@ struct managed_policy {
 	struct managed_policy *previous_early, *next_early;
 
 	// policy_conflicts.h
-	struct conflict_watch_want *conflicts_want; // watches for autoscalers of the target; NULL: not watched
-	struct policy_ref *conflicts_of;            // the policy whose target that is, one reference
-	struct conflict_pause *pause;               // another client keeps changing the target; NULL: none does
-	struct scale_fight fight;                   // with that client
+	struct conflict_interest *conflict_interest; // watches for autoscalers of the target; NULL: not watched
+	struct policy_ref *conflicts_of;             // the policy whose target that is, one reference
+	struct conflict_pause *pause;                // another client keeps changing the target; NULL: none does
+	struct scale_fight fight;                    // with that client
 
 	uint32_t term;           // of ownership when the reconciler was created
 	bool awaits_early_check; // queued in early_checks

@@ -183,8 +183,8 @@ static void forget(struct managed_policy *m)
 		m->all->conflicts->blind = NULL;
 	pause_free(m->pause);
 	m->fight = (struct scale_fight){0};
-	conflict_watch_unwant(m->conflicts_want);
-	m->conflicts_want = NULL;
+	conflict_watch_release(m->conflict_interest);
+	m->conflict_interest = NULL;
 	policy_ref_release(m->conflicts_of);
 	m->conflicts_of = NULL;
 }
@@ -237,19 +237,19 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 		policy_ref_release(m->conflicts_of);
 		m->conflicts_of = policy_ref_acquire(body);
 	}
-	if (!m->conflicts_want) {
+	if (!m->conflict_interest) {
 		struct scale_ref ref = binding_scale_ref(binding);
 		if (!m->conflicts_of)
 			m->conflicts_of = policy_ref_acquire(body);
-		m->conflicts_want = conflict_watch_want(all->watch, &ref, m, &e);
-		if (!m->conflicts_want && !all->has_logged_target)
+		m->conflict_interest = conflict_watch_acquire(all->watch, &ref, m, &e);
+		if (!m->conflict_interest && !all->has_logged_target)
 			LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
 			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
 			    LOG_S(m->key ? "target" : NULL, m->key), LOG_S("err", e.msg));
-		all->has_logged_target = all->has_logged_target || !m->conflicts_want;
+		all->has_logged_target = all->has_logged_target || !m->conflict_interest;
 	}
-	if (m->conflicts_want)
-		log_error(m, conflict_watch_error(m->conflicts_want));
+	if (m->conflict_interest)
+		log_error(m, conflict_watch_error(m->conflict_interest));
 }
 
 bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)
@@ -257,13 +257,14 @@ bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *bo
 	bool writes = !m->all->dry_run && !body->policy.dry_run && !body->policy.paused;
 	if (!writes || !m->all->conflicts)
 		return true;
-	return !m->pause && (!m->conflicts_want ||
-	                     (conflict_watch_is_known(m->conflicts_want) && !conflict_watch_find(m->conflicts_want)));
+	return !m->pause && (!m->conflict_interest || (conflict_watch_is_known(m->conflict_interest) &&
+	                                               !conflict_watch_find(m->conflict_interest)));
 }
 
 const char *conflicts_find(const struct managed_policy *m)
 {
-	const char *found = m->all->conflicts && m->conflicts_want ? conflict_watch_find(m->conflicts_want) : NULL;
+	const char *found =
+	        m->all->conflicts && m->conflict_interest ? conflict_watch_find(m->conflict_interest) : NULL;
 	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;
 }
 
@@ -283,5 +284,5 @@ void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t si
 
 const char *conflicts_watch_error(const struct managed_policy *m)
 {
-	return m->all->conflicts && m->conflicts_want ? conflict_watch_error(m->conflicts_want) : NULL;
+	return m->all->conflicts && m->conflict_interest ? conflict_watch_error(m->conflict_interest) : NULL;
 }

@@ -73,7 +73,7 @@ static void on_leaving(evutil_socket_t fd, short what, void *arg)
 			continue;
 		}
 		o->shard[i].is_leaving = false;
-		shards_settled(o->shards, i);
+		shards_drained(o->shards, i);
 	}
 	if (again)
 		poll_later(o);
@@ -93,7 +93,7 @@ static void on_lost(void *arg, int32_t shard)
 	struct ownership *o = arg;
 	o->shard[shard].is_owned = false;
 	if (o->all->stopping) {
-		shards_settled(o->shards, shard); // the connections are closed
+		shards_drained(o->shards, shard); // the connections are closed
 		return;
 	}
 	o->shard[shard].is_leaving = true;

@@ -61,7 +61,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	// Only one of the processes that share the policies counts the spending and writes the status.
 	if (ownership_is_first(all->ownership) && all->has_synced(all->arg) && pools_count(p->pools) > 0)
 		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
-	timer_start(p->timer, POOL_STATUS_LOOK_MS);
+	timer_start(p->timer, POOL_STATUS_CHECK_MS);
 }
 
 static int open_parts(struct policy_pools *p, struct err *e)
@@ -76,7 +76,7 @@ static int open_parts(struct policy_pools *p, struct err *e)
 	                               : NULL};
 	p->pools = pools_new(&options);
 	p->timer = evtimer_new(all->connections->loop, on_timer, p);
-	if (!p->pools || !p->timer || timer_start(p->timer, POOL_STATUS_LOOK_MS) < 0)
+	if (!p->pools || !p->timer || timer_start(p->timer, POOL_STATUS_CHECK_MS) < 0)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	if (!p->options.watches)
 		return 0;
@@ -161,9 +161,10 @@ void policy_pools_sync(struct managed_policy *m, const struct policy *member)
 {
 	struct pools *pools = m->all->policy_pools->pools;
 	if (member && pools_count(pools) > 0) {
-		if (!m->seat)
-			m->seat = pool_seat_new(pools, m->namespace_name, m->name, m->key, member->label_lines, m);
-		pool_seat_set_labels(m->seat, member->label_lines);
+		if (!m->membership)
+			m->membership =
+			        pool_membership_new(pools, m->namespace_name, m->name, m->key, member->label_lines, m);
+		pool_membership_set_labels(m->membership, member->label_lines);
 	} else if (!member && m->ticker.state != TICK_IN_PROGRESS) {
 		policy_pools_leave(m);
 	}
@@ -171,13 +172,13 @@ void policy_pools_sync(struct managed_policy *m, const struct policy *member)
 
 void policy_pools_leave(struct managed_policy *m)
 {
-	pool_seat_free(m->seat);
-	m->seat = NULL;
+	pool_membership_free(m->membership);
+	m->membership = NULL;
 }
 
-struct pool_seat *policy_pools_seat(void *owner)
+struct pool_membership *policy_pools_membership(void *owner)
 {
-	return ((const struct managed_policy *)owner)->seat;
+	return ((const struct managed_policy *)owner)->membership;
 }
 
 size_t policy_pools_summarize(struct policy_pools *pools, struct pool_summary *ret)

@@ -15,7 +15,7 @@ struct managed_policies;
 struct managed_policy;
 struct policy;
 struct policy_pools;
-struct pool_seat;
+struct pool_membership;
 struct pool_summary;
 struct pool_watch;
 struct pools;
@@ -56,7 +56,7 @@ void policy_pools_sync(struct managed_policy *m, const struct policy *member);
 // Takes the policy out of its pool. No tick may be in progress.
 void policy_pools_leave(struct managed_policy *m);
 // The callback of struct reconcile_env; owner: the managed policy.
-struct pool_seat *policy_pools_seat(void *owner);
+struct pool_membership *policy_pools_membership(void *owner);
 // Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
 // names are valid until the loop runs.
 size_t policy_pools_summarize(struct policy_pools *p, struct pool_summary *ret);

@@ -185,7 +185,7 @@ static void forget_reconciler(struct managed_policy *m)
 	if (!m->reconciler)
 		return;
 	drop_reconciler(m);
-	pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
+	pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
 }
 
 static const struct policy_identity *identity_of(const struct managed_policy *m)
@@ -217,7 +217,7 @@ static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
 	const struct binding *before = managed_policy_binding(m, m->body), *after = managed_policy_binding(m, body);
 	if (!scale_target_equals(before->target, after->target))
-		pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
+		pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
 	if (reconciler_set_policy(m->reconciler, after, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
@@ -470,7 +470,7 @@ void policy_sync_free(struct policy_sync *s)
 void policy_sync_init(struct policy_sync *s)
 {
 	s->env.permit = permit;
-	s->env.seat = policy_pools_seat;
+	s->env.membership = policy_pools_membership;
 	s->env.yield = conflicts_yield;
 	s->env.take_turn = take_turn;
 	s->env.finished = finished;

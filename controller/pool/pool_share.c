@@ -12,29 +12,29 @@ static int64_t i64_min(int64_t a, int64_t b)
 }
 
 // When the last decision of the member no longer counts (monotonic clock).
-static int64_t stale_at(const struct pool_seat *s)
+static int64_t stale_at(const struct pool_membership *s)
 {
 	return s->ticked_ms + i64_max(POOL_STALE_MS, POOL_STALE_INTERVALS * s->interval_ms);
 }
 
-static bool counts_as_fixed(const struct pool_seat *s, const struct pool_seat *alone, int64_t now_mono_ms)
+static bool counts_as_fixed(const struct pool_membership *s, const struct pool_membership *alone, int64_t now_mono_ms)
 {
 	return s->is_idle || s->other || now_mono_ms >= stale_at(s) || (s->refusals >= POOL_REFUSALS_MAX && s != alone);
 }
 
 // When the existing replicas that can no longer be read cease to count.
-static int64_t lost_at(const struct pool_seat *s)
+static int64_t lost_at(const struct pool_membership *s)
 {
 	return s->lost_ms < 0 ? INT64_MAX : i64_max(s->lost_ms, s->pools->resumed_ms) + POOL_GRANTED_MS;
 }
 
-static int32_t existing_of(const struct pool_seat *s, int64_t now_mono_ms)
+static int32_t existing_of(const struct pool_membership *s, int64_t now_mono_ms)
 {
 	return now_mono_ms < lost_at(s) ? s->existing : 0;
 }
 
 // When a target that has not been read since the last tick is treated as unreadable.
-static int64_t unread_at(const struct pool_seat *s)
+static int64_t unread_at(const struct pool_membership *s)
 {
 	int64_t from = i64_max(s->ticked_ms, s->pools->resumed_ms);
 	return from + i64_max(POOL_GRANTED_MS, POOL_STALE_INTERVALS * s->interval_ms);
@@ -48,7 +48,7 @@ static int64_t unread_at(const struct pool_seat *s)
 //   no longer        either       the pods of the last count, and 0 after another POOL_GRANTED_MS
 //   never counted    read         what this process granted: that much may run, and no tenant can type it
 //   never counted    unreadable   the same until unread_at(), then 0
-static int32_t counted_spec(const struct pool_seat *s, bool is_fixed, int64_t now_mono_ms)
+static int32_t counted_spec(const struct pool_membership *s, bool is_fixed, int64_t now_mono_ms)
 {
 	int32_t granted = 0;
 	if (!is_fixed || now_mono_ms < s->granted_ms + POOL_GRANTED_MS)
@@ -60,7 +60,7 @@ static int32_t counted_spec(const struct pool_seat *s, bool is_fixed, int64_t no
 
 // The replicas of a member while a write is not acknowledged: the larger one counts against the cap, the smaller one
 // for a ratio. Pods of a rollout's surge, in excess of spec.replicas, hold GPUs while they exist.
-static int32_t pending_of(const struct pool_seat *s, int32_t current, bool is_fixed, int64_t now_mono_ms)
+static int32_t pending_of(const struct pool_membership *s, int32_t current, bool is_fixed, int64_t now_mono_ms)
 {
 	// A write that was open at the last tick can no longer take effect.
 	bool is_past = is_fixed && now_mono_ms >= s->ticked_ms + POOL_GRANTED_MS;
@@ -81,9 +81,9 @@ static void until(struct pool *p, int64_t at_ms, int64_t now_mono_ms)
 		p->until_mono_ms = i64_min(p->until_mono_ms, at_ms);
 }
 
-static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone, int64_t now_mono_ms)
+static void fill_member(struct pool *p, size_t i, const struct pool_membership *alone, int64_t now_mono_ms)
 {
-	const struct pool_seat *s = p->seats[i];
+	const struct pool_membership *s = p->memberships[i];
 	struct pool_member *m = &p->members[i];
 	bool is_silent = !s->has_asked; // without metrics
 	m->is_fixed = counts_as_fixed(s, alone, now_mono_ms) || (is_silent && !m->backfill);
@@ -107,7 +107,7 @@ static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone,
 }
 
 // A member that the start still waits for. What the members have at a start was granted by the process before.
-static const struct pool_seat *find_unknown(struct pool *p, int64_t now_mono_ms)
+static const struct pool_membership *find_unknown(struct pool *p, int64_t now_mono_ms)
 {
 	struct pools *all = p->pools;
 	if (all->started_ms < 0)
@@ -116,8 +116,8 @@ static const struct pool_seat *find_unknown(struct pool *p, int64_t now_mono_ms)
 		return NULL;
 	until(p, all->started_ms + POOL_START_MS, now_mono_ms);
 	for (size_t i = 0; i < p->n; i++)
-		if (!p->seats[i]->is_heard)
-			return p->seats[i];
+		if (!p->memberships[i]->is_heard)
+			return p->memberships[i];
 	return NULL;
 }
 
@@ -136,11 +136,11 @@ static void add_up(struct pool *p)
 	p->total = (struct pool_total){0};
 	for (size_t i = 0; i < p->n; i++) {
 		p->total.used_gpus += (int64_t)pool_counted(p, i) * p->members[i].gpus_per_replica;
-		p->grants[i] = (struct pool_grant){.replicas = p->seats[i]->current, .reason = POOL_HELD};
+		p->grants[i] = (struct pool_grant){.replicas = p->memberships[i]->current, .reason = POOL_HELD};
 	}
 }
 
-bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms)
+bool pool_share(struct pool *p, const struct pool_membership *alone, int64_t now_ms, int64_t now_mono_ms)
 {
 	uint64_t turn = (uint64_t)(i64_max(now_ms, 0) / p->spec->turn_every_ms);
 	bool is_special = alone && alone->refusals >= POOL_REFUSALS_MAX;
@@ -200,7 +200,7 @@ void pool_put_state(const struct pool *p, struct buf *out)
 	}
 }
 
-void pool_put_exclusion(const struct pool_seat *s, struct buf *out)
+void pool_put_exclusion(const struct pool_membership *s, struct buf *out)
 {
 	if (s->other)
 		buf_printf(out, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,

@@ -37,7 +37,7 @@ struct pool_status_record {
 
 // ---- the state of one member, and of all ----
 
-static bool is_held(const struct pool *p, const struct pool_seat *s)
+static bool is_held(const struct pool *p, const struct pool_membership *s)
 {
 	return s->other || p->state != POOL_SHARED;
 }
@@ -50,16 +50,16 @@ static bool is_clipped(const struct pool *p, size_t i)
 // What the member claims counts up to what the pool allows it.
 static int32_t requested_of(const struct pool *p, size_t i)
 {
-	const struct pool_seat *s = p->seats[i];
+	const struct pool_membership *s = p->memberships[i];
 	int32_t n = s->has_asked && !s->is_idle ? s->asked : s->current;
 	return n < p->members[i].most ? n : p->members[i].most;
 }
 
 static int32_t granted_of(const struct pool *p, size_t i)
 {
-	int32_t requested = requested_of(p, i), current = p->seats[i]->current;
+	int32_t requested = requested_of(p, i), current = p->memberships[i]->current;
 	int32_t most = requested > current ? requested : current;
-	if (is_held(p, p->seats[i]))
+	if (is_held(p, p->memberships[i]))
 		return requested < current ? requested : current;
 	return p->grants[i].replicas < most ? p->grants[i].replicas : most;
 }
@@ -95,7 +95,7 @@ static int64_t used_by(const struct pool *p, size_t i)
 
 void pools_get_member(const struct pool *p, size_t i, struct pool_member_summary *ret)
 {
-	const struct pool_seat *s = p->seats[i];
+	const struct pool_membership *s = p->memberships[i];
 	int64_t each = p->members[i].gpus_per_replica;
 	*ret = (struct pool_member_summary){.namespace_name = s->namespace_name,
 	                                    .name = s->key + strlen(s->namespace_name) + 1,
@@ -107,7 +107,7 @@ void pools_get_member(const struct pool *p, size_t i, struct pool_member_summary
 const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t now_ms, int64_t now_mono_ms,
                               struct pool_summary *ret)
 {
-	pools_seat_all(p);
+	pools_assign_all(p);
 	struct pool *pool = after ? after->hh.next : p->by_name;
 	if (!pool)
 		return NULL;
@@ -116,17 +116,17 @@ const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t
 	return pool;
 }
 
-static const struct pool_seat *find_conflict(const struct pool *p)
+static const struct pool_membership *find_conflict(const struct pool *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (p->seats[i]->other)
-			return p->seats[i];
+		if (p->memberships[i]->other)
+			return p->memberships[i];
 	return NULL;
 }
 
 static const char *put_message(const struct pool *p, const struct pool_summary *sum, struct buf *out)
 {
-	const struct pool_seat *conflict = find_conflict(p);
+	const struct pool_membership *conflict = find_conflict(p);
 	pool_put_state(p, out);
 	if (sum->n_limited > 0 && p->state == POOL_SHARED)
 		buf_printf(out, "; %zu of %zu members get less than they ask for", sum->n_limited, p->n);
@@ -162,7 +162,7 @@ static const char *put_message(const struct pool *p, const struct pool_summary *
 
 static void put_member_reason(const struct pool *p, size_t i, struct json_writer *w)
 {
-	const struct pool_seat *s = p->seats[i];
+	const struct pool_membership *s = p->memberships[i];
 	struct buf text;
 	const char *reason = pool_reason_info(p->grants[i].reason)->name;
 	buf_init(&text, TEXT_BYTES);
@@ -197,7 +197,7 @@ static void put_members(const struct pool *p, struct json_writer *w)
 	json_write_key(w, "members");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < p->n && i < POOL_STATUS_MEMBERS_MAX; i++) {
-		const struct pool_seat *s = p->seats[i];
+		const struct pool_membership *s = p->memberships[i];
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", s->key);
 		json_write_member_i64(w, "requested", requested_of(p, i));
@@ -339,7 +339,7 @@ static void record_event(struct pool *p, const struct pool_status_env *env, cons
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms)
 {
 	struct pool_summary sum;
-	pools_seat_all(p);
+	pools_assign_all(p);
 	for (struct pool *pool = p->by_name; pool; pool = pool->hh.next) {
 		pool_share(pool, NULL, now_ms, now_mono_ms);
 		pool_spending_count(pool, now_ms);

@@ -13,7 +13,7 @@ struct pools;
 struct state_dir;
 struct status_writer;
 
-#define POOL_STATUS_LOOK_MS   5000   // interval of the checks
+#define POOL_STATUS_CHECK_MS  5000   // interval of the checks
 #define POOL_STATUS_MS        15000  // between two writes of one status
 #define POOL_SPENDING_MS      300000 // between two writes of the record of a pool's spending
 #define POOL_STATUS_BYTES_MAX (1024 * 1024)
@@ -28,7 +28,7 @@ struct pool_status_env { // owns nothing
 	void *arg;
 };
 
-// Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_LOOK_MS, in the one process that
+// Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_CHECK_MS, in the one process that
 // shares the pools. Of pools from files, only the record of their spending is written. env must outlive the pools. If
 // its writer is NULL, nothing is written.
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);

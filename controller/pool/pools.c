@@ -44,7 +44,7 @@ static void pool_free(struct pool *pool)
 	struct pools *p = pool->pools;
 	HASH_DEL(p->by_name, pool);
 	p->n--;
-	for (struct pool_seat *s = p->seats; s; s = s->hh.next) { // until pools_seat_all()
+	for (struct pool_membership *s = p->memberships; s; s = s->hh.next) { // until pools_assign_all()
 		if (s->pool == pool)
 			s->pool = NULL;
 		if (s->other == pool)
@@ -52,7 +52,7 @@ static void pool_free(struct pool *pool)
 	}
 	drop_object(pool);
 	pool_status_forget(pool);
-	free(pool->seats);
+	free(pool->memberships);
 	free(pool->entries);
 	free(pool->members);
 	free(pool->grants);
@@ -191,7 +191,7 @@ size_t pools_count(const struct pools *p)
 
 // ---- policies ----
 
-static void forget_heard(struct pool_seat *s)
+static void forget_heard(struct pool_membership *s)
 {
 	struct pools *p = s->pools;
 	if (!s->is_heard)
@@ -204,12 +204,12 @@ static void forget_heard(struct pool_seat *s)
 		pool_invalidate(pool);
 }
 
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *key,
-                                const char *label_lines, void *user)
+struct pool_membership *pool_membership_new(struct pools *p, const char *namespace_name, const char *name,
+                                            const char *key, const char *label_lines, void *user)
 {
 	char none[1];
 	size_t name_at = strlen(namespace_name) + 1, size = binding_format(none, sizeof none, name, key) + 1;
-	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + name_at + size));
+	struct pool_membership *s = must_alloc(calloc(1, sizeof *s + name_at + size));
 	snprintf(s->key, name_at + 1, "%s/", namespace_name);
 	binding_format(s->key + name_at, size, name, key);
 	s->pools = p;
@@ -221,11 +221,11 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 	s->lost_ms = -1;
 	s->asked_ms = INT64_MIN / 2; // never
 	p->is_unseated = true;
-	HASH_ADD_STR(p->seats, key, s);
+	HASH_ADD_STR(p->memberships, key, s);
 	return s;
 }
 
-void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
+void pool_membership_set_labels(struct pool_membership *s, const char *label_lines)
 {
 	if (strcmp(s->label_lines, label_lines ? label_lines : "") == 0)
 		return;
@@ -237,7 +237,7 @@ void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
 	free(old);
 }
 
-void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms)
+void pool_membership_forget(struct pool_membership *s, int64_t now_mono_ms)
 {
 	if (!s)
 		return;
@@ -264,7 +264,7 @@ static size_t find_member(const struct pool *pool, const char *key)
 	size_t low = 0, high = pool->n;
 	while (low < high) {
 		size_t at = low + (high - low) / 2;
-		int order = strcmp(pool->seats[at]->key, key);
+		int order = strcmp(pool->memberships[at]->key, key);
 		if (order == 0)
 			return at;
 		if (order < 0)
@@ -275,14 +275,14 @@ static size_t find_member(const struct pool *pool, const char *key)
 	return pool->n;
 }
 
-void pool_seat_free(struct pool_seat *s)
+void pool_membership_free(struct pool_membership *s)
 {
 	if (!s)
 		return;
 	forget_heard(s);
-	HASH_DEL(s->pools->seats, s);
+	HASH_DEL(s->pools->memberships, s);
 	s->pools->is_unseated = true;
-	struct pool *pool, *next; // they refer to the seat until pools_seat_all()
+	struct pool *pool, *next; // they refer to the seat until pools_assign_all()
 	HASH_ITER(hh, s->pools->by_name, pool, next)
 	{
 		if (find_member(pool, s->key) == pool->n)
@@ -301,23 +301,25 @@ void pool_seat_free(struct pool_seat *s)
 
 // Returns whether the place had another member before, when the pool had n_before, or none. An unchanged list keeps its
 // grants: a tenant can create policies and change labels as often as it likes.
-static bool add_member(struct pool *pool, struct pool_seat *s, const struct gpu_pool_entry *entry, size_t n_before)
+static bool add_member(struct pool *pool, struct pool_membership *s, const struct gpu_pool_entry *entry,
+                       size_t n_before)
 {
 	if (pool->n == pool->room) {
 		pool->room = pool->room ? 2 * pool->room : 16;
-		pool->seats = must_alloc(realloc(pool->seats, pool->room * sizeof(struct pool_seat *)));
+		pool->memberships =
+		        must_alloc(realloc(pool->memberships, pool->room * sizeof(struct pool_membership *)));
 		pool->entries = must_alloc(realloc(pool->entries, pool->room * sizeof *pool->entries));
 		pool->members = must_alloc(realloc(pool->members, pool->room * sizeof *pool->members));
 		pool->grants = must_alloc(realloc(pool->grants, pool->room * sizeof *pool->grants));
 	}
 	s->is_excess = false;
-	bool is_new = pool->shared_mono_ms == POOL_NEVER_MS || pool->n >= n_before || pool->seats[pool->n] != s ||
+	bool is_new = pool->shared_mono_ms == POOL_NEVER_MS || pool->n >= n_before || pool->memberships[pool->n] != s ||
 	              pool->entries[pool->n] != entry;
 	if (is_new) {
 		pool->members[pool->n] = (struct pool_member){0};
 		gpu_pool_apply(pool->spec, entry, &pool->members[pool->n]);
 		pool->grants[pool->n] = (struct pool_grant){0};
-		pool->seats[pool->n] = s;
+		pool->memberships[pool->n] = s;
 		pool->entries[pool->n] = entry;
 	}
 	if (!s->pool) {
@@ -346,7 +348,7 @@ static void set_ratios(struct pool *pool)
 	}
 }
 
-static int by_key(const struct pool_seat *a, const struct pool_seat *b)
+static int by_key(const struct pool_membership *a, const struct pool_membership *b)
 {
 	return strcmp(a->key, b->key);
 }
@@ -368,7 +370,7 @@ static size_t fair_places(const size_t *n_by_namespace, size_t n)
 	return low;
 }
 
-static bool holds_gpus(const struct pool_seat *s)
+static bool holds_gpus(const struct pool_membership *s)
 {
 	return s->granted > 0 || s->existing > 0 || s->in_flight > 0 || s->unacked > 0;
 }
@@ -377,10 +379,10 @@ static bool holds_gpus(const struct pool_seat *s)
 // and [false] those for the others.
 static void divide_places(const struct pool *pool, size_t first, size_t n, size_t ret[2])
 {
-	const char *namespace_name = pool->seats[first]->namespace_name;
+	const char *namespace_name = pool->memberships[first]->namespace_name;
 	ret[true] = 0;
-	for (size_t i = first; i < n && strcmp(pool->seats[i]->namespace_name, namespace_name) == 0; i++)
-		ret[true] += ret[true] < pool->per_namespace && holds_gpus(pool->seats[i]);
+	for (size_t i = first; i < n && strcmp(pool->memberships[i]->namespace_name, namespace_name) == 0; i++)
+		ret[true] += ret[true] < pool->per_namespace && holds_gpus(pool->memberships[i]);
 	ret[false] = pool->per_namespace - ret[true];
 }
 
@@ -393,7 +395,8 @@ static void drop_excess(struct pool *pool)
 		return;
 	size_t *counts = must_alloc(calloc(pool->n, sizeof *counts));
 	for (size_t i = 0; i < pool->n; i++) {
-		bool is_next = i > 0 && strcmp(pool->seats[i]->namespace_name, pool->seats[i - 1]->namespace_name) != 0;
+		bool is_next = i > 0 && strcmp(pool->memberships[i]->namespace_name,
+		                               pool->memberships[i - 1]->namespace_name) != 0;
 		n_namespaces += is_next;
 		counts[n_namespaces]++;
 	}
@@ -401,7 +404,7 @@ static void drop_excess(struct pool *pool)
 	free(counts);
 	const char *namespace_name = "";
 	for (size_t i = 0; i < n_before; i++) {
-		struct pool_seat *s = pool->seats[i];
+		struct pool_membership *s = pool->memberships[i];
 		if (strcmp(s->namespace_name, namespace_name) != 0)
 			divide_places(pool, i, n_before, places);
 		namespace_name = s->namespace_name;
@@ -411,7 +414,7 @@ static void drop_excess(struct pool *pool)
 		}
 		places[holds_gpus(s)]--;
 		pool->members[n_kept] = pool->members[i];
-		pool->seats[n_kept] = s;
+		pool->memberships[n_kept] = s;
 		pool->entries[n_kept] = pool->entries[i];
 		if (s->pool == pool)
 			s->index = n_kept;
@@ -421,22 +424,22 @@ static void drop_excess(struct pool *pool)
 	pool->n_excess = n_before - n_kept;
 }
 
-void pools_seat_all(struct pools *p)
+void pools_assign_all(struct pools *p)
 {
 	struct pool *pool, *next_pool;
-	struct pool_seat *s, *next_seat;
+	struct pool_membership *s, *next_membership;
 	if (!p->is_unseated)
 		return;
 	p->is_unseated = false;
-	HASH_SORT(p->seats, by_key);
-	HASH_ITER(hh, p->seats, s, next_seat) s->pool = s->other = NULL;
+	HASH_SORT(p->memberships, by_key);
+	HASH_ITER(hh, p->memberships, s, next_membership) s->pool = s->other = NULL;
 	HASH_ITER(hh, p->by_name, pool, next_pool)
 	{
 		size_t n_before = pool->n;
 		bool is_changed = false;
 		pool->n = 0;
 		pool->is_stale = true; // another pool may claim a member now
-		HASH_ITER(hh, p->seats, s, next_seat)
+		HASH_ITER(hh, p->memberships, s, next_membership)
 		{
 			const struct gpu_pool_entry *entry =
 			        gpu_pool_claims(pool->spec, s->namespace_name, s->name, s->label_lines);

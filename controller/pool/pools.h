@@ -18,7 +18,7 @@ struct err;
 struct pool_set;
 struct pool_status_env;
 struct pools;
-struct pool_seat;
+struct pool_membership;
 
 #define POOLS_MAX            256 // from objects and files together
 #define POOL_UID_BYTES       64
@@ -83,16 +83,16 @@ size_t pools_count(const struct pools *p);
 // Seats a binding, which becomes a member of its own. Until its first tick, the replicas of its target are unknown:
 // they count as 0, and after a start no member of its pool grows (POOL_START_MS). name, key: of the policy and its
 // binding. label_lines: as in struct policy. `user` is passed to ask().
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *key,
-                                const char *label_lines, void *user);
+struct pool_membership *pool_membership_new(struct pools *p, const char *namespace_name, const char *name,
+                                            const char *key, const char *label_lines, void *user);
 // The labels of the policy may have changed, and with them its pool.
-void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
+void pool_membership_set_labels(struct pool_membership *s, const char *label_lines);
 // The replicas of the policy's target are unknown until the next tick: the target is a different one, or another
 // process may have scaled it. Its earlier replicas are counted for POOL_GRANTED_MS at most. now_mono_ms: the monotonic
 // clock. NULL is fine.
-void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms);
+void pool_membership_forget(struct pool_membership *s, int64_t now_mono_ms);
 // The policy is no longer in force. NULL is fine.
-void pool_seat_free(struct pool_seat *s);
+void pool_membership_free(struct pool_membership *s);
 
 // ---- what the endpoints show ----
 

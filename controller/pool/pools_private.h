@@ -22,12 +22,12 @@ enum pool_state {
 
 struct json_writer;
 
-struct pool_seat {
+struct pool_membership {
 	struct pools *pools;
 	char *namespace_name, *name, *label_lines;
 	void *user;
 	UT_hash_handle hh; // by key
-	// membership; set by pools_seat_all()
+	// membership; set by pools_assign_all()
 	struct pool *pool, *other; // the pool; a second one that claims the policy too: then it is held in both
 	size_t index;              // in pool->members
 	bool is_excess;            // the pool has no place for it: held alone, and not counted
@@ -61,9 +61,9 @@ struct pool {
 	const struct gpu_pool *spec;       // in force
 	struct pool_status_record *record; // of the status; pool_status.c
 	// the members, by key
-	struct pool_seat **seats;
+	struct pool_membership **memberships;
 	const struct gpu_pool_entry **entries; // parallel, as those below: what claims each of them
-	struct pool_member *members;           // parallel; what the entries of the pool give is set by pools_seat_all()
+	struct pool_member *members; // parallel; what the entries of the pool give is set by pools_assign_all()
 	struct pool_grant *grants;
 	size_t n, room;
 	size_t n_excess;      // policies that it claims beyond POOL_MEMBERS_MAX
@@ -77,7 +77,7 @@ struct pool {
 	bool is_late;           // an input has changed since, and the next sharing waits
 	uint64_t turn;
 	enum pool_state state;
-	const struct pool_seat *unknown; // a member that the start still waits for; NULL: none
+	const struct pool_membership *unknown; // a member that the start still waits for; NULL: none
 	struct pool_total total;
 	int64_t budget_micro; // per hour, as perHour and perMonth allow now; 0: without a budget
 	struct pool_ledger ledger;
@@ -89,7 +89,7 @@ struct pools {
 	struct pool *by_name; // sorted by name
 	size_t n;
 	struct pool_set files;
-	struct pool_seat *seats;
+	struct pool_membership *memberships;
 	size_t n_heard;     // seats
 	int64_t started_ms; // monotonic clock; -1: not yet. A start is over once every seat is heard, and begins when
 	                    // none is
@@ -106,17 +106,17 @@ static inline void pool_invalidate(struct pool *p)
 }
 
 // Computes which policies belong to which pools, if that may have changed.
-void pools_seat_all(struct pools *p);
+void pools_assign_all(struct pools *p);
 // Shares the pool as of now, unless nothing has changed since, or a large pool was shared a moment ago
 // (POOL_SHARED_AT_ONCE): is_late is then true, and the grants of the last sharing, which fit together whatever has
 // changed since, apply. `alone`: this member counts as one that can be moved, although its writes were refused; NULL:
 // none. Returns whether the grants may differ from those before.
-bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
+bool pool_share(struct pool *p, const struct pool_membership *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member i counts for now.
 int32_t pool_counted(const struct pool *p, size_t i);
 // Appends why the policy, for which its pool has no place or no right, is held: two pools claim it, or the pool has too
 // many.
-void pool_put_exclusion(const struct pool_seat *s, struct buf *out);
+void pool_put_exclusion(const struct pool_membership *s, struct buf *out);
 // ---- what it has spent (pool_spending.c) ----
 
 // What the replicas that the members may hold now cost per hour, in millionths.

@@ -102,7 +102,7 @@ int state_file_unseal(const char *text, size_t len, size_t *ret_body, struct err
 {
 	const char *end = memchr(text, '\n', len);
 	size_t magic = sizeof MAGIC - 1, line = end ? (size_t)(end - text) : 0;
-	char want[DIGEST_TEXT + 1];
+	char expected[DIGEST_TEXT + 1];
 	int64_t version;
 	if (!end || line <= magic || memcmp(text, MAGIC, magic) != 0)
 		return damaged(e, "expected a first line \"" MAGIC "VERSION CHECKSUM\"");
@@ -112,8 +112,8 @@ int state_file_unseal(const char *text, size_t len, size_t *ret_body, struct err
 	if (version != STATE_FILE_VERSION)
 		return err_set(e, ERR_UNSUPPORTED, "expected format version %d, found %d: another release wrote it",
 		               STATE_FILE_VERSION, (int)version);
-	digest_of(want, end + 1, len - line - 1);
-	if ((size_t)(end - blank - 1) != DIGEST_TEXT || memcmp(blank + 1, want, DIGEST_TEXT) != 0)
+	digest_of(expected, end + 1, len - line - 1);
+	if ((size_t)(end - blank - 1) != DIGEST_TEXT || memcmp(blank + 1, expected, DIGEST_TEXT) != 0)
 		return damaged(e, "the checksum does not match the content");
 	*ret_body = line + 1;
 	return 0;

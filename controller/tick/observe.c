@@ -128,13 +128,14 @@ static void build(struct observation_call *c)
 		build_pods(c);
 }
 
-struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct binding *binding, struct err *e)
+struct fit_target *observe_acquire_fit(const struct observe_sources *sources, const struct binding *binding,
+                                       struct err *e)
 {
 	const struct policy *p = binding->policy;
 	struct scale_ref ref = binding_scale_ref(binding);
 	err_clear(e);
 	bool is_wanted = p->capacity.mode != CAPACITY_OFF || p->guards.unhealthy != UNHEALTHY_IGNORE;
-	return is_wanted && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
+	return is_wanted && sources->fits ? fit_store_acquire(sources->fits, &ref, e) : NULL;
 }
 
 // Returns whether it is unknown which pods make up a replica, although each has several; what a replica needs is then
@@ -328,7 +329,7 @@ static void take(struct observation_call *c, const struct target_view *view)
 
 static void on_target(void *arg);
 
-static void look(struct observation_call *c, bool may_wait)
+static void read_target(struct observation_call *c, bool may_wait)
 {
 	struct scale_ref ref = binding_scale_ref(c->binding);
 	struct target_view view;
@@ -356,7 +357,7 @@ static void look(struct observation_call *c, bool may_wait)
 
 static void on_target(void *arg)
 {
-	look(arg, false);
+	read_target(arg, false);
 }
 
 static void on_answer(void *arg, struct query_answer *a)
@@ -394,15 +395,15 @@ void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_
 	query_failover_ask(hub, &question, now_ms, fn, arg);
 }
 
-bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
-                  query_peek_fn *fn, void *arg)
+bool observe_check_early(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                         early_query_fn *fn, void *arg)
 {
 	const struct policy_signal *s = &p->signals[i];
 	struct err e;
 	struct query_question question = {.source = s->source};
 	question.query =
 	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
-	return question.query && query_hub_peek(hub, &question, now_ms, fn, arg);
+	return question.query && query_hub_check_early(hub, &question, now_ms, fn, arg);
 }
 
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct binding *binding,
@@ -441,7 +442,7 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 		c->pods_known = true;
 		finish_one(c);
 	} else if (sources->targets && !c->bypass_cache) {
-		look(c, true);
+		read_target(c, true);
 	} else {
 		ask(c);
 	}

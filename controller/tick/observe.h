@@ -37,10 +37,10 @@ bool observe_takes_one_series(const struct policy_signal *s);
 void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                  query_answer_fn *fn, void *arg);
 
-// Asks for the present value of that query, as query_hub_peek() does. Returns false when the query has to be sent
-// in full.
-bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
-                  query_peek_fn *fn, void *arg);
+// Asks for the present value of that query, as query_hub_check_early() does. Returns false when the query has to be
+// sent in full.
+bool observe_check_early(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                         early_query_fn *fn, void *arg);
 
 #define OBSERVE_DETAIL_BYTES 160
 
@@ -97,8 +97,8 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 // ordered since the observation. Does nothing for a policy without capacity.
 void observe_capacity(struct observation_call *c);
 // Returns the target of a policy with capacity for observation_call.fit; NULL: the policy has none, or *e.
-struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct binding *binding,
-                                    struct err *e);
+struct fit_target *observe_acquire_fit(const struct observe_sources *sources, const struct binding *binding,
+                                       struct err *e);
 // Passes the answer to a write of the scale to the target store, which knows the new scale from now on.
 void observe_scaled(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale);
 // Notes that a write of the scale was answered 404: the next observation requests the target.

@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pool_seat.h"
+#include "controller/pool/pool_membership.h"
 #include "controller/status/status.h"
 #include "controller/tick/reconcile_private.h"
 #include "k8s/cache/target_store.h"
@@ -17,16 +17,16 @@
 
 #define PACKED_STEP 32 // a state that grows and shrinks by a word or two mostly stays where it is
 
-struct pool_seat *reconcile_seat(const struct reconciler *r)
+struct pool_membership *reconcile_membership(const struct reconciler *r)
 {
-	return r->env->seat ? r->env->seat(r->subject.owner) : NULL;
+	return r->env->membership ? r->env->membership(r->subject.owner) : NULL;
 }
 
 void reconcile_drop_order(struct reconciler *r)
 {
 	if (!r->order)
 		return;
-	pool_seat_end(reconcile_seat(r));
+	pool_membership_end(reconcile_membership(r));
 	if (r->fit)
 		fit_target_unsent(r->fit, r->order->from);
 	free(r->order);
@@ -61,15 +61,15 @@ void *reconcile_state(struct reconciler *r)
 }
 
 // The target store keeps the target's state while at least one policy wants it.
-// Returns whether the target store has counted the call, so that unwant_target must be called.
-static bool want_target(const struct reconciler *r, const struct binding *binding)
+// Returns whether the target store has counted the call, so that release_target must be called.
+static bool acquire_target(const struct reconciler *r, const struct binding *binding)
 {
 	const struct policy *p = binding->policy;
 	struct scale_ref ref = binding_scale_ref(binding);
 	struct err e;
 	if (!r->env->sources.targets)
 		return false;
-	int wanted = target_store_want(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
+	int wanted = target_store_acquire(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
 	if (wanted < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot watch target; reading it at every tick",
 		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
@@ -77,20 +77,20 @@ static bool want_target(const struct reconciler *r, const struct binding *bindin
 	return wanted > 0;
 }
 
-static void unwant_target(const struct reconciler *r, const struct binding *binding)
+static void release_target(const struct reconciler *r, const struct binding *binding)
 {
 	struct scale_ref ref = binding_scale_ref(binding);
 	if (r->is_target_wanted)
-		target_store_unwant(r->env->sources.targets, &ref, observe_needs_pods(binding->policy));
+		target_store_release(r->env->sources.targets, &ref, observe_needs_pods(binding->policy));
 }
 
-void reconcile_want_target(struct reconciler *r)
+void reconcile_acquire_target(struct reconciler *r)
 {
 	if (!r->is_target_wanted)
-		r->is_target_wanted = want_target(r, r->subject.binding);
+		r->is_target_wanted = acquire_target(r, r->subject.binding);
 	struct err e;
 	if (!r->fit)
-		r->fit = observe_want_fit(&r->env->sources, r->subject.binding, &e); // without it, the trace says so
+		r->fit = observe_acquire_fit(&r->env->sources, r->subject.binding, &e); // without it, the trace says so
 }
 
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
@@ -115,7 +115,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	r->needs_past =
 	        subject->has_past && subject->status && (env->sources.k8s || policy_status_is_file(subject->status));
 	r->needs_refill = refill_is_needed(r->policy);
-	reconcile_want_target(r);
+	reconcile_acquire_target(r);
 	return r;
 }
 
@@ -143,8 +143,8 @@ void reconciler_free(struct reconciler *r)
 		return;
 	assert(!r->work);
 	reconcile_drop_order(r);
-	unwant_target(r, r->subject.binding);
-	fit_target_unwant(r->fit);
+	release_target(r, r->subject.binding);
+	fit_target_release(r->fit);
 	forget_decision(r);
 	free(r->packed);
 	free(r);
@@ -165,10 +165,10 @@ int reconciler_set_policy(struct reconciler *r, const struct binding *binding, i
 	decide_state_init(policy, state);
 	decide_state_migrate(r->policy, before, policy, state);
 	free(before);
-	bool is_wanted = want_target(r, binding); // before the old target is released: it is usually the same one
-	unwant_target(r, r->subject.binding);
+	bool is_wanted = acquire_target(r, binding); // before the old target is released: it is usually the same one
+	release_target(r, r->subject.binding);
 	r->is_target_wanted = is_wanted;
-	fit_target_unwant(r->fit);
+	fit_target_release(r->fit);
 	r->fit = NULL;
 	r->subject.binding = binding;
 	r->policy = policy;

@@ -16,7 +16,7 @@
 struct err;
 struct log;
 struct policy_status;
-struct pool_seat;
+struct pool_membership;
 struct promql_sources;
 struct reconciler;
 
@@ -78,7 +78,7 @@ struct reconcile_env {
 	// must not do that; for TICK_MAY_WRITE, *e then says why. e is NULL for TICK_MAY_CONTINUE.
 	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
 	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
-	struct pool_seat *(*seat)(void *owner);
+	struct pool_membership *(*membership)(void *owner);
 	// Asked when a tick is about to change the replicas. Returns true when the policy gives way to another client
 	// instead: the tick ends with TICK_SUPERSEDED. NULL: never.
 	bool (*yield)(void *owner, int32_t from, int32_t to);

@@ -55,13 +55,13 @@ struct reconciler {
 // ---- reconcile.c ----
 
 // Returns the seat of the policy in its pool; NULL: it has none.
-struct pool_seat *reconcile_seat(const struct reconciler *r);
+struct pool_membership *reconcile_membership(const struct reconciler *r);
 // Forgets the order: the pool and the capacity no longer hold what it would have used.
 void reconcile_drop_order(struct reconciler *r);
 
 // Wants the target of the policy, unless it is wanted already. Call at every tick: the target store may have had no
 // room for its kind before.
-void reconcile_want_target(struct reconciler *r);
+void reconcile_acquire_target(struct reconciler *r);
 // Returns the engine's state of the tick in progress, unpacked at the first call.
 void *reconcile_state(struct reconciler *r);
 // Packs `state` into the reconciler; does not free it.

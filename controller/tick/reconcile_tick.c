@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pool_seat.h"
+#include "controller/pool/pool_membership.h"
 #include "controller/status/status.h"
 #include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
@@ -70,7 +70,7 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 	struct tick_work *w = r->work;
 	if (outcome != TICK_DEFERRED) {
 		reconcile_drop_order(r); // the tick ended before it decided
-		pool_seat_end(reconcile_seat(r));
+		pool_membership_end(reconcile_membership(r));
 	}
 	reconcile_pack_state(r, w->state);
 	observe_release(&w->observation);
@@ -108,7 +108,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 {
 	struct reconciler *r = arg;
 	struct tick_work *w = r->work;
-	pool_seat_written(reconcile_seat(r), w->write_to, outcome_of(error));
+	pool_membership_written(reconcile_membership(r), w->write_to, outcome_of(error));
 	if (scale) {
 		w->stored = scale->spec_replicas;
 		observe_scaled(&r->env->sources, r->subject.binding, scale);
@@ -249,7 +249,7 @@ static void share_pool(struct reconciler *r, struct decision *d)
 	                               .now_ms = w->now_ms,
 	                               .now_mono_ms = clock_real_mono_us() / 1000};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
-	pool_seat_decide(reconcile_seat(r), &tick, d, &text);
+	pool_membership_decide(reconcile_membership(r), &tick, d, &text);
 	w->is_news = is_news(r->decision, d);
 	reconcile_keep_decision(r, d);
 	free(r->pool);
@@ -310,7 +310,7 @@ static void on_observed(void *arg, struct observation_call *c)
 {
 	struct reconciler *r = arg;
 	if (c->error.kind != ERR_NONE)
-		pool_seat_unreadable(reconcile_seat(r), &c->error, clock_real_mono_us() / 1000);
+		pool_membership_unreadable(reconcile_membership(r), &c->error, clock_real_mono_us() / 1000);
 	if (r->env->stopping || c->error.kind != ERR_NONE) {
 		end_tick(r, TICK_READ_FAILED, &c->error);
 		return;
@@ -336,7 +336,7 @@ static void on_observed(void *arg, struct observation_call *c)
 static void observe(struct reconciler *r)
 {
 	enter(r, TICK_PHASE_OBSERVE);
-	reconcile_want_target(r);
+	reconcile_acquire_target(r);
 	r->work->observation.fit = r->fit;
 	// The watch may not have delivered the last write yet.
 	r->work->observation.bypass_cache |= unacked_write_is_open(&r->unacked);

@@ -248,9 +248,9 @@ static size_t slots_wanted(const struct tick_group *g)
 static size_t visits_wanted(const struct tick_group *g)
 {
 	int64_t n = 1;
-	while (g->ticks->options.look && g->interval_ms / n > TICKS_LOOK_MS)
+	while (g->ticks->options.early_check && g->interval_ms / n > TICKS_EARLY_CHECK_MS)
 		n *= 2;
-	while (n > 1 && (int64_t)g->n * (n - 1) * 1000 > TICKS_LOOKS_PER_S * g->interval_ms)
+	while (n > 1 && (int64_t)g->n * (n - 1) * 1000 > TICKS_EARLY_CHECKS_PER_S * g->interval_ms)
 		n /= 2;
 	return (size_t)n;
 }
@@ -329,7 +329,7 @@ static void visit(struct tick_group *g, int64_t turn, int64_t now_ms)
 			if (i == 0)
 				queue_member(g, slot->members[k], time_of(g, turn), now_ms);
 			else if (slot->members[k]->state == TICK_IDLE)
-				o->look(o->arg, slot->members[k], now_ms);
+				o->early_check(o->arg, slot->members[k], now_ms);
 	}
 }
 

@@ -35,11 +35,11 @@ struct ticks;
 #define TICKS_SLOT_FULL   64
 #define TICKS_SLOT_SPARSE 16
 #define TICKS_SLOT_MS_MIN 50
-// Between two ticks, the policies of a slot have looks at their signals, TICKS_LOOK_MS apart at most. If all policies
-// of an interval together would then have more than TICKS_LOOKS_PER_S looks, the number is halved until it fits, down
-// to none.
-#define TICKS_LOOK_MS     1000
-#define TICKS_LOOKS_PER_S 1000
+// Between two ticks, the policies of a slot have looks at their signals, TICKS_EARLY_CHECK_MS apart at most. If all
+// policies of an interval together would then have more than TICKS_EARLY_CHECKS_PER_S looks, the number is halved until
+// it fits, down to none.
+#define TICKS_EARLY_CHECK_MS     1000
+#define TICKS_EARLY_CHECKS_PER_S 1000
 
 enum tick_state { TICK_IDLE, TICK_DUE, TICK_IN_PROGRESS, TICK_STATE__COUNT };
 
@@ -69,7 +69,7 @@ struct ticks_options {
 	// ticks_end() when the write has ended, also from within this callback.
 	void (*write)(void *arg, struct ticker *t);
 	// Called between two ticks, for a ticker whose tick is neither due nor in progress. NULL: there are no looks.
-	void (*look)(void *arg, struct ticker *t, int64_t now_ms);
+	void (*early_check)(void *arg, struct ticker *t, int64_t now_ms);
 	// Called when a tick is due and an earlier one, due at least an interval ago, has not ended.
 	void (*skipped)(void *arg, struct ticker *t);
 	// Called once per interval, after the ticks of its first slot were queued. May be NULL.

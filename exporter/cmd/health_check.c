@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/health_judge.h"
+#include "exporter/cmd/health_classify.h"
 #include "exporter/cmd/page_view.h"
 
 static const char *const states[] = {
@@ -141,7 +141,7 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 			buf_puts(&gaps, "; ");
 		put_gap(v, (enum page_known)k, &gaps);
 	}
-	size_t n = v ? health_judge(p, v, wall_ms, f, HEALTH_FINDINGS_MAX) : 0;
+	size_t n = v ? health_classify(p, v, wall_ms, f, HEALTH_FINDINGS_MAX) : 0;
 	if (n > 0 && f[0].action >= (enum health_action)o->fail_on)
 		code = HEALTH_CHECK_PROBLEM; // a known problem stays a problem, even if other data is missing
 	else if (doubt.len == 0)

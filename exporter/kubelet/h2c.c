@@ -172,8 +172,8 @@ static bool read_string(struct span *s, struct hpack_string *ret_string)
 static bool is_grpc_status(const struct hpack_string *name)
 {
 	static const char plain[] = "grpc-status", huffman[] = "\x9a\xca\xc8\xb2\x12\x34\xda\x8f";
-	const char *want = name->huffman ? huffman : plain;
-	return name->len == strlen(want) && memcmp(name->p, want, name->len) == 0;
+	const char *expected = name->huffman ? huffman : plain;
+	return name->len == strlen(expected) && memcmp(name->p, expected, name->len) == 0;
 }
 
 // A number of one or two digits; -1 for other text. In HPACK's Huffman code '0'..'2' have the 5-bit codes 0..2 and
@@ -413,8 +413,8 @@ int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e)
 		size_t payload = c->have < FRAME_HEAD_BYTES
 		                         ? 0
 		                         : (size_t)c->frame[0] << 16 | (size_t)c->frame[1] << 8 | c->frame[2];
-		size_t want = FRAME_HEAD_BYTES + payload - c->have;
-		size_t n = len < want ? len : want;
+		size_t expected = FRAME_HEAD_BYTES + payload - c->have;
+		size_t n = len < expected ? len : expected;
 		memcpy(c->frame + c->have, p, n);
 		c->have += n;
 		p += n;

@@ -299,7 +299,7 @@ static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, stru
 	return NVML_SUCCESS;
 }
 
-static int look_around(struct nvml *m, int64_t mono_ms, struct err *e)
+static int scan_devices(struct nvml *m, int64_t mono_ms, struct err *e)
 {
 	bool lost = is_any_gone(m);
 	if (!m->has_times || mono_ms < m->rescan_at_ms - RESCAN_MS) {
@@ -326,7 +326,7 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
                        struct err *e)
 {
 	struct nvml *m = nvml_of(b);
-	if (look_around(m, mono_ms, e) < 0)
+	if (scan_devices(m, mono_ms, e) < 0)
 		return -1;
 	bool gpu_lost = false;
 	for (size_t i = 0; i < m->found.n; i++) {

@@ -90,9 +90,9 @@ void sysfs_read_temperatures(const char *hwmon, const char *const *gpu_labels, c
 	}
 	for (int memory = 0; memory < 2; memory++) {
 		enum field f = memory ? FIELD_MEMORY_TEMP : FIELD_GPU_TEMP;
-		for (const char *const *want = memory ? memory_labels : gpu_labels; *want; want++)
+		for (const char *const *expected = memory ? memory_labels : gpu_labels; *expected; expected++)
 			for (int i = 0; i < SENSORS_MAX && !sample_has(s, f); i++)
-				if (strcmp(labels[i], *want) == 0)
+				if (strcmp(labels[i], *expected) == 0)
 					read_sensor(hwmon, i + 1, f, s);
 	}
 }

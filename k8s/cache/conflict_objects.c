@@ -23,7 +23,7 @@ static bool is_same(const char *a, const char *b)
 
 // ---- the result ----
 
-static const struct conflict *first_of(const struct conflict_watch_want *w)
+static const struct conflict *first_of(const struct conflict_interest *w)
 {
 	const struct conflict *best = NULL, *c;
 	int n = 0;
@@ -40,13 +40,13 @@ static const struct conflict *first_of(const struct conflict_watch_want *w)
 	return best;
 }
 
-const char *conflict_watch_find(const struct conflict_watch_want *w)
+const char *conflict_watch_find(const struct conflict_interest *w)
 {
 	const struct conflict *c = first_of(w);
 	return c ? c->text : NULL;
 }
 
-bool conflict_watch_is_known(const struct conflict_watch_want *w)
+bool conflict_watch_is_known(const struct conflict_interest *w)
 {
 	static const struct informer_state unsynced = {.unsynced = 1};
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
@@ -61,7 +61,7 @@ bool conflict_watch_is_known(const struct conflict_watch_want *w)
 	return true;
 }
 
-const char *conflict_watch_error(const struct conflict_watch_want *w)
+const char *conflict_watch_error(const struct conflict_interest *w)
 {
 	const char *asked = NULL;
 	for (int kind = AUTOSCALER_KIND__COUNT - 1; kind >= 0; kind--) {
@@ -76,7 +76,7 @@ const char *conflict_watch_error(const struct conflict_watch_want *w)
 	return asked;
 }
 
-static void report(struct conflict_watch_want *w)
+static void report(struct conflict_interest *w)
 {
 	const char *conflict = conflict_watch_find(w), *error = conflict_watch_error(w);
 	bool is_known = conflict_watch_is_known(w);
@@ -92,7 +92,7 @@ static void report(struct conflict_watch_want *w)
 
 static void report_target(struct target *t)
 {
-	struct conflict_watch_want *w;
+	struct conflict_interest *w;
 	DL_FOREACH(t->wants, w)
 	{
 		report(w);
@@ -101,7 +101,7 @@ static void report_target(struct target *t)
 
 void conflict_watch_report_all(struct conflict_watch *s)
 {
-	struct conflict_watch_want *w;
+	struct conflict_interest *w;
 	DL_FOREACH2(s->wants, w, all_next)
 	{
 		report(w);

@@ -288,7 +288,7 @@ void conflict_watch_free(struct conflict_watch *s)
 	if (!s)
 		return;
 	while (s->wants)
-		conflict_watch_unwant(s->wants);
+		conflict_watch_release(s->wants);
 	event_del(&s->ask_timer);
 	event_del(&s->later);
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
@@ -300,8 +300,8 @@ void conflict_watch_free(struct conflict_watch *s)
 	free(s);
 }
 
-struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const struct scale_ref *ref, void *user,
-                                                struct err *e)
+struct conflict_interest *conflict_watch_acquire(struct conflict_watch *s, const struct scale_ref *ref, void *user,
+                                                 struct err *e)
 {
 	if (strlen(ref->namespace_name) >= AUTOSCALER_NAME_BYTES || strlen(ref->name) >= AUTOSCALER_NAME_BYTES ||
 	    strlen(ref->kind) >= AUTOSCALER_KIND_BYTES || !ref->namespace_name[0]) {
@@ -312,7 +312,7 @@ struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const 
 	}
 	char group[AUTOSCALER_NAME_BYTES];
 	autoscaler_group_of(ref->api_version, group);
-	struct conflict_watch_want *w = calloc(1, sizeof *w + strlen(group) + 1);
+	struct conflict_interest *w = calloc(1, sizeof *w + strlen(group) + 1);
 	if (!w) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
@@ -335,7 +335,7 @@ struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const 
 	return w;
 }
 
-void conflict_watch_unwant(struct conflict_watch_want *w)
+void conflict_watch_release(struct conflict_interest *w)
 {
 	if (!w)
 		return;

@@ -15,7 +15,7 @@ struct err;
 struct k8s_client;
 struct scale_ref;
 struct conflict_watch;
-struct conflict_watch_want;
+struct conflict_interest;
 
 #define CONFLICT_COMPARED_MAX   256 // autoscalers of one target among which the reported one is chosen
 #define CONFLICT_NAMESPACES_MAX 32  // watches of one kind; above this number, one watch of all namespaces
@@ -26,8 +26,8 @@ struct conflict_watch_want;
 struct conflict_watch_options {
 	struct k8s_client *client; // not owned
 	// Called from the loop when the result of conflict_watch_find or conflict_watch_error has changed for a target
-	// that was wanted with `user`, or conflict_watch_is_known has become true. It must not call conflict_watch_want
-	// or conflict_watch_unwant.
+	// that was wanted with `user`, or conflict_watch_is_known has become true. It must not call
+	// conflict_watch_acquire or conflict_watch_release.
 	void (*on_change)(void *arg, void *user);
 	void *arg;
 	int64_t ask_ms; // 0: CONFLICT_ASK_MS
@@ -41,18 +41,18 @@ void conflict_watch_free(struct conflict_watch *s);
 
 // Starts to find the conflicting autoscalers of a target. ref is copied. Must not be called from on_change. Returns
 // NULL and *e: ERR_INTERNAL when memory is exhausted, ERR_USAGE for an invalid name.
-struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const struct scale_ref *ref, void *user,
-                                                struct err *e);
-void conflict_watch_unwant(struct conflict_watch_want *w); // NULL is fine
+struct conflict_interest *conflict_watch_acquire(struct conflict_watch *s, const struct scale_ref *ref, void *user,
+                                                 struct err *e);
+void conflict_watch_release(struct conflict_interest *w); // NULL is fine
 
 // Returns the conflicting autoscaler as "KIND NAMESPACE/NAME", the first in the order of enum autoscaler_kind and then
 // of names when there are several; NULL when none is known. An HPA that KEDA created is reported as its ScaledObject.
 // Valid until the loop runs.
-const char *conflict_watch_find(const struct conflict_watch_want *w);
+const char *conflict_watch_find(const struct conflict_interest *w);
 // Returns whether each resource was listed or refused. Before that, conflict_watch_find may miss an autoscaler.
-bool conflict_watch_is_known(const struct conflict_watch_want *w);
+bool conflict_watch_is_known(const struct conflict_interest *w);
 // Returns why a conflicting autoscaler may be missed, such as a verb that RBAC does not grant, in the server's words;
 // NULL when none is. Valid until the loop runs.
-const char *conflict_watch_error(const struct conflict_watch_want *w);
+const char *conflict_watch_error(const struct conflict_interest *w);
 
 #endif

@@ -28,13 +28,13 @@ struct conflict {
 struct target {
 	UT_hash_handle hh;
 	struct conflict *conflicts;
-	struct conflict_watch_want *wants;
+	struct conflict_interest *wants;
 	char key[]; // "NAMESPACE/KIND/NAME"
 };
 
-struct conflict_watch_want {
-	struct conflict_watch_want *prev, *next;         // list of its target
-	struct conflict_watch_want *all_prev, *all_next; // list of all
+struct conflict_interest {
+	struct conflict_interest *prev, *next;         // list of its target
+	struct conflict_interest *all_prev, *all_next; // list of all
 	struct conflict_watch *s;
 	struct target *target;
 	struct namespace_watch *watched;
@@ -72,7 +72,7 @@ struct conflict_watch {
 	struct target *targets;
 	struct namespace_watch *namespaces; // hash
 	struct resource_watch of[AUTOSCALER_KIND__COUNT];
-	struct conflict_watch_want *wants;
+	struct conflict_interest *wants;
 	size_t n_wants;
 	struct event ask_timer, later;
 };

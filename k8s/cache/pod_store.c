@@ -365,8 +365,8 @@ static void remove_from_index(struct pod_set *set)
 	}
 }
 
-struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector,
-                               const struct workload_kind *workload, struct err *e)
+struct pod_set *pod_store_acquire(struct pod_store *s, const char *namespace_name, const char *selector,
+                                  const struct workload_kind *workload, struct err *e)
 {
 	char text[TERM_BYTES];
 	struct wanted_set wanted = {.workload = workload};
@@ -410,7 +410,7 @@ struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, 
 	return set;
 }
 
-void pod_set_unwant(struct pod_set *set)
+void pod_set_release(struct pod_set *set)
 {
 	if (!set || --set->refs > 0)
 		return;

@@ -37,9 +37,9 @@ void pod_store_free(struct pod_store *s);
 // a callback of the store. workload: the kind of the target; if its selector is limited to leaders, the set has all
 // pods of the replicas (workload_kind_widen). Returns NULL and *e: ERR_INPUT, ERR_LIMIT (POD_TERM_SETS_MAX, or see
 // informer_put), ERR_INTERNAL.
-struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector,
-                               const struct workload_kind *workload, struct err *e);
-void pod_set_unwant(struct pod_set *set); // NULL is fine
+struct pod_set *pod_store_acquire(struct pod_store *s, const char *namespace_name, const char *selector,
+                                  const struct workload_kind *workload, struct err *e);
+void pod_set_release(struct pod_set *set); // NULL is fine
 
 // BROKEN: the watch fails; UNSYNCED: no complete list contains the pods of the set yet.
 enum pod_set_state { POD_SET_BROKEN, POD_SET_UNSYNCED, POD_SET_KNOWN };

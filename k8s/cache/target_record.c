@@ -40,11 +40,11 @@ void target_follow_pods(struct target_record *r)
 	if (has_pods) {
 		char namespace_name[TARGET_NAME_BYTES];
 		snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)strcspn(r->key, "/"), r->key);
-		r->pods = pod_store_want(r->kind->store->pods, namespace_name, r->selector, r->kind->workload, NULL);
+		r->pods = pod_store_acquire(r->kind->store->pods, namespace_name, r->selector, r->kind->workload, NULL);
 	} else {
 		r->pods = NULL;
 	}
-	pod_set_unwant(old); // after the new one, which is usually the same
+	pod_set_release(old); // after the new one, which is usually the same
 }
 
 void target_set_scale_unknown(struct target_record *r, int64_t for_ms)

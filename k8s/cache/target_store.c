@@ -148,7 +148,7 @@ void target_store_wait(struct target_store *s, const struct scale_ref *ref, stru
 
 // ---- public functions ----
 
-static void want_pods(struct target_record *r, int change)
+static void acquire_pods(struct target_record *r, int change)
 {
 	r->pods_refs += change;
 	if (change)
@@ -199,13 +199,13 @@ static void record_free(struct target_record *r)
 		informer_remove(&r->item);
 	else
 		HASH_DELETE(hh, r->kind->waiting, &r->item);
-	pod_set_unwant(r->pods);
+	pod_set_release(r->pods);
 	r->kind->n_records--;
 	free(r->selector);
 	free(r);
 }
 
-int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e)
+int target_store_acquire(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e)
 {
 	if (s->is_stopped || !k8s_name_is_valid(ref->namespace_name) || !k8s_name_is_valid(ref->name))
 		return 0;
@@ -217,7 +217,7 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, bool 
 	struct target_record *r = find_ref(s, ref);
 	if (r) {
 		r->refs++;
-		want_pods(r, with_pods);
+		acquire_pods(r, with_pods);
 		return 1;
 	}
 	size_t size = strlen(ref->namespace_name) + 1 + strlen(ref->name) + 1;
@@ -237,16 +237,16 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, bool 
 		drop_if_unused(s, kind);
 		return -1;
 	}
-	want_pods(r, with_pods);
+	acquire_pods(r, with_pods);
 	return 1;
 }
 
-void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bool with_pods)
+void target_store_release(struct target_store *s, const struct scale_ref *ref, bool with_pods)
 {
 	struct target_record *r = find_ref(s, ref);
 	if (!r)
 		return;
-	want_pods(r, -(int)with_pods);
+	acquire_pods(r, -(int)with_pods);
 	if (--r->refs > 0)
 		return;
 	struct target_kind *kind = r->kind;

@@ -40,11 +40,11 @@ void target_store_stop(struct target_store *s);
 
 // Starts to watch a target, and with_pods also the pods of its selector; or adds a reference. A kind outside of apps/v1
 // is watched as soon as discovery has found it (k8s/client/discovery.h), for example for scale_get. Returns 1; call
-// target_store_unwant with the same arguments once for each such call. Returns 0 when the store cannot watch the target
-// now (TARGET_KINDS_MAX, an invalid name, or the store is stopped): it may be called again later. Returns -1 and *e
-// when memory is exhausted.
-int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e);
-void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bool with_pods);
+// target_store_release with the same arguments once for each such call. Returns 0 when the store cannot watch the
+// target now (TARGET_KINDS_MAX, an invalid name, or the store is stopped): it may be called again later. Returns -1 and
+// *e when memory is exhausted.
+int target_store_acquire(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e);
+void target_store_release(struct target_store *s, const struct scale_ref *ref, bool with_pods);
 
 enum target_state {
 	TARGET_UNWATCHED, // the store does not know the target: send a request

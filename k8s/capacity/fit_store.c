@@ -182,7 +182,7 @@ void fit_store_free(struct fit_store *s)
 	if (!s)
 		return;
 	while (s->targets)
-		fit_target_unwant(s->targets);
+		fit_target_release(s->targets);
 	event_free(s->sync_timer);
 	event_free(s->turn_timer);
 	free(s);
@@ -190,7 +190,7 @@ void fit_store_free(struct fit_store *s)
 
 // ---- targets ----
 
-struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *ref, struct err *e)
+struct fit_target *fit_store_acquire(struct fit_store *s, const struct scale_ref *ref, struct err *e)
 {
 	if (s->is_stopped) {
 		err_set(e, ERR_CANCELED, "the connections are being closed");
@@ -238,7 +238,7 @@ static void forget_shape(struct fit_target *t)
 	target_shape_done(&t->shape);
 }
 
-void fit_target_unwant(struct fit_target *t)
+void fit_target_release(struct fit_target *t)
 {
 	if (!t)
 		return;

@@ -40,8 +40,8 @@ void fit_store_stop(struct fit_store *s);
 void fit_store_free(struct fit_store *s);
 
 // Starts to track a target. Returns NULL and *e: ERR_INTERNAL, ERR_LIMIT.
-struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *ref, struct err *e);
-void fit_target_unwant(struct fit_target *t); // NULL is fine; not while fit_target_prepare() waits
+struct fit_target *fit_store_acquire(struct fit_store *s, const struct scale_ref *ref, struct err *e);
+void fit_target_release(struct fit_target *t); // NULL is fine; not while fit_target_prepare() waits
 
 // Makes the target ready for fit_target_read(): fetches what a replica needs, unless it is known for this `generation`
 // of the target (-1: fetch it in any case), and waits for the inventory. Calls done exactly once, maybe before this

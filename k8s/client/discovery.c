@@ -160,7 +160,7 @@ const struct k8s_resource *discovery_find(const struct discovery *d, const char 
 }
 
 // Reports the resource, or why there is none.
-static const struct k8s_resource *judge(const struct group *g, const char *kind, struct err *e)
+static const struct k8s_resource *classify(const struct group *g, const char *kind, struct err *e)
 {
 	const struct k8s_resource *r = find_kind(g, kind);
 	if (r && r->has_scale)
@@ -199,7 +199,7 @@ static void answer_waiters(struct group *g, const struct err *error)
 		if (error)
 			e = *error;
 		else
-			r = judge(g, w->kind, &e);
+			r = classify(g, w->kind, &e);
 		discovery_done_fn *done = w->done;
 		void *arg = w->arg;
 		free(w);
@@ -403,7 +403,7 @@ static int answer_from_memory(const struct group *g, const char *kind, struct er
 		return 1;
 	if (g->is_absent && age_ms < DISCOVERY_ABSENT_AGE_MAX_MS)
 		return set_absent_error(g, e);
-	if (!g->is_known || age_ms >= DISCOVERY_UNKNOWN_AGE_MAX_MS || judge(g, kind, &why))
+	if (!g->is_known || age_ms >= DISCOVERY_UNKNOWN_AGE_MAX_MS || classify(g, kind, &why))
 		return 1;
 	if (e)
 		*e = why;

@@ -112,7 +112,7 @@ static void run_fail(struct k8s_exec_run *run, enum err_kind kind, const char *w
 	run_finish(run, NULL, &error);
 }
 
-static void judge(struct k8s_exec_run *run)
+static void classify(struct k8s_exec_run *run)
 {
 	char what[64];
 	struct err ignored; // only its text is used
@@ -149,7 +149,7 @@ static void on_reap(evutil_socket_t fd, short events, void *arg)
 	// ECHILD: this process ignores SIGCHLD, so the status is lost; the output decides.
 	run->status = pid > 0 ? status : 0;
 	run->pid = 0;
-	judge(run);
+	classify(run);
 }
 
 static void on_output(evutil_socket_t fd, short events, void *arg)

@@ -231,7 +231,7 @@ static void write_whole(struct json_writer *w, const struct series *s, const cha
 	json_write_member_str(w, "reportingInstance", r->instance);
 }
 
-static void want_sent(struct series *s);
+static void queue_send(struct series *s);
 static void send_waiting(struct event_recorder *r);
 
 static void on_sent(void *arg, const struct http_response *response, const struct err *error)
@@ -255,7 +255,7 @@ static void on_sent(void *arg, const struct http_response *response, const struc
 			return;
 	}
 	if (s->dirty)
-		want_sent(s);
+		queue_send(s);
 	send_waiting(r);
 }
 
@@ -311,7 +311,7 @@ static void send_waiting(struct event_recorder *r)
 }
 
 // Queues `s`, if its object may have another Event.
-static void want_sent(struct series *s)
+static void queue_send(struct series *s)
 {
 	struct event_recorder *r = s->recorder;
 	s->dirty = false;
@@ -414,6 +414,6 @@ void event_recorder_record(struct event_recorder *r, const struct event_object *
 	if (s->sending)
 		s->dirty = true;
 	else if (!s->waiting)
-		want_sent(s);
+		queue_send(s);
 	send_waiting(r);
 }

@@ -299,8 +299,8 @@ static void take_or_wait(struct lease *l)
 	} else if (free_ms <= now) {
 		lease_send_write(l, l->state.exists ? REQUEST_UPDATE : REQUEST_CREATE);
 	} else {
-		int64_t look_ms = l->options.fed_by_watch ? INT64_MAX : now + retry_ms(l);
-		lease_act_at(l, free_ms < look_ms ? free_ms : look_ms);
+		int64_t poll_ms = l->options.fed_by_watch ? INT64_MAX : now + retry_ms(l);
+		lease_act_at(l, free_ms < poll_ms ? free_ms : poll_ms);
 	}
 }
 
@@ -454,7 +454,7 @@ void lease_free(struct lease *l)
 	free(l);
 }
 
-void lease_want(struct lease *l, bool is_wanted)
+void lease_set_candidate(struct lease *l, bool is_wanted)
 {
 	if (l->is_wanted == is_wanted)
 		return;

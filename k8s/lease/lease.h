@@ -47,7 +47,8 @@ struct lease_options {
 	void *arg;
 };
 
-// Creates an idle lease; see lease_want. Returns NULL and *e: ERR_USAGE for an invalid name or identity, ERR_INTERNAL.
+// Creates an idle lease; see lease_set_candidate. Returns NULL and *e: ERR_USAGE for an invalid name or identity,
+// ERR_INTERNAL.
 struct lease *lease_new(const struct lease_options *options, struct err *e);
 // Frees the lease without releasing it; no callback runs afterwards. A request in flight completes by itself. NULL is
 // fine.
@@ -55,7 +56,7 @@ void lease_free(struct lease *l);
 
 // Starts to acquire and renew the lease, or stops trying to acquire it. Only lease_release releases a lease that is
 // held.
-void lease_want(struct lease *l, bool is_wanted);
+void lease_set_candidate(struct lease *l, bool is_wanted);
 // Reports the lease as a list or watch returned it; NULL: it does not exist. Ignored while this process holds it.
 void lease_observe(struct lease *l, const struct lease_record *record);
 // Releases the lease: it is neither held nor wanted from this call on. The server is notified so that the next holder

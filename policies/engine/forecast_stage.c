@@ -193,7 +193,7 @@ void forecast_stage(struct tick *t)
 		trace_doubt(t, load, learns);
 	struct skill *skill = state_skill(t->state, &t->state->forecast);
 	bool was_tried = skill->compared_ms >= forecast_trial_ms(config);
-	bool is_skilled = skill_judge(skill, forecast_trial_ms(config));
+	bool is_skilled = skill_evaluate(skill, forecast_trial_ms(config));
 	struct outlook o = follow(t->policy, t->state, t->now_ms, limited, learns);
 	if (horizon_of(t->policy, t->state) < 0) {
 		struct trace_entry entry = entry_of(t, REASON_FORECAST_NO_HORIZON);

@@ -79,7 +79,7 @@ static void learn_unqueued(struct objective_capacity *c, float served_s, bool ma
 }
 
 // Judges the stretch that ends now.
-static void judge(struct objective_capacity *c, bool may_be_unmeasured)
+static void classify(struct objective_capacity *c, bool may_be_unmeasured)
 {
 	float ready = (float)c->ready, queue = QUEUE_S * ready * objective_capacity_ratio(c);
 	float served_s = (c->arrived + c->backlog_first - c->backlog_last) / ready;
@@ -128,7 +128,7 @@ void objective_capacity_observe(struct objective_capacity *c, const struct objec
 	if (c->stretch_s < OBJECTIVE_STEP_S)
 		return;
 	if (c->steady_s >= STEADY_S)
-		judge(c, in->may_be_unmeasured);
+		classify(c, in->may_be_unmeasured);
 	start_stretch(c, backlog);
 }
 

@@ -43,9 +43,9 @@ _Static_assert(OBJECTIVE_PRESENT + 1 == OBJECTIVE_FAMILY__COUNT, "the rules that
 
 // Computes how many replicas the queues of the rules from `first` to `end` - 1 run from now on, and flags the queues in
 // which that changes.
-static void want(struct objective *s, const struct objective_setting *set, int first, int end,
-                 const struct objective_drain *drain, const float *restrict level, const float *restrict backlog,
-                 int32_t *restrict ret_kept, uint16_t *restrict ret_changes)
+static void request(struct objective *s, const struct objective_setting *set, int first, int end,
+                    const struct objective_drain *drain, const float *restrict level, const float *restrict backlog,
+                    int32_t *restrict ret_kept, uint16_t *restrict ret_changes)
 {
 	const float least = s->steps < OBJECTIVE_FIRST_STEPS ? (float)s->first_replicas : 0;
 	const float min = (float)set->min, max = (float)set->max;
@@ -114,8 +114,8 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, set->after_start_s,
 	                       remains);
 	objective_queues_ahead(&s->queues, &set->pipeline, forecast, ahead);
-	want(s, set, 0, EXPECTING, &set->expected, r->level, ahead, kept, changes);
-	want(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, kept, changes);
+	request(s, set, 0, EXPECTING, &set->expected, r->level, ahead, kept, changes);
+	request(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, kept, changes);
 	scale(&s->queues, set, kept, changes);
 	estimate(s, r);
 }

@@ -66,7 +66,7 @@ void skill_remember(struct skill *s, int64_t now_ms, const struct skill_pending 
 	s->len++;
 }
 
-bool skill_judge(struct skill *s, int64_t trial_ms)
+bool skill_evaluate(struct skill *s, int64_t trial_ms)
 {
 	// For a load that repeats exactly, the model and the season before are the same forecast.
 	double indifferent = INDIFFERENT * s->load;

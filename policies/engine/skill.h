@@ -51,7 +51,7 @@ void skill_remember(struct skill *s, int64_t now_ms, const struct skill_pending 
 
 // Returns whether the model is to be used: never before trial_ms were compared; then it goes on with a skill of 0.05
 // and off at 0 or below.
-bool skill_judge(struct skill *s, int64_t trial_ms);
+bool skill_evaluate(struct skill *s, int64_t trial_ms);
 
 // Sets the mean absolute errors of the model and of the better naive forecast; 0 without a comparison.
 void skill_errors(const struct skill *s, double *ret_model, double *ret_naive);

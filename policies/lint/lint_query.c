@@ -420,7 +420,7 @@ static size_t read_metric(struct walk *w, size_t i, struct metric *m)
 	return i;
 }
 
-static void look_at_metric(struct walk *w, const struct metric *m)
+static void check_metric(struct walk *w, const struct metric *m)
 {
 	static const char *const busy[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO",
 	                                   "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", NULL};
@@ -528,7 +528,7 @@ static void walk(struct walk *w)
 		} else if (is_sign(w, i, '{') ||
 		           (t->kind == PROMQL_TOKEN_NAME && !promql_token_is_word(t, promql_other_words))) {
 			i = read_metric(w, i, &m);
-			look_at_metric(w, &m);
+			check_metric(w, &m);
 			rule_counted(w, &m);
 		} else {
 			w->is_scaled |= is_sign(w, i, '*') || is_sign(w, i, '/');

@@ -297,7 +297,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 
 // The planner's clock runs only forward: after the wall clock was set, the agent starts from the annotations, whose
 // times in the future are treated as now.
-static void look_at_clock(struct remedy_agent *a)
+static void check_clock(struct remedy_agent *a)
 {
 	int64_t step_ms = clock_step_detector_check(&a->clock_step_detector, &a->options.connections->clock);
 	if (step_ms == 0)
@@ -314,7 +314,7 @@ static void fold(struct remedy_agent *a)
 	struct remedy_node *record = arena_alloc(&a->arena, sizeof *record);
 	if (!record)
 		return;
-	look_at_clock(a);
+	check_clock(a);
 	remedy_fold_time(&a->fleet, clock_wall_ms(&a->options.connections->clock));
 	note_devices(a);
 	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));)
@@ -373,7 +373,7 @@ static void end_tick(struct remedy_agent *a)
 	if (a->is_leader)
 		timer_start(&a->timer, a->is_quick ? AGENT_AFTER_ACT_MS : a->options.interval_ms);
 	else if (a->shards)
-		shards_settled(a->shards, 0);
+		shards_drained(a->shards, 0);
 }
 
 static void step(struct remedy_agent *a)
@@ -435,7 +435,7 @@ static void on_lost(void *arg, int32_t shard)
 	a->is_leader = false;
 	event_del(&a->timer);
 	if (a->phase == AGENT_IDLE)
-		shards_settled(a->shards, shard);
+		shards_drained(a->shards, shard);
 }
 
 static void on_device_error(void *arg, const struct err *error)

@@ -61,8 +61,8 @@ int prometheus_options_list(const struct prometheus_options *o, struct arena *a,
 	}
 	const struct promql_access_options access = {.namespaces = o->n_namespaces ? o->namespaces : NULL,
 	                                             .label = o->namespace_label};
-	bool want_default = o->query.url && o->query.url[0];
-	if (want_default && !(o->url_from_environment && has_default(list, n)))
+	bool add_default = o->query.url && o->query.url[0];
+	if (add_default && !(o->url_from_environment && has_default(list, n)))
 		list[n++] = (struct promql_source_options){
 		        .name = PROMQL_SOURCE_DEFAULT, .query = o->query, .access = access};
 	for (size_t i = 0; i < o->n_named; i++)

@@ -227,7 +227,7 @@ static void split_leave(struct query_entry *q)
 
 // Updates the record from the answer to the query alone. Returns true when the answer would have spoiled a combined
 // request.
-static bool judge(struct query_entry *q, const struct promql_result *result, const struct err *error)
+static bool classify(struct query_entry *q, const struct promql_result *result, const struct err *error)
 {
 	if (result) {
 		bool is_good =
@@ -258,7 +258,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	else
 		q->refused = 0;
 	struct err e = error ? *error : (struct err){0};
-	split_answered(q, judge(q, result, error));
+	split_answered(q, classify(q, result, error));
 	finish(q, result ? answer_of(q, result, NULL, 0) : answer_error(q, &e));
 }
 
@@ -552,8 +552,8 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	send_soon(hub, s, q);
 }
 
-bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
-                    void *arg)
+bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
+                           early_query_fn *fn, void *arg)
 {
 	struct err e;
 	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);

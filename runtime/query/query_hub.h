@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/query/early_query.h"
 #include "runtime/query/query_answer.h"
-#include "runtime/query/query_peek.h"
 
 struct err;
 struct promql_source;
@@ -47,8 +47,8 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 // Requests from the source the present value of question->query. Calls fn from the loop, or before this function
 // returns. Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be
 // combined with others, or the source has several servers.
-bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
-                    void *arg);
+bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
+                           early_query_fn *fn, void *arg);
 // Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
 void query_hub_flush(struct query_hub *hub);
 // Forgets queries that no policy requested since before_ms.

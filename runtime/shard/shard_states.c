@@ -88,7 +88,7 @@ void shards_own(struct shards *s, struct shard *shard)
 	s->options.callbacks.on_gained(s->options.arg, shard->index);
 }
 
-void shards_settled(struct shards *s, int32_t index)
+void shards_drained(struct shards *s, int32_t index)
 {
 	if (s && index >= 0 && index < s->options.n_shards && s->shards[index].state == SHARD_LEAVING)
 		shard_release(&s->shards[index]);

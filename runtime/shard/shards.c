@@ -145,7 +145,7 @@ static int make_leases(struct shards *s, struct err *e)
 	s->member = new_lease(s, name, "member", &of_member, s, e);
 	if (!s->member)
 		return -1;
-	lease_want(s->member, true);
+	lease_set_candidate(s->member, true);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		struct shard *shard = &s->shards[k];
 		if (shard->state == SHARD_AWAY)
-			lease_want(shard->lease, false);
+			lease_set_candidate(shard->lease, false);
 		shards_leave(s, shard, "this process is stopping");
 	}
 	if (s->member)

@@ -36,7 +36,7 @@ struct shards_callbacks {
 	// queries, as after a start.
 	void (*on_gained)(void *arg, int32_t shard);
 	// This process does not own the shard any more, and must not write anything for its policies (shards_guard
-	// prevents it). Call shards_settled() when no request for these policies is in flight any more.
+	// prevents it). Call shards_drained() when no request for these policies is in flight any more.
 	void (*on_lost)(void *arg, int32_t shard);
 };
 
@@ -63,7 +63,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg);
 void shards_free(struct shards *s);
 
 // Call when no request for the policies of this shard is in flight any more; see on_lost.
-void shards_settled(struct shards *s, int32_t shard);
+void shards_drained(struct shards *s, int32_t shard);
 
 // ---- permissions ----
 // With s NULL (no leader election), this process owns everything.

@@ -105,7 +105,7 @@ static void seek(struct shards *s, bool disagree)
 		bool is_mine = owner[k] == 0;
 		if (shard->state == SHARD_AWAY) {
 			const struct lease_cache_entry *entry = lease_cache_find_shard(&s->board, k);
-			lease_want(shard->lease, is_mine && !is_barred && (!disagree || k == 0));
+			lease_set_candidate(shard->lease, is_mine && !is_barred && (!disagree || k == 0));
 			lease_observe(shard->lease, entry ? &entry->record : NULL);
 		} else if (!is_mine && (shard->state == SHARD_OWNED || shard->state == SHARD_TAKEN)) {
 			shards_leave(s, shard, "another process should have it");
@@ -164,7 +164,7 @@ static void on_record(void *arg, const struct lease_record *record)
 }
 
 // Returns when to check next: after a period, or as soon as a lease expires.
-static int64_t next_look_ms(const struct shards *s)
+static int64_t next_poll_ms(const struct shards *s)
 {
 	int64_t now = shards_now_ms(s), wait = period_ms(s);
 	for (size_t i = 0; i < s->board.n; i++) {
@@ -201,7 +201,7 @@ static void act_on_board(struct shards *s, bool is_list)
 	seek(s, disagree);
 	sweep(s);
 	if (!s->is_stopping)
-		shards_poll_in(s, next_look_ms(s));
+		shards_poll_in(s, next_poll_ms(s));
 }
 
 static void on_list(void *arg, const struct http_response *response, const struct err *error)
@@ -250,7 +250,7 @@ static int start_list(struct shards *s, struct err *e)
 	return rc;
 }
 
-static void look_at_clock(struct shards *s)
+static void check_clock(struct shards *s)
 {
 	int64_t step = clock_step_detector_check(&s->clock_step_detector, s->options.clock);
 	if (step == 0)
@@ -262,7 +262,7 @@ static void look_at_clock(struct shards *s)
 	LOG(s->options.log, LOG_ERROR, "Wall clock was set; releasing all leases", LOG_I("stepMs", step),
 	    LOG_I("limitMs", s->clock_step_detector.limit_ms));
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
-		lease_want(s->shards[k].lease, s->shards[k].state != SHARD_AWAY);
+		lease_set_candidate(s->shards[k].lease, s->shards[k].state != SHARD_AWAY);
 		shards_leave(s, &s->shards[k], "the wall clock was set");
 	}
 }
@@ -272,7 +272,7 @@ void shards_on_poll(struct shards *s)
 	struct err e;
 	if (s->is_stopping)
 		return;
-	look_at_clock(s);
+	check_clock(s);
 	shards_poll_in(s, period_ms(s));
 	// The owner of a single shard only renews its lease.
 	bool is_alone = s->options.n_shards == 1 && s->shards[0].state == SHARD_OWNED;
@@ -289,7 +289,7 @@ void shards_on_changed(struct shards *s)
 {
 	if (s->is_stopping)
 		return;
-	look_at_clock(s);
+	check_clock(s);
 	if (!s->is_listing && !is_any_taken(s)) // else a list follows
 		act_on_board(s, false);
 }

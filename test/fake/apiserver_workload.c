@@ -107,7 +107,7 @@ static void write_status(struct fake_apiserver *f, struct fake_object *workload)
 	fake_store_update(&f->store, workload, root);
 }
 
-static void settle(struct fake_apiserver *f)
+static void complete(struct fake_apiserver *f)
 {
 	run_pods(f);
 	while (f->changed) {
@@ -120,7 +120,7 @@ static void settle(struct fake_apiserver *f)
 
 static void on_pod_timer(evutil_socket_t fd, short events, void *arg)
 {
-	settle(arg);
+	complete(arg);
 }
 
 static void add_pod(struct fake_apiserver *f, struct fake_object *workload)
@@ -191,14 +191,14 @@ void fake_workload_follow(struct fake_apiserver *f, struct fake_object *workload
 	mark_changed(f, workload); // a new one has no status yet
 	if (f->options.no_pods) {
 		workload->n_pods = workload->n_ready = want;
-		settle(f);
+		complete(f);
 		return;
 	}
 	while (workload->n_pods < want && f->store.n_objects < FAKE_OBJECTS_MAX)
 		add_pod(f, workload);
 	while (workload->n_pods > want)
 		fake_workload_remove_pod(f, choose_victim(workload));
-	settle(f);
+	complete(f);
 }
 
 void fake_workload_removed(struct fake_apiserver *f, struct fake_object *workload)
@@ -208,5 +208,5 @@ void fake_workload_removed(struct fake_apiserver *f, struct fake_object *workloa
 	if (workload->is_changed)
 		DL_DELETE2(f->changed, workload, changed_prev, changed_next);
 	fake_store_remove(&f->store, workload);
-	settle(f);
+	complete(f);
 }

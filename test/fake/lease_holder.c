@@ -59,7 +59,7 @@ void lease_holder_start(struct lease_holder *o, struct harness *h, const char *i
 	o->lease = lease_new(&options, &e);
 	if (!o->lease)
 		fail_msg("%s", e.msg);
-	lease_want(o->lease, true);
+	lease_set_candidate(o->lease, true);
 }
 
 void lease_world_start(struct harness *h)

@@ -52,10 +52,10 @@ int target_fixture_teardown(void **state)
 	return 0;
 }
 
-void target_fixture_want(struct target_world *w, const struct scale_ref *ref)
+void target_fixture_acquire(struct target_world *w, const struct scale_ref *ref)
 {
 	struct err e = {0};
-	if (target_store_want(w->store, ref, false, &e) < 0)
+	if (target_store_acquire(w->store, ref, false, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 

@@ -23,7 +23,7 @@ int target_fixture_setup(void **state); // cmocka
 int target_fixture_teardown(void **state);
 // An object of the API server: "NAMESPACE/KIND/NAME=REPLICAS".
 void target_fixture_add(struct target_world *w, const char *object);
-void target_fixture_want(struct target_world *w, const struct scale_ref *ref);
+void target_fixture_acquire(struct target_world *w, const struct scale_ref *ref);
 struct target_view target_fixture_get(struct target_world *w, const struct scale_ref *ref);
 // Turns the loop until the target is in that state with that many replicas (-1: any).
 struct target_view target_fixture_wait_for(struct target_world *w, const struct scale_ref *ref, enum target_state state,

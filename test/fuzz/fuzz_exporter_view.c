@@ -11,7 +11,7 @@
 #include "exporter/cmd/exporter_cmd.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_judge.h"
+#include "exporter/cmd/health_classify.h"
 #include "exporter/cmd/page_view.h"
 
 static void show(const struct page_view *v)
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
 	if (!f)
 		abort();
-	size_t n = health_judge(&p, v, INT64_C(1700000000000), f, HEALTH_FINDINGS_MAX);
+	size_t n = health_classify(&p, v, INT64_C(1700000000000), f, HEALTH_FINDINGS_MAX);
 	assert(n <= HEALTH_FINDINGS_MAX);
 	for (size_t i = 0; i < n; i++)
 		assert(f[i].action > HEALTH_IGNORE && (i == 0 || f[i - 1].action >= f[i].action));

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/pool/pool_seat.h"
+#include "controller/pool/pool_membership.h"
 #include "controller/pool/pool_status.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
@@ -37,7 +37,7 @@ struct year {
 	struct prop_random random;
 	struct pools *pools;
 	struct policy policy;
-	struct pool_seat *seats[MEMBERS];
+	struct pool_membership *memberships[MEMBERS];
 	int32_t replicas[MEMBERS], wish[MEMBERS];
 	double per_month;
 	struct pool_ledger saved; // as the status has it
@@ -73,13 +73,13 @@ static void start(struct year *y)
 	if (y->saved.since_ms > 0)
 		pools_put_spending(y->pools, "h100", "uid", &y->saved);
 	for (int i = 0; i < MEMBERS; i++)
-		y->seats[i] = pool_seat_new(y->pools, "default", i ? "b" : "a", NULL, NULL, NULL);
+		y->memberships[i] = pool_membership_new(y->pools, "default", i ? "b" : "a", NULL, NULL, NULL);
 }
 
 static void stop(struct year *y)
 {
 	for (int i = 0; i < MEMBERS; i++)
-		pool_seat_free(y->seats[i]);
+		pool_membership_free(y->memberships[i]);
 	pools_free(y->pools);
 }
 
@@ -128,15 +128,15 @@ static void tick(struct year *y, int i)
 	                                             : ACTION_NONE,
 	                     .write = wants != has};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
-	pool_seat_decide(y->seats[i], &tick, &d, &text);
+	pool_membership_decide(y->memberships[i], &tick, &d, &text);
 	buf_done(&text);
 	y->n_limited += d.reason == REASON_BUDGET_LIMITED;
 	if (d.write) {
 		y->late += i32_max(has - d.desired, 0) * PRICE * (double)TICK_MS / 3600000;
 		y->replicas[i] = d.desired;
-		pool_seat_written(y->seats[i], d.desired, POOL_WRITE_DONE);
+		pool_membership_written(y->memberships[i], d.desired, POOL_WRITE_DONE);
 	}
-	pool_seat_end(y->seats[i]);
+	pool_membership_end(y->memberships[i]);
 }
 
 // The record is never less than what was spent, and what it has in excess of that is marked as assumed; both to within

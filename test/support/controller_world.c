@@ -30,7 +30,7 @@
 #include "test/support/manual_clock.h"
 #include "test/support/query_server.h"
 
-static struct query_reply judge(void *arg, const char *query, size_t n_together)
+static struct query_reply classify(void *arg, const char *query, size_t n_together)
 {
 	struct world *w = arg;
 	(void)n_together;
@@ -82,7 +82,7 @@ static int start(void **state, bool elects)
 {
 	struct world *w = calloc(1, sizeof *w);
 	harness_start(&w->h, &(struct fake_apiserver_options){.gpus = -1, .no_pods = true});
-	w->queries = query_server_new(w->h.loop, judge, w);
+	w->queries = query_server_new(w->h.loop, classify, w);
 	if (elects)
 		clock_init_real(&w->connections.clock); // leases are renewed
 	else

@@ -188,7 +188,7 @@ static void look_up(struct conn *c, const char *query, size_t n_together, int *d
 }
 
 // Looks up each query of the form. Modifies the text.
-static int judge(struct conn *c, char *query)
+static int classify(struct conn *c, char *query)
 {
 	static const char before[] = "label_replace((", behind[] = "\n),\"" FUSE_LABEL "\",\"";
 	char *queries[FUSE_MAX];
@@ -241,7 +241,7 @@ static void take_request(struct conn *c)
 		abort();
 	c->server->n_requests++;
 	c->is_busy = true;
-	int delay_ms = judge(c, query);
+	int delay_ms = classify(c, query);
 	if (delay_ms == 0) {
 		reply(c);
 		return;

@@ -295,7 +295,7 @@ static void each_binding_is_a_member_of_the_pool(void **state)
 	world_put_pool(w, 6);
 	start(w, POLICY_FROM_FILE);
 	tick_again(w);
-	const struct pool_seat *a = member_a(w)->seat;
+	const struct pool_membership *a = member_a(w)->membership;
 	assert_int_equal(a->pool->n, 2);
 	assert_int_equal(decision_of(member_a(w))->reason, REASON_POOL_LIMITED);
 	assert_int_equal(replicas_of(w, "a"), 1); // b has the other five GPUs

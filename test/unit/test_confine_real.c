@@ -429,7 +429,7 @@ static void trial_done(struct trial *t)
 		free(answers[i]->text);
 }
 
-static void judge(const struct trial *t, uint64_t trial_seed)
+static void classify(const struct trial *t, uint64_t trial_seed)
 {
 	if (!t->is_confined)
 		return;
@@ -488,7 +488,7 @@ static void confined_query_depends_on_its_namespace_alone(void **state)
 			n_answered += trials[i].is_confined && !trials[i].of_all.is_error;
 			n_with_data += trials[i].is_confined && !trials[i].of_all.is_error &&
 			               strchr(trials[i].of_all.text, '@');
-			judge(&trials[i], seeds[i]);
+			classify(&trials[i], seeds[i]);
 			trial_done(&trials[i]);
 		}
 	}

@@ -56,17 +56,17 @@ static void stop(struct world *w)
 	harness_stop(&w->h);
 }
 
-static struct conflict_watch_want *want(struct world *w, struct scale_ref ref)
+static struct conflict_interest *want(struct world *w, struct scale_ref ref)
 {
 	struct err e = {0};
-	struct conflict_watch_want *want = conflict_watch_want(w->scalers, &ref, NULL, &e);
+	struct conflict_interest *want = conflict_watch_acquire(w->scalers, &ref, NULL, &e);
 	if (!want)
 		fail_msg("%s", e.msg);
 	return want;
 }
 
 // Runs the loop until the conflict is as expected (NULL: known to be none).
-static void expect_owner(struct world *w, const struct conflict_watch_want *want, const char *owner)
+static void expect_owner(struct world *w, const struct conflict_interest *want, const char *owner)
 {
 	int64_t end = test_now_ms() + WAIT_MS;
 	for (;;) {
@@ -86,7 +86,7 @@ static void expect_objects(struct world *w, size_t n)
 	TEST_BECOMES(w->h.loop, (conflict_watch_get_stats(w->scalers, &stats), stats.objects == n));
 }
 
-static void expect_error(struct world *w, const struct conflict_watch_want *want, const char *part)
+static void expect_error(struct world *w, const struct conflict_interest *want, const char *part)
 {
 	int64_t end = test_now_ms() + WAIT_MS;
 	for (;;) {
@@ -219,7 +219,7 @@ static void hpa_is_named_while_it_is_there(void **state)
 	put_hpa(&w, "default", "kin", "", "\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"name\":\"web\"");
 	put_hpa(&w, "default", "far", "", "\"apiVersion\":\"example.dev/v1\",\"kind\":\"Deployment\",\"name\":\"web\"");
 	put_hpa(&w, "elsewhere", "web", "", ON_WEB);
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	assert_false(conflict_watch_is_known(web));
 	expect_owner(&w, web, NULL);
 	assert_int_equal(w.changes, 1); // it has become known
@@ -237,7 +237,7 @@ static void hpa_is_named_while_it_is_there(void **state)
 	put_hpa(&w, "default", "web", "", "\"kind\":\"Deployment\",\"name\":\"web\""); // was meant to
 	expect_owner(&w, web, "HorizontalPodAutoscaler default/web");
 	assert_int_equal(w.changes, 6);
-	struct conflict_watch_want *again = want(&w, WEB); // known at once
+	struct conflict_interest *again = want(&w, WEB); // known at once
 	assert_true(conflict_watch_is_known(again));
 	assert_string_equal(conflict_watch_find(again), "HorizontalPodAutoscaler default/web");
 	delete (&w, HPAS "/web");
@@ -250,7 +250,7 @@ static void scaled_object_owns_through_its_hpa_paused_or_not(void **state)
 {
 	struct world w;
 	start(&w, true, 0);
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
 	put_hpa(&w, "default", "keda-hpa-so",
 	        ",\"ownerReferences\":[{\"apiVersion\":\"keda.sh/"
@@ -282,7 +282,7 @@ static void keda_may_come_and_go(void **state)
 	struct conflict_watch_stats stats;
 	start(&w, false, 200);
 	put_scaled_object(&w, "so", "", "\"name\":\"web\"");
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
 	fake_apiserver_serve_group(w.h.server, "keda.sh", true);
 	expect_owner(&w, web, "ScaledObject default/so");
@@ -325,7 +325,7 @@ static void every_kind_of_the_table_is_found_once_it_is_served(void **state)
 		struct world w;
 		char group[AUTOSCALER_NAME_BYTES], expected[100];
 		start(&w, false, 200);
-		struct conflict_watch_want *web = want(&w, WEB);
+		struct conflict_interest *web = want(&w, WEB);
 		expect_owner(&w, web, NULL);
 		autoscaler_group_of(k->group_version, group);
 		fake_apiserver_serve_group(w.h.server, group, true);
@@ -344,7 +344,7 @@ static void kind_served_in_two_versions_is_watched_in_one(void **state)
 	struct world w;
 	start(&w, false, 200);
 	fake_apiserver_serve_group(w.h.server, "datadoghq.com", true);
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
 	struct conflict_watch_stats stats;
 	test_loop_for(w.h.loop, 600); // several rounds of questions
@@ -393,7 +393,7 @@ static void forbidden_kind_hides_no_other(void **state)
 	        w.h.server,
 	        &(struct fake_fault){.next = 1000, .status = 403, .verb = "list", .resource = "podautoscalers"});
 	put_kind(&w, &autoscaler_kinds[AUTOSCALER_WATERMARK], "other");
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, "WatermarkPodAutoscaler default/other");
 	expect_error(&w, web, "cannot list resource \"podautoscalers\" in API group \"autoscaling.aibrix.ai\"");
 	int changes = w.changes;
@@ -415,7 +415,7 @@ static void missing_rbac_is_reported_and_does_not_block(void **state)
 	fake_apiserver_fail_also(
 	        w.h.server,
 	        &(struct fake_fault){.next = 1000, .status = 403, .verb = "list", .resource = "scaledobjects"});
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
 	expect_error(&w, web,
 	             "cannot list resource \"horizontalpodautoscalers\" in API group \"autoscaling\" in the namespace "
@@ -440,7 +440,7 @@ static void keda_that_cannot_be_asked_for_is_an_error_of_its_own(void **state)
 	put_hpa(&w, "default", "web", "", ON_WEB);
 	fake_apiserver_fail(w.h.server,
 	                    &(struct fake_fault){.next = 1000, .status = 500, .match = "/apis/keda.sh/v1alpha1"});
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, "HorizontalPodAutoscaler default/web");
 	expect_error(&w, web, "/apis/keda.sh/v1alpha1");
 	stop(&w);
@@ -458,7 +458,7 @@ static void conflict_is_found_after_a_broken_stream_and_a_compaction(void **stat
 	struct world w;
 	start(&w, true, 0);
 	put_hpa(&w, "default", "web", "", ON_WEB);
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, "HorizontalPodAutoscaler default/web");
 	for (int round = 0; round < 3; round++) {
 		fake_apiserver_drop_streams(w.h.server, round == 1);
@@ -485,13 +485,13 @@ static void while_nothing_changes_nothing_is_asked(void **state)
 	struct world w;
 	struct fake_counts before, after;
 	start(&w, true, 0);
-	struct conflict_watch_want *web = want(&w, WEB);
+	struct conflict_interest *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
 	TEST_BECOMES(w.h.loop, fake_apiserver_count(w.h.server, "watch", "horizontalpodautoscalers") == 1 &&
 	                               fake_apiserver_count(w.h.server, "watch", "scaledobjects") == 1);
 	test_loop_for(w.h.loop, 300);
 	fake_apiserver_get_counts(w.h.server, &before);
-	struct conflict_watch_want *more[50];
+	struct conflict_interest *more[50];
 	for (int i = 0; i < 50; i++) { // in a namespace that is watched
 		char name[16];
 		snprintf(name, sizeof name, "d%d", i);
@@ -502,8 +502,8 @@ static void while_nothing_changes_nothing_is_asked(void **state)
 	fake_apiserver_get_counts(w.h.server, &after);
 	assert_int_equal(after.total, before.total);
 	for (int i = 0; i < 50; i++)
-		conflict_watch_unwant(more[i]);
-	conflict_watch_unwant(web);
+		conflict_watch_release(more[i]);
+	conflict_watch_release(web);
 	struct conflict_watch_stats stats;
 	conflict_watch_get_stats(w.scalers, &stats);
 	assert_int_equal(stats.watches, 0);
@@ -519,7 +519,7 @@ static void many_namespaces_are_watched_as_one(void **state)
 	struct world w;
 	struct conflict_watch_stats stats;
 	enum { N = CONFLICT_NAMESPACES_MAX + 8 };
-	struct conflict_watch_want *wants[N];
+	struct conflict_interest *wants[N];
 	start(&w, true, 0);
 	for (int i = 0; i < N; i++) {
 		char ns[16];
@@ -542,7 +542,7 @@ static void many_namespaces_are_watched_as_one(void **state)
 	test_loop_for(w.h.loop, 100);
 	assert_int_equal(w.changes, changes);
 	for (int i = 0; i < N; i++)
-		conflict_watch_unwant(wants[i]);
+		conflict_watch_release(wants[i]);
 	conflict_watch_get_stats(w.scalers, &stats);
 	assert_int_equal(stats.watches, 0);
 	stop(&w);
@@ -553,7 +553,7 @@ static void where_all_namespaces_are_forbidden_each_is_watched_alone(void **stat
 	struct world w;
 	struct conflict_watch_stats stats;
 	enum { N = CONFLICT_NAMESPACES_MAX + 4 };
-	struct conflict_watch_want *wants[N];
+	struct conflict_interest *wants[N];
 	start(&w, false, 0);
 	fake_apiserver_fail(
 	        w.h.server,
@@ -583,10 +583,10 @@ static void names_that_cannot_be_are_refused(void **state)
 	memset(name, 'a', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
 	start(&w, false, 0);
-	assert_null(conflict_watch_want(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "default", name}, NULL,
-	                                &e));
+	assert_null(conflict_watch_acquire(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "default", name},
+	                                   NULL, &e));
 	assert_int_equal(e.kind, ERR_USAGE);
-	assert_null(conflict_watch_want(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "", "x"}, NULL, &e));
+	assert_null(conflict_watch_acquire(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "", "x"}, NULL, &e));
 	want(&w, WEB); // freed with all requests in flight
 	stop(&w);
 }

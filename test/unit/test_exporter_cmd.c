@@ -16,7 +16,7 @@
 #include "exporter/cmd/exporter_cmd.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_judge.h"
+#include "exporter/cmd/health_classify.h"
 #include "exporter/cmd/page_view.h"
 
 #define WALL_MS INT64_C(1700000000000)
@@ -170,7 +170,7 @@ static void many_pods_are_cut(void **state)
 }
 
 // The findings as "action reason; ".
-static void judge(const struct health_policy *p, const char *page, const char *want)
+static void classify(const struct health_policy *p, const char *page, const char *want)
 {
 	static const char util[] = "DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 0\n";
 	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
@@ -181,7 +181,7 @@ static void judge(const struct health_policy *p, const char *page, const char *w
 	buf_puts(&text, util);
 	buf_puts(&text, page);
 	struct page_view *v = read_view(text.data);
-	size_t n = health_judge(p, v, WALL_MS, f, HEALTH_FINDINGS_MAX);
+	size_t n = health_classify(p, v, WALL_MS, f, HEALTH_FINDINGS_MAX);
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&got, "%s %s; ", health_action_name(f[i].action), f[i].reason);
 	if (strcmp(buf_str(&got), want) != 0)
@@ -230,7 +230,7 @@ static void xids_and_conditions_are_judged_by_the_tables(void **state)
 	struct health_policy p;
 	health_policy_init(&p);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		judge(&p, cases[i].page, cases[i].want);
+		classify(&p, cases[i].page, cases[i].want);
 }
 
 #define LAST(labels, code)         "DCGM_FI_DEV_XID_ERRORS{" GPU0 labels ",err_code=\"" code "\"} " code "\n"
@@ -277,7 +277,7 @@ static void xids_of_dcgm_exporter_are_judged_without_times(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char page[2048];
 		snprintf(page, sizeof page, "DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 0\n%s", cases[i].page);
-		judge(&p, cases[i].page, cases[i].want);
+		classify(&p, cases[i].page, cases[i].want);
 		struct page_view *v = read_view(page);
 		if (v->unknown[PAGE_KNOWN_XIDS] != cases[i].unknown)
 			fail_msg("%sunknown: %zu", page, v->unknown[PAGE_KNOWN_XIDS]);
@@ -319,12 +319,12 @@ static void file_replaces_rows(void **state)
 	health_policy_init(&p);
 	buf_init(&errors, 4096);
 	assert_int_equal(health_policy_parse(&p, "f", text, strlen(text), &errors, &e), 0);
-	judge(&p, XID("79", "1", "1699999999"), "watch XID79; ");
-	judge(&p, XID("94", "1", "1699999999"), "watch XID94; ");
-	judge(&p, XID("94", "2", "1699999999"), "drain XID94; ");
-	judge(&p, XID("500", "1", "1699999999"), "replace XID500; ");
-	judge(&p, XID("501", "1", "1699999999"), "drain XID501; ");
-	judge(&p, XID("48", "1", "1699999999"), "drain-reset XID48; ");
+	classify(&p, XID("79", "1", "1699999999"), "watch XID79; ");
+	classify(&p, XID("94", "1", "1699999999"), "watch XID94; ");
+	classify(&p, XID("94", "2", "1699999999"), "drain XID94; ");
+	classify(&p, XID("500", "1", "1699999999"), "replace XID500; ");
+	classify(&p, XID("501", "1", "1699999999"), "drain XID501; ");
+	classify(&p, XID("48", "1", "1699999999"), "drain-reset XID48; ");
 
 	static const char wrong[] = "x, drain\n79\n79, melt\n80, drain, 0\n81, drain, two\n";
 	assert_int_equal(health_policy_parse(&p, "f", wrong, strlen(wrong), &errors, &e), -1);

@@ -184,7 +184,7 @@ static void second_change_within_a_tick_is_found(void **state)
 	write_file(f, 0, "11\n");
 	snprintf(path, sizeof path, "%s/0", f->dir);
 	assert_int_equal(utimensat(0, path, same, 0), 0);
-	f->wall_ms = 1700000000000 + HPC_JOBS_SETTLE_MS;
+	f->wall_ms = 1700000000000 + HPC_JOBS_QUIET_MS;
 	jobs_are(f, 0, "11,");
 	FILE *out = fopen(path, "r+");
 	assert_non_null(out);

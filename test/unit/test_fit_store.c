@@ -121,7 +121,7 @@ static struct fit_target *want(struct world *w, const char *kind, const char *na
 {
 	struct err e = {0};
 	put_target(w, kind, name, gpus);
-	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", kind, "ns", name}, &e);
+	struct fit_target *t = fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", kind, "ns", name}, &e);
 	if (!t)
 		fail_msg("%s", e.msg);
 	prepare(w, t, 1);
@@ -232,7 +232,7 @@ static void order_of_a_deleted_policy_reserves_nothing(void **state)
 	read_fit(a, 0, 0);
 	fit_target_ordered(a, 0, 3);
 	assert_int_equal(read_fit(b, 0, 0).fit, 1);
-	fit_target_unwant(a); // while the write is in flight
+	fit_target_release(a); // while the write is in flight
 	assert_int_equal(read_fit(b, 0, 0).fit, 4);
 }
 
@@ -350,7 +350,7 @@ static void target_without_a_shape_is_unknown_and_not_read_again_at_once(void **
 	struct world *w = *state;
 	struct err e = {0};
 	struct fit_target *t =
-	        fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "absent"}, &e);
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "absent"}, &e);
 	assert_non_null(t);
 	prepare(w, t, 1);
 	struct fit_view view = read_fit(t, 2, 2);
@@ -367,7 +367,8 @@ static void questions_are_answered_when_the_store_stops(void **state)
 	struct world *w = *state;
 	struct err e = {0};
 	put_target(w, "Deployment", "web", 1);
-	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "web"}, &e);
+	struct fit_target *t =
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "web"}, &e);
 	fit_target_prepare(t, 1, on_answer, w);
 	assert_int_equal(w->answers, 0);
 	fit_store_stop(w->store);
@@ -397,7 +398,8 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	    "\"spec\":{"
 	    "\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"g\"}]}}],\"resourceClaims\":[{\"name\":\"g\","
 	    "\"resourceClaimTemplateName\":\"one\"}]}}}}");
-	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "dra"}, &e);
+	struct fit_target *t =
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "dra"}, &e);
 	assert_non_null(t);
 	prepare(w, t, 1);
 	wait_fit(w, t, 0, 0, 3);
@@ -494,7 +496,7 @@ static struct fit_target *want_groups(struct world *w, const char *more)
 	         "gpu\":1}}}]}}}}}",
 	         more);
 	put(w, json);
-	struct fit_target *t = fit_store_want(
+	struct fit_target *t = fit_store_acquire(
 	        w->store, &(struct scale_ref){"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ns", "gang"}, &e);
 	assert_non_null(t);
 	prepare(w, t, -1);
@@ -604,7 +606,7 @@ static void replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus(void **stat
 	wait_failing(w, t, all, 3); // the node itself
 	put_node(w, 4);
 	wait_failing(w, t, all, 0);
-	fit_target_unwant(t);
+	fit_target_release(t);
 }
 
 static void group_on_failing_gpus_counts_once(void **state)

@@ -155,8 +155,8 @@ static void requests_that_change_something_are_not_taken_from_other_sites(void *
 	struct http_site *s = site_of(NULL);
 	char why[384];
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		int got = http_site_judge(s, rows[i].method, rows[i].host, rows[i].origin, rows[i].fetch_site,
-		                          rows[i].own, why, sizeof why);
+		int got = http_site_classify(s, rows[i].method, rows[i].host, rows[i].origin, rows[i].fetch_site,
+		                             rows[i].own, why, sizeof why);
 		if (got != rows[i].want)
 			fail_msg("row %zu: %d", i, got);
 	}

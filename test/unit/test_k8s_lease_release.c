@@ -162,7 +162,7 @@ static void lease_just_created_is_not_released_to_others(void **state)
 	lease_holder_start(&a, &h, "a");
 	struct fake_counts counts;
 	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
-	lease_want(a.lease, false);
+	lease_set_candidate(a.lease, false);
 	WAIT(a.released, 1);
 	lease_read(&h, &r);
 	assert_string_equal(r.holder, "a");
@@ -182,7 +182,7 @@ static void unwanted_lease_is_released(void **state)
 	lease_holder_start(&a, &h, "a");
 	struct fake_counts counts;
 	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
-	lease_want(a.lease, false); // while it is being taken
+	lease_set_candidate(a.lease, false); // while it is being taken
 	WAIT(a.released, 1);
 	assert_int_equal(a.gained, 0);
 	lease_read(&h, &r);

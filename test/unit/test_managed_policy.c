@@ -107,22 +107,22 @@ static void policy_with_another_target_is_not_known_to_its_pool(void **state)
 	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/other=5", &e), 0);
 	world_put_pool(w, 100);
 	world_put(w, POLICY_FROM_FILE, 0, 0, 60000);
-	TEST_BECOMES(w->h.loop, world_member(w, 0)->seat && world_member(w, 0)->seat->is_known);
+	TEST_BECOMES(w->h.loop, world_member(w, 0)->membership && world_member(w, 0)->membership->is_known);
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 0);
 	w->is_slow = true;
 	clock_advance_ms(&w->connections.clock, 60000); // answers are not reused
 	world_put(w, POLICY_FROM_FILE, 0, 1, 60000);
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 1);
-	assert_true(world_member(w, 0)->seat->is_known); // the same target
+	assert_true(world_member(w, 0)->membership->is_known); // the same target
 	query_server_release(w->queries, QUERY_ANSWERED);
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 0);
 	clock_advance_ms(&w->connections.clock, 60000);
 	world_put_for(w, POLICY_FROM_FILE, 0, 2, 60000, "other");
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress == 1);
-	assert_false(world_member(w, 0)->seat->is_known);
+	assert_false(world_member(w, 0)->membership->is_known);
 	query_server_release(w->queries, QUERY_ANSWERED);
-	TEST_BECOMES(w->h.loop, world_member(w, 0)->seat->is_known);
-	assert_int_equal(world_member(w, 0)->seat->current, 5);
+	TEST_BECOMES(w->h.loop, world_member(w, 0)->membership->is_known);
+	assert_int_equal(world_member(w, 0)->membership->current, 5);
 }
 
 // ---- turns to write ----
@@ -157,15 +157,15 @@ static void order_that_waits_belongs_to_a_version(void **state)
 	struct world *w = *state;
 	int waiting = defer_one(w, (struct fake_fault){.hang = true});
 	assert_int_equal(world_member(w, waiting)->ticker.state, TICK_IDLE);
-	assert_int_equal(world_member(w, waiting)->seat->in_flight, 3);
+	assert_int_equal(world_member(w, waiting)->membership->in_flight, 3);
 
 	clock_advance_ms(&w->connections.clock, 1000);
 	world_put(w, POLICY_FROM_FILE, waiting, 0, 60000); // at most 2 replicas
-	TEST_BECOMES(w->h.loop, world_member(w, waiting)->seat->in_flight != 3);
+	TEST_BECOMES(w->h.loop, world_member(w, waiting)->membership->in_flight != 3);
 	assert_int_equal(world_member(w, waiting)->body->generation, 0);
 
 	world_put(w, POLICY_FROM_FILE, waiting, 1, 60000);
-	TEST_BECOMES(w->h.loop, world_member(w, waiting)->seat->in_flight == 3);
+	TEST_BECOMES(w->h.loop, world_member(w, waiting)->membership->in_flight == 3);
 	world_take_away(w, POLICY_FROM_FILE, waiting);
 	TEST_BECOMES(w->h.loop, !world_member(w, waiting));
 	assert_int_equal(world_stats(w).awaiting, 0);
@@ -178,9 +178,9 @@ static void order_that_waits_is_void_when_the_clock_is_set(void **state)
 	w->connections.clock.manual_wall_ms += 3600000;
 	clock_watch_check(&w->c->clock_watch);
 	assert_int_equal(reconciler_phase(m->reconciler), TICK_PHASE_IDLE);
-	assert_int_equal(m->seat->in_flight, -1);
+	assert_int_equal(m->membership->in_flight, -1);
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).awaiting == 0); // its turn came
-	assert_int_equal(m->seat->current, 1);
+	assert_int_equal(m->membership->current, 1);
 }
 
 // ---- looks ----

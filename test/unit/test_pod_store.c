@@ -96,7 +96,7 @@ static const struct workload_kind *any_kind(void)
 static struct pod_set *want(struct world *w, const char *selector)
 {
 	struct err e = {0};
-	struct pod_set *set = pod_store_want(w->store, "ns", selector, any_kind(), &e);
+	struct pod_set *set = pod_store_acquire(w->store, "ns", selector, any_kind(), &e);
 	if (!set)
 		fail_msg("%s", e.msg);
 	return set;
@@ -151,7 +151,7 @@ static void pods_come_change_and_go(void **state)
 	wait_names(w, set, "c ");
 	pod_set_get_counts(set, &c);
 	assert_true(c.counts.total == 1 && c.counts.ready == 0 && c.counts.failed == 1 && c.counts.pending == 0);
-	pod_set_unwant(set);
+	pod_set_release(set);
 }
 
 static void every_kind_of_requirement_is_evaluated(void **state)
@@ -178,7 +178,7 @@ static void every_kind_of_requirement_is_evaluated(void **state)
 	wait_names(w, sets[3], "a b c ");
 	wait_names(w, sets[4], "");
 	for (int i = 0; i < 5; i++)
-		pod_set_unwant(sets[i]);
+		pod_set_release(sets[i]);
 }
 
 static void set_wanted_later_costs_one_list_and_the_others_stay_known(void **state)
@@ -201,12 +201,12 @@ static void set_wanted_later_costs_one_list_and_the_others_stay_known(void **sta
 	assert_int_equal(stats.watches, 1);
 	assert_int_equal(stats.sets, 3);
 	assert_int_equal(stats.pods, 2);
-	pod_set_unwant(x);
-	pod_set_unwant(again);
+	pod_set_release(x);
+	pod_set_release(again);
 	pod_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.pods, 1);
-	pod_set_unwant(y);
-	pod_set_unwant(z);
+	pod_set_release(y);
+	pod_set_release(z);
 	pod_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
 }
@@ -220,16 +220,16 @@ static void watch_of_pods_is_broken_until_listing_is_permitted(void **state)
 	assert_int_equal(pod_set_state(set), POD_SET_BROKEN);
 	put_pod(w, "a", "\"app\":\"x\"", "Running", true);
 	wait_names(w, set, "a ");
-	pod_set_unwant(set);
+	pod_set_release(set);
 }
 
 static void nothing_else_is_accepted(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
-	assert_null(pod_store_want(w->store, "ns", "", any_kind(), &e));
+	assert_null(pod_store_acquire(w->store, "ns", "", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_INPUT);
-	assert_null(pod_store_want(w->store, "ns", "a in (", any_kind(), &e));
+	assert_null(pod_store_acquire(w->store, "ns", "a in (", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_INPUT);
 }
 
@@ -244,7 +244,7 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 		char name[16] = "ns";
 		if (i > 0)
 			snprintf(name, sizeof name, "n%d", i);
-		sets[i] = pod_store_want(w->store, name, "app=x", any_kind(), &e);
+		sets[i] = pod_store_acquire(w->store, name, "app=x", any_kind(), &e);
 		assert_non_null(sets[i]);
 	}
 	TEST_BECOMES(w->h.loop, pod_set_state(sets[POD_NAMESPACES_MAX]) == POD_SET_KNOWN);
@@ -253,7 +253,7 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 	delete_pod(w, "a");
 	wait_names(w, sets[0], "");
 	for (int i = 0; i <= POD_NAMESPACES_MAX; i++)
-		pod_set_unwant(sets[i]);
+		pod_set_release(sets[i]);
 	pod_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
 }
@@ -285,7 +285,7 @@ static void sets_wanted_during_a_list_cost_one_list_more(void **state)
 	assert_int_equal(stats.lists, 2);
 	assert_int_equal(stats.pods, 500);
 	for (int i = 0; i < 5; i++)
-		pod_set_unwant(sets[i]);
+		pod_set_release(sets[i]);
 }
 
 static void pods_of_a_target_follow_it(void **state)
@@ -296,8 +296,8 @@ static void pods_of_a_target_follow_it(void **state)
 	struct pod_set_counts c = {0};
 	const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
 	assert_int_equal(fake_apiserver_add(w->h.server, "ns/Deployment/web=3", &e), 0);
-	assert_int_equal(target_store_want(w->targets, &web, false, &e), 1);
-	assert_int_equal(target_store_want(w->targets, &web, true, &e), 1);
+	assert_int_equal(target_store_acquire(w->targets, &web, false, &e), 1);
+	assert_int_equal(target_store_acquire(w->targets, &web, true, &e), 1);
 	int64_t end = test_now_ms() + WAIT_MS;
 	do {
 		test_loop_for(w->h.loop, 5);
@@ -307,11 +307,11 @@ static void pods_of_a_target_follow_it(void **state)
 	} while (c.counts.ready < 3 && test_now_ms() < end);
 	assert_int_equal(c.counts.ready, 3);
 	assert_int_equal(v.ready_replicas, 3);
-	target_store_unwant(w->targets, &web, true);
+	target_store_release(w->targets, &web, true);
 	target_store_get(w->targets, &web, &v);
 	assert_int_equal(v.state, TARGET_FOUND);
 	assert_null(v.pods);
-	target_store_unwant(w->targets, &web, false);
+	target_store_release(w->targets, &web, false);
 }
 
 // ---- decoding ----
@@ -368,7 +368,7 @@ static void selectors_without_a_label_of_their_own_are_limited(void **state)
 		snprintf(selector, sizeof selector, "app=x,n notin (%d)", i);
 		sets[i] = want(w, selector);
 	}
-	assert_null(pod_store_want(w->store, "ns", "app=x,n notin (200)", any_kind(), &e));
+	assert_null(pod_store_acquire(w->store, "ns", "app=x,n notin (200)", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 	assert_ptr_equal(want(w, "app=x,n notin (7)"), sets[7]);
 	// A selector with a label that few others have is found by that.
@@ -378,12 +378,12 @@ static void selectors_without_a_label_of_their_own_are_limited(void **state)
 	wait_names(w, own[0], "a ");
 	wait_names(w, own[1], "");
 	wait_names(w, sets[0], "a ");
-	pod_set_unwant(sets[7]);
-	pod_set_unwant(own[0]);
+	pod_set_release(sets[7]);
+	pod_set_release(own[0]);
 	for (int i = 0; i < POD_TERM_SETS_MAX; i++)
-		pod_set_unwant(sets[i]);
+		pod_set_release(sets[i]);
 	for (int i = 0; i < 2; i++)
-		pod_set_unwant(own[i]);
+		pod_set_release(own[i]);
 }
 
 static void labels_are_read_with_their_escapes(void **state)
@@ -421,11 +421,11 @@ static void set_of_leaders_has_all_pods_of_their_groups(void **state)
 	struct err e = {0};
 	char members[256] = "";
 	put_pod(w, "a", "\"" LWS "name\":\"x\",\"" LWS "worker-index\":\"0\",\"" LWS "size\":\"2\"", "Running", true);
-	struct pod_set *set = pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e);
-	struct pod_set *leaders = pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", any_kind(), &e);
-	struct pod_set *all = pod_store_want(w->store, "ns", LWS "name=x", lws, &e);
+	struct pod_set *set = pod_store_acquire(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e);
+	struct pod_set *leaders = pod_store_acquire(w->store, "ns", LWS "name=x," LWS "worker-index=0", any_kind(), &e);
+	struct pod_set *all = pod_store_acquire(w->store, "ns", LWS "name=x", lws, &e);
 	assert_true(set && leaders && all && set != leaders && set != all);
-	assert_ptr_equal(pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e), set);
+	assert_ptr_equal(pod_store_acquire(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e), set);
 	wait_names(w, set, "a ");
 	put_pod(w, "b", "\"" LWS "name\":\"x\",\"" LWS "worker-index\":\"1\"", "Running", false);
 	wait_names(w, set, "a b ");
@@ -436,10 +436,10 @@ static void set_of_leaders_has_all_pods_of_their_groups(void **state)
 	members[0] = '\0';
 	pod_set_each(all, add_member, &members); // its selector asks for both
 	assert_string_equal(members, "a 2 leader, b 0 leader");
-	pod_set_unwant(all);
-	pod_set_unwant(leaders);
-	pod_set_unwant(set);
-	pod_set_unwant(set);
+	pod_set_release(all);
+	pod_set_release(leaders);
+	pod_set_release(set);
+	pod_set_release(set);
 #undef LWS
 }
 

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "controller/pool/pool_seat.h"
+#include "controller/pool/pool_membership.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
@@ -28,7 +28,7 @@
 #define INTERVAL_MS 15000
 
 struct member {
-	struct pool_seat *seat;
+	struct pool_membership *membership;
 	int32_t replicas;        // what the API server has
 	bool has_no_pods;        // for none of them
 	bool is_uncountable;     // its pods cannot be listed
@@ -81,14 +81,15 @@ static void world_init(struct world *w, int32_t gpus_per_replica)
 		char name[8];
 		snprintf(name, sizeof name, "m%d", i);
 		w->members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
-		w->members[i].seat = pool_seat_new(w->pools, "default", name, NULL, i == 0 ? "team=ml\n" : NULL, NULL);
+		w->members[i].membership =
+		        pool_membership_new(w->pools, "default", name, NULL, i == 0 ? "team=ml\n" : NULL, NULL);
 	}
 }
 
 static void world_done(struct world *w)
 {
 	for (int i = 0; i < MEMBERS; i++)
-		pool_seat_free(w->members[i].seat);
+		pool_membership_free(w->members[i].membership);
 	pools_free(w->pools);
 }
 
@@ -115,7 +116,7 @@ static int32_t decide_for(struct world *w, int i, int32_t desired)
 	                                                           : ACTION_NONE,
 	                         .write = desired != m->replicas};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
-	pool_seat_decide(m->seat, &tick, &w->d, &text);
+	pool_membership_decide(m->membership, &tick, &w->d, &text);
 	snprintf(w->text, sizeof w->text, "%s", buf_str(&text));
 	buf_done(&text);
 	return w->d.desired;
@@ -133,7 +134,7 @@ static void write_done(struct world *w, int i, int32_t to)
 {
 	w->members[i].replicas = to;
 	w->members[i].late = w->members[i].unacked = -1;
-	pool_seat_written(w->members[i].seat, to, POOL_WRITE_DONE);
+	pool_membership_written(w->members[i].membership, to, POOL_WRITE_DONE);
 }
 
 // A tick whose write succeeds.
@@ -142,7 +143,7 @@ static int32_t tick(struct world *w, int i, int32_t desired)
 	int32_t to = decide_for(w, i, desired);
 	if (w->d.write)
 		write_done(w, i, to);
-	pool_seat_end(w->members[i].seat);
+	pool_membership_end(w->members[i].membership);
 	return to;
 }
 
@@ -167,7 +168,7 @@ static void random_write(struct world *w, int i, int32_t to, unsigned *seed)
 	if (fate < 4) {
 		write_done(w, i, to);
 	} else if (fate == 4) {
-		pool_seat_written(m->seat, to, POOL_WRITE_REFUSED);
+		pool_membership_written(m->membership, to, POOL_WRITE_REFUSED);
 	} else {
 		m->before = m->replicas;
 		m->unacked = to;
@@ -178,7 +179,7 @@ static void random_write(struct world *w, int i, int32_t to, unsigned *seed)
 		}
 		if (fate == 6)
 			m->late = to;
-		pool_seat_written(m->seat, to, POOL_WRITE_LOST);
+		pool_membership_written(m->membership, to, POOL_WRITE_LOST);
 	}
 }
 
@@ -203,7 +204,7 @@ static void cap_holds_whatever_becomes_of_the_writes(void **state)
 				int32_t to = decide_for(&w, i, (int32_t)(next_random(&random) % 16));
 				if (w.d.write)
 					random_write(&w, i, to, &random);
-				pool_seat_end(m->seat);
+				pool_membership_end(m->membership);
 			}
 			if (gpus_in_use(&w) > CAP)
 				fail_msg("seed %u, step %d: %lld GPUs of %d", seed, k, (long long)gpus_in_use(&w), CAP);
@@ -225,7 +226,7 @@ static void member_waits_until_all_others_are_known(void **state)
 	tick(&w, 2, 1);
 	assert_int_equal(tick(&w, 0, 9), 1);
 	const struct err absent = {.kind = ERR_NOT_FOUND};
-	pool_seat_unreadable(w.members[3].seat, &absent, w.now_ms);
+	pool_membership_unreadable(w.members[3].membership, &absent, w.now_ms);
 	assert_int_equal(tick(&w, 0, 9), 9);
 	world_done(&w);
 }
@@ -239,7 +240,7 @@ static void unreadable_member_holds_no_other(void **state)
 	tick(&w, 1, 1);
 	tick(&w, 2, 1);
 	const struct err forbidden = {.kind = ERR_AUTH};
-	pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
+	pool_membership_unreadable(w.members[3].membership, &forbidden, w.now_ms);
 	assert_int_equal(tick(&w, 0, 20), 18);
 	world_done(&w);
 }
@@ -257,12 +258,12 @@ static void member_that_never_ticks_is_waited_for_after_a_start_only(void **stat
 	tick(&w, 2, 1);
 	assert_int_equal(tick(&w, 0, 9), 9);
 	// A tenant creates policies, and changes their targets.
-	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL, NULL);
+	struct pool_membership *late = pool_membership_new(w.pools, "default", "late", NULL, NULL, NULL);
 	assert_int_equal(tick(&w, 0, 10), 10);
-	pool_seat_forget(late, w.now_ms);
-	pool_seat_forget(w.members[3].seat, w.now_ms);
+	pool_membership_forget(late, w.now_ms);
+	pool_membership_forget(w.members[3].membership, w.now_ms);
 	assert_int_equal(tick(&w, 0, 11), 11);
-	pool_seat_free(late);
+	pool_membership_free(late);
 	world_done(&w);
 }
 
@@ -278,8 +279,8 @@ static void typed_replicas_do_not_count(void **state)
 		tick_all(&w);
 		assert_int_equal(tick(&w, 0, 15), 15);
 		w.now_ms += at_start[i] ? 1 : POOL_START_MS;
-		struct pool_seat *others = w.members[3].seat;
-		w.members[3].seat = pool_seat_new(w.pools, "default", "typed", NULL, NULL, NULL);
+		struct pool_membership *others = w.members[3].membership;
+		w.members[3].membership = pool_membership_new(w.pools, "default", "typed", NULL, NULL, NULL);
 		w.members[3].has_no_pods = true;
 		w.members[3].replicas = 1000000;
 		w.policy.dry_run = true;
@@ -290,7 +291,7 @@ static void typed_replicas_do_not_count(void **state)
 		tick(&w, 1, 1);
 		tick(&w, 2, 1);
 		assert_int_equal(tick(&w, 0, 17), 17);
-		pool_seat_free(others);
+		pool_membership_free(others);
 		world_done(&w);
 	}
 }
@@ -306,8 +307,8 @@ static void typed_replicas_of_an_active_member_are_scaled_down(void **state)
 	w.members[3].replicas = 1000000;
 	decide_for(&w, 3, 1000000);
 	assert_int_equal(w.d.desired, 17); // what the others leave
-	pool_seat_written(w.members[3].seat, 17, POOL_WRITE_REFUSED);
-	pool_seat_end(w.members[3].seat);
+	pool_membership_written(w.members[3].membership, 17, POOL_WRITE_REFUSED);
+	pool_membership_end(w.members[3].membership);
 	assert_true(tick(&w, 0, 9) > 1);
 	world_done(&w);
 }
@@ -365,7 +366,7 @@ static void pods_that_can_no_longer_be_counted_expire(void **state)
 		pass(&w, POOL_GRANTED_MS, true);
 		w.members[3].is_uncountable = true;
 		if (!is_paused)
-			pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
+			pool_membership_unreadable(w.members[3].membership, &forbidden, w.now_ms);
 		pass(&w, POOL_STALE_MS, is_paused);
 		assert_int_equal(tick(&w, 0, 9), 3);
 		pass(&w, POOL_GRANTED_MS, is_paused);
@@ -388,7 +389,7 @@ static void outage_lets_no_pods_expire(void **state)
 		assert_int_equal(tick(&w, 3, 15), 15);
 		tick_all(&w); // counts its pods
 		for (int k = 0; k < MEMBERS; k++)
-			pool_seat_unreadable(w.members[k].seat, &down, w.now_ms);
+			pool_membership_unreadable(w.members[k].membership, &down, w.now_ms);
 		w.now_ms += 4 * POOL_GRANTED_MS;
 		assert_int_equal(tick(&w, 0, 9), 3);
 		world_done(&w);
@@ -444,9 +445,9 @@ static void pods_of_a_forgotten_member_count_for_a_while(void **state)
 	tick_all(&w);
 	assert_int_equal(tick(&w, 3, 15), 15);
 	pass(&w, 2 * POOL_GRANTED_MS, true);
-	pool_seat_forget(w.members[3].seat, w.now_ms);
+	pool_membership_forget(w.members[3].membership, w.now_ms);
 	pass(&w, POOL_GRANTED_MS - INTERVAL_MS, false);
-	pool_seat_forget(w.members[3].seat, w.now_ms); // again: the time does not start anew
+	pool_membership_forget(w.members[3].membership, w.now_ms); // again: the time does not start anew
 	assert_int_equal(tick(&w, 0, 9), 3);
 	pass(&w, INTERVAL_MS, false);
 	assert_int_equal(tick(&w, 0, 9), 9);
@@ -458,13 +459,13 @@ static void scale_down_does_not_wait_for_a_large_pool(void **state)
 {
 	(void)state;
 	struct world w;
-	struct pool_seat *others[POOL_SHARED_AT_ONCE + POOL_MEMBERS_PER_MS];
+	struct pool_membership *others[POOL_SHARED_AT_ONCE + POOL_MEMBERS_PER_MS];
 	size_t n = sizeof others / sizeof others[0];
 	world_init(&w, 1);
 	for (size_t i = 0; i < n; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL, NULL);
+		others[i] = pool_membership_new(w.pools, "default", name, NULL, NULL, NULL);
 	}
 	tick_all(&w);
 	w.now_ms += POOL_START_MS;
@@ -476,16 +477,16 @@ static void scale_down_does_not_wait_for_a_large_pool(void **state)
 	assert_int_equal(tick(&w, 0, 2), 2);
 	assert_int_not_equal(w.d.reason, REASON_POOL_LIMITED);
 	// Nor for labels, policies and targets that change nothing about who is in it.
-	pool_seat_set_labels(w.members[2].seat, "team=other\n");
+	pool_membership_set_labels(w.members[2].membership, "team=other\n");
 	assert_int_equal(tick(&w, 1, 3), 1);
-	pool_seat_free(pool_seat_new(w.pools, "elsewhere", "a", NULL, NULL, NULL));
+	pool_membership_free(pool_membership_new(w.pools, "elsewhere", "a", NULL, NULL, NULL));
 	assert_int_equal(tick(&w, 1, 3), 1);
-	pool_seat_forget(others[0], w.now_ms);
+	pool_membership_forget(others[0], w.now_ms);
 	assert_int_equal(tick(&w, 1, 3), 1);
 	w.now_ms += 100;
 	assert_int_equal(tick(&w, 1, 3), 3);
 	for (size_t i = 0; i < n; i++)
-		pool_seat_free(others[i]);
+		pool_membership_free(others[i]);
 	world_done(&w);
 }
 
@@ -507,7 +508,7 @@ static void member_that_flips_lets_others_tick_once_per_interval(void **state)
 		char name[8];
 		snprintf(name, sizeof name, "m%d", i);
 		w.members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
-		w.members[i].seat = pool_seat_new(w.pools, "default", name, NULL, NULL, &n_asked);
+		w.members[i].membership = pool_membership_new(w.pools, "default", name, NULL, NULL, &n_asked);
 	}
 	tick_all(&w);
 	tick(&w, 1, 18);
@@ -515,7 +516,7 @@ static void member_that_flips_lets_others_tick_once_per_interval(void **state)
 	for (int i = 0; i < 60; i++) { // a minute
 		w.now_ms += 1000;
 		decide_for(&w, 0, i % 2 ? 20 : 1);
-		pool_seat_end(w.members[0].seat);
+		pool_membership_end(w.members[0].membership);
 	}
 	assert_in_range(n_asked, 1, 3 * 60000 / INTERVAL_MS + 3);
 	world_done(&w);
@@ -530,41 +531,41 @@ static void namespace_with_too_many_policies_loses_places(void **state)
 	pools_remove_object(w.pools, "h100");
 	put_pool_of(w.pools, "both", 100, 1, "flood", "small");
 	size_t n = POOL_MEMBERS_MAX + 50;
-	struct pool_seat **flood = calloc(n, sizeof(struct pool_seat *)), *small[2];
+	struct pool_membership **flood = calloc(n, sizeof(struct pool_membership *)), *small[2];
 	assert_non_null(flood);
-	small[0] = pool_seat_new(w.pools, "small", "a", NULL, NULL, NULL);
-	small[1] = pool_seat_new(w.pools, "small", "b", NULL, NULL, NULL);
+	small[0] = pool_membership_new(w.pools, "small", "a", NULL, NULL, NULL);
+	small[1] = pool_membership_new(w.pools, "small", "b", NULL, NULL, NULL);
 	for (size_t i = 0; i < n; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		flood[i] = pool_seat_new(w.pools, "flood", name, NULL, NULL, NULL);
+		flood[i] = pool_membership_new(w.pools, "flood", name, NULL, NULL, NULL);
 	}
 	w.now_ms += 1;
 	struct pool_summary sum;
 	assert_non_null(pools_next(w.pools, NULL, w.now_ms, w.now_ms, &sum));
 	assert_int_equal(sum.n_members, POOL_MEMBERS_MAX);
 	assert_int_equal(sum.n_excess, 52);
-	struct pool_seat *own[2] = {w.members[0].seat, w.members[1].seat};
+	struct pool_membership *own[2] = {w.members[0].membership, w.members[1].membership};
 	w.now_ms += POOL_START_MS;
-	w.members[0].seat = small[1];
+	w.members[0].membership = small[1];
 	assert_int_equal(tick(&w, 0, 9), 9);
-	w.members[1].seat = flood[n - 1];
+	w.members[1].membership = flood[n - 1];
 	assert_int_equal(tick(&w, 1, 9), 1);
 	assert_int_equal(w.d.reason, REASON_POOL_HELD);
 	assert_non_null(strstr(w.text, "pool both has places for 10000 policies, and for 9998 of namespace flood"));
 	// A pool of this size is not shared for each member that changes its mind.
-	w.members[1].seat = small[0];
+	w.members[1].membership = small[0];
 	assert_int_equal(tick(&w, 1, 9), 1);
 	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
 	assert_non_null(strstr(w.text, "pool both has 10000 members and is shared again in a moment"));
 	w.now_ms += (POOL_MEMBERS_MAX - POOL_SHARED_AT_ONCE) / POOL_MEMBERS_PER_MS;
 	assert_int_equal(tick(&w, 1, 9), 9);
-	w.members[0].seat = own[0];
-	w.members[1].seat = own[1];
+	w.members[0].membership = own[0];
+	w.members[1].membership = own[1];
 	for (size_t i = 0; i < n; i++)
-		pool_seat_free(flood[i]);
-	pool_seat_free(small[0]);
-	pool_seat_free(small[1]);
+		pool_membership_free(flood[i]);
+	pool_membership_free(small[0]);
+	pool_membership_free(small[1]);
 	free(flood);
 	world_done(&w);
 }
@@ -575,9 +576,10 @@ static void member_that_holds_gpus_keeps_its_place(void **state)
 	(void)state;
 	struct world w;
 	world_init(&w, 1);
-	struct pool_seat **others = calloc(POOL_MEMBERS_MAX, sizeof(struct pool_seat *)), *own = w.members[3].seat;
+	struct pool_membership **others = calloc(POOL_MEMBERS_MAX, sizeof(struct pool_membership *)),
+	                       *own = w.members[3].membership;
 	assert_non_null(others);
-	w.members[3].seat = pool_seat_new(w.pools, "default", "z", NULL, NULL, NULL);
+	w.members[3].membership = pool_membership_new(w.pools, "default", "z", NULL, NULL, NULL);
 	tick_all(&w);
 	w.now_ms += POOL_START_MS;
 	tick_all(&w);
@@ -585,7 +587,7 @@ static void member_that_holds_gpus_keeps_its_place(void **state)
 	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "p%05zu", i);
-		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL, NULL);
+		others[i] = pool_membership_new(w.pools, "default", name, NULL, NULL, NULL);
 	}
 	assert_int_equal(tick(&w, 0, 9), 3);
 	struct pool_summary sum;
@@ -593,9 +595,9 @@ static void member_that_holds_gpus_keeps_its_place(void **state)
 	assert_int_equal(sum.n_members, POOL_MEMBERS_MAX);
 	assert_int_equal(sum.used_gpus, 20);
 	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++)
-		pool_seat_free(others[i]);
+		pool_membership_free(others[i]);
 	free(others);
-	pool_seat_free(own);
+	pool_membership_free(own);
 	world_done(&w);
 }
 
@@ -642,8 +644,8 @@ static void member_whose_writes_are_refused_counts_as_fixed(void **state)
 	for (int i = 0; i < POOL_REFUSALS_MAX; i++) {
 		int32_t to = decide_for(&w, 1, 17);
 		assert_true(to < 17);
-		pool_seat_written(w.members[1].seat, to, POOL_WRITE_REFUSED);
-		pool_seat_end(w.members[1].seat);
+		pool_membership_written(w.members[1].membership, to, POOL_WRITE_REFUSED);
+		pool_membership_end(w.members[1].membership);
 	}
 	tick(&w, 0, 10);
 	assert_int_equal(w.d.reason, REASON_POOL_LIMITED);
@@ -693,9 +695,9 @@ static void members_by_label_follow_the_labels(void **state)
 	tick_all(&w);
 	assert_int_equal(tick(&w, 0, 9), 3); // has the label
 	assert_int_equal(tick(&w, 1, 9), 9);
-	pool_seat_set_labels(w.members[1].seat, "team=ml\n");
+	pool_membership_set_labels(w.members[1].membership, "team=ml\n");
 	assert_true(tick(&w, 1, 9) < 3); // three are shared by two
-	pool_seat_set_labels(w.members[0].seat, NULL);
+	pool_membership_set_labels(w.members[0].membership, NULL);
 	assert_int_equal(tick(&w, 0, 9), 9);
 	world_done(&w);
 }

@@ -44,7 +44,7 @@ struct world {
 	int hanging_max;
 };
 
-static struct query_reply judge(void *arg, const char *query, size_t n_together)
+static struct query_reply classify(void *arg, const char *query, size_t n_together)
 {
 	struct world *w = arg;
 	(void)n_together;
@@ -80,7 +80,7 @@ static void open_world(struct world *w, int slots)
 		a->namespace_name = a->is_hostile ? "hostile" : i % 2 ? "good" : "other";
 		snprintf(a->query, sizeof a->query, "q%02d_x", i);
 	}
-	query_world_open(&w->q, slots, judge, w);
+	query_world_open(&w->q, slots, classify, w);
 }
 
 static void ask(struct asker *a, int64_t wait_ms)

@@ -43,7 +43,7 @@ struct world {
 	int wait_ms;
 };
 
-static struct query_reply judge(void *arg, const char *query, size_t n_together)
+static struct query_reply classify(void *arg, const char *query, size_t n_together)
 {
 	struct world *w = arg;
 	if (w->is_away)
@@ -100,7 +100,7 @@ static void open_world(struct world *w)
 		snprintf(p->query, sizeof p->query, "q%02d_x", i);
 		snprintf(p->namespace_name, sizeof p->namespace_name, "n%d", i % 5);
 	}
-	query_world_open(&w->q, 0, judge, w);
+	query_world_open(&w->q, 0, classify, w);
 }
 
 static void sicken(struct world *w, const int *sick, bool is_sick)

@@ -37,7 +37,7 @@ static const char pod_json[] =
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"train\",\"namespace\":\"jobs\"},\"spec\":"
         "{\"nodeName\":\"n1\",\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]}}";
 
-static struct query_reply judge(void *arg, const char *query, size_t n_together)
+static struct query_reply classify(void *arg, const char *query, size_t n_together)
 {
 	const struct world *w = arg;
 	(void)query;
@@ -54,7 +54,7 @@ static int setup(void **state)
 	harness_start_client(&w->h, 1);
 	if (fake_apiserver_put(w->h.server, node_json, &e) < 0 || fake_apiserver_put(w->h.server, pod_json, &e) < 0)
 		fail_msg("%s", e.msg);
-	w->queries = query_server_new(w->h.loop, judge, w);
+	w->queries = query_server_new(w->h.loop, classify, w);
 	const struct promql_source_options source = {.name = "default", .query = {.url = query_server_url(w->queries)}};
 	to->loop = w->h.loop;
 	to->kube_http = w->h.http;

@@ -75,7 +75,7 @@ static void model_is_off_until_its_trial_is_over(void **state)
 	skill_reset(&s);
 	for (int64_t i = 0; i < 100; i++) {
 		step(&s, i, 100, 100, 1, 10, 10);
-		assert_int_equal(skill_judge(&s, 40 * TICK_MS), i >= 40);
+		assert_int_equal(skill_evaluate(&s, 40 * TICK_MS), i >= 40);
 	}
 }
 
@@ -86,7 +86,7 @@ static void either_naive_forecast_turns_the_model_off(void **state)
 		struct skill s;
 		skill_reset(&s);
 		run(&s, 0, 100, 10, which == 1 ? 8 : 20, which == 2 ? 9 : 20);
-		assert_int_equal(skill_judge(&s, TICK_MS), which == 0);
+		assert_int_equal(skill_evaluate(&s, TICK_MS), which == 0);
 	}
 }
 
@@ -96,15 +96,15 @@ static void small_lead_neither_starts_nor_stops_the_model(void **state)
 	struct skill s;
 	skill_reset(&s);
 	int64_t at = run(&s, 0, 2000, 9.8, 20, 10);
-	assert_false(skill_judge(&s, TICK_MS));
+	assert_false(skill_evaluate(&s, TICK_MS));
 	at = run(&s, at, 2000, 8, 20, 10);
-	assert_true(skill_judge(&s, TICK_MS));
+	assert_true(skill_evaluate(&s, TICK_MS));
 	at = run(&s, at, 10000, 9.8, 20, 10);
-	assert_true(skill_judge(&s, TICK_MS));
+	assert_true(skill_evaluate(&s, TICK_MS));
 	at = run(&s, at, 10000, 10.1, 20, 10);
-	assert_false(skill_judge(&s, TICK_MS));
+	assert_false(skill_evaluate(&s, TICK_MS));
 	run(&s, at, 10000, 9.8, 20, 10);
-	assert_false(skill_judge(&s, TICK_MS));
+	assert_false(skill_evaluate(&s, TICK_MS));
 }
 
 static void hundredth_of_the_load_makes_no_difference(void **state)
@@ -124,7 +124,7 @@ static void hundredth_of_the_load_makes_no_difference(void **state)
 		struct skill s;
 		skill_reset(&s);
 		run(&s, 0, 100, rows[i].model, rows[i].season, rows[i].last);
-		assert_int_equal(skill_judge(&s, TICK_MS), rows[i].on);
+		assert_int_equal(skill_evaluate(&s, TICK_MS), rows[i].on);
 	}
 }
 
@@ -180,7 +180,7 @@ static void numbers_out_of_range_start_the_record_again(void **state)
 	skill_reset(&s);
 	for (int64_t i = 0; i < 10; i++) {
 		step(&s, i, i % 2 ? 1.7e308 : -1.7e308, i % 2 ? -1.7e308 : 1.7e308, 0, 1e308, -1e308);
-		skill_judge(&s, TICK_MS);
+		skill_evaluate(&s, TICK_MS);
 		assert_true(isfinite(s.weight + s.load + s.model + s.season + s.last));
 	}
 }

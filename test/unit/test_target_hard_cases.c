@@ -30,10 +30,10 @@ static void kinds_not_learnt_and_nonsense_are_not_watched(void **state)
 	                                        {"apps/v1", "DaemonSet", "ns", "d"},
 	                                        {"apps/v1", "Deployment", "n/s", "web"}};
 	for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++) {
-		target_fixture_want(w, &refs[i]);
+		target_fixture_acquire(w, &refs[i]);
 		assert_int_equal(target_fixture_get(w, &refs[i]).state, TARGET_UNWATCHED);
 		assert_non_null(target_fixture_get(w, &refs[i]).why);
-		target_store_unwant(w->store, &refs[i], false);
+		target_store_release(w->store, &refs[i], false);
 	}
 	test_loop_for(w->h.loop, 50);
 	assert_int_equal(target_fixture_requests(w), 0);
@@ -51,7 +51,7 @@ static void want_gadget(struct target_world *w)
 {
 	struct outcome o;
 	target_fixture_add(w, "ns/Widget/gadget=2");
-	target_fixture_want(w, &gadget);
+	target_fixture_acquire(w, &gadget);
 	assert_int_equal(target_fixture_get(w, &gadget).state, TARGET_UNWATCHED);
 	harness_get(&w->h, &gadget, &o);
 	assert_false(o.is_error);
@@ -180,7 +180,7 @@ static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 	target_fixture_add(w, "ns/Widget/late=4");
 	fake_apiserver_fail(w->h.server,
 	                    &(struct fake_fault){.next = 1, .status = 403, .verb = "get", .resource = "widgets/scale"});
-	target_fixture_want(w, &late); // the list has passed it over
+	target_fixture_acquire(w, &late); // the list has passed it over
 	assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
 	target_fixture_wait_for(w, &late, TARGET_UNWATCHED, -1);
 	harness_get(&w->h, &late, &o);
@@ -194,8 +194,8 @@ static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 	assert_string_equal(w->what, "widgets in namespace ns");
 	target_fixture_wait_for(w, &late, TARGET_FOUND, 6);
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
-	target_store_unwant(w->store, &late, false);
-	target_store_unwant(w->store, &gadget, false);
+	target_store_release(w->store, &late, false);
+	target_store_release(w->store, &gadget, false);
 	struct target_store_stats stats;
 	target_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
@@ -210,18 +210,18 @@ static void kinds_have_a_ceiling(void **state)
 	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
 		snprintf(kind, sizeof kind, "Kind%d", i);
 		ref.kind = kind;
-		target_fixture_want(w, &ref);
+		target_fixture_acquire(w, &ref);
 		assert_int_equal(target_fixture_get(w, &ref).state, TARGET_UNWATCHED);
-		target_store_unwant(w->store, &ref, false);
+		target_store_release(w->store, &ref, false);
 	}
 	want_gadget(w);
 	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
 		snprintf(kind, sizeof kind, "Kind%d", i);
 		ref.kind = kind;
-		target_fixture_want(w, &ref);
+		target_fixture_acquire(w, &ref);
 		assert_int_equal(target_fixture_get(w, &ref).state, TARGET_UNWATCHED);
 	}
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
 }
@@ -237,17 +237,17 @@ static void target_above_the_ceiling_of_kinds_is_not_counted(void **state)
 	for (; wanted == 1 && n < 2 * TARGET_KINDS_MAX; n++) {
 		snprintf(kind, sizeof kind, "Kind%d", n);
 		ref.kind = kind;
-		wanted = target_store_want(w->store, &ref, false, &e);
+		wanted = target_store_acquire(w->store, &ref, false, &e);
 	}
 	assert_int_equal(wanted, 0); // of the last kind
 	assert_in_range(n, 2, TARGET_KINDS_MAX);
-	assert_int_equal(target_store_want(w->store, &gadget, false, &e), 0);
+	assert_int_equal(target_store_acquire(w->store, &gadget, false, &e), 0);
 	ref.kind = "Kind0";
-	target_store_unwant(w->store, &ref, false);
-	assert_int_equal(target_store_want(w->store, &gadget, false, &e), 1); // again, with room now
+	target_store_release(w->store, &ref, false);
+	assert_int_equal(target_store_acquire(w->store, &gadget, false, &e), 1); // again, with room now
 	want_gadget(w);
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
-	target_store_unwant(w->store, &gadget, false);
+	target_store_release(w->store, &gadget, false);
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
 }
 
@@ -257,7 +257,7 @@ static void target_is_unwatched_until_listing_is_permitted(void **state)
 {
 	struct target_world *w = *state;
 	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 2, .status = 403, .verb = "list"});
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	struct target_view v = target_fixture_wait_for(w, &web, TARGET_UNWATCHED, -1);
 	assert_non_null(strstr(v.why, "403"));
 	assert_int_equal(w->errors, 1);
@@ -271,7 +271,7 @@ static void version_too_old_and_dropped_streams_lose_nothing(void **state)
 	struct target_world *w = *state;
 	struct outcome o;
 	struct target_store_stats stats;
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 	fake_apiserver_set_bookmarks(w->h.server, 0);
 	harness_get(&w->h, &web, &o);
@@ -335,7 +335,7 @@ static void run_faults(const char *verb, bool in_stream)
 		target_fixture_setup(&state);
 		worlds[i] = state;
 		fake_apiserver_fail(worlds[i]->h.server, &fault);
-		target_fixture_want(worlds[i], &web);
+		target_fixture_acquire(worlds[i], &web);
 	}
 	wait_all(worlds, 2, verb);
 	for (size_t i = 0; i < FAULTS; i++) {
@@ -381,13 +381,13 @@ static void target_that_cannot_be_decoded_is_unwatched(void **state)
 		struct target_world *w = s;
 		struct outcome o;
 		target_fixture_add(w, "ns/Deployment/late=4");
-		target_fixture_want(w, &web);
+		target_fixture_acquire(w, &web);
 		target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 		fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 9,
 		                                                      .status = statuses[i],
 		                                                      .verb = "list",
 		                                                      .resource = "deployments"});
-		target_fixture_want(w, &late);
+		target_fixture_acquire(w, &late);
 		assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
 		target_fixture_wait_for(w, &late, TARGET_UNWATCHED, -1);
 		harness_get(&w->h, &late, &o);

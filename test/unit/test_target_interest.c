@@ -60,7 +60,7 @@ static void targets_wanted_between_two_pages_are_found(void **state)
 	add_deployments(w, &m, DEPLOYMENTS);
 	int wanted = 0;
 	while (wanted < POLICIES) {
-		target_fixture_want(w, &m.refs[POLICIES - ++wanted]); // the later, the earlier its page was read
+		target_fixture_acquire(w, &m.refs[POLICIES - ++wanted]); // the later, the earlier its page was read
 		if (wanted % 25 == 0)
 			turn_until_next_page(w);
 	}
@@ -88,7 +88,7 @@ static void targets_wanted_at_once_as_conflicts_end_are_found(void **state)
 	static struct many m;
 	add_deployments(w, &m, POLICIES);
 	for (int i = POLICIES - 1; i >= 0; i--) {
-		target_fixture_want(w, &m.refs[i]);
+		target_fixture_acquire(w, &m.refs[i]);
 		event_base_loop(w->h.loop, EVLOOP_NONBLOCK);
 		assert_int_not_equal(target_fixture_get(w, &m.refs[i]).state, TARGET_ABSENT);
 	}
@@ -103,10 +103,10 @@ static void target_created_again_during_a_list_is_found(void **state)
 	static struct many m;
 	const struct scale_ref *again = &m.refs[0], *late = &m.refs[POLICIES - 1];
 	add_deployments(w, &m, DEPLOYMENTS);
-	target_fixture_want(w, again);
+	target_fixture_acquire(w, again);
 	turn_until_next_page(w);
 	turn_until_next_page(w);
-	target_fixture_want(w, late);
+	target_fixture_acquire(w, late);
 	harness_request(&w->h, "DELETE", "/apis/apps/v1/namespaces/ns/deployments/d0000", NULL, NULL, &o);
 	assert_false(o.is_error);
 	target_fixture_add(w, "ns/Deployment/d0000=9");

@@ -23,8 +23,8 @@ static const struct scale_ref db = {"apps/v1", "StatefulSet", "ns", "db"};
 static void target_is_known_and_asking_costs_nothing(void **state)
 {
 	struct target_world *w = *state;
-	target_fixture_want(w, &web);
-	target_fixture_want(w, &db);
+	target_fixture_acquire(w, &web);
+	target_fixture_acquire(w, &db);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_UNSYNCED);
 	struct target_view v = target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 	assert_true(v.resource_version[0] && v.uid[0] && v.generation > 0);
@@ -54,7 +54,7 @@ static void missing_target_is_absent_until_it_exists(void **state)
 	struct target_world *w = *state;
 	struct outcome o;
 	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
-	target_fixture_want(w, &late);
+	target_fixture_acquire(w, &late);
 	target_fixture_wait_for(w, &late, TARGET_ABSENT, -1);
 	target_fixture_add(w, "ns/Deployment/late=4");
 	target_fixture_wait_for(w, &late, TARGET_FOUND, 4);
@@ -70,10 +70,10 @@ static void target_wanted_after_the_list_is_read_once(void **state)
 	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
 	const struct scale_ref none = {"apps/v1", "Deployment", "ns", "none"};
 	target_fixture_add(w, "ns/Deployment/late=4");
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
-	target_fixture_want(w, &late);
-	target_fixture_want(w, &none);
+	target_fixture_acquire(w, &late);
+	target_fixture_acquire(w, &none);
 	assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
 	target_fixture_wait_for(w, &late, TARGET_FOUND, 4);
 	target_fixture_wait_for(w, &none, TARGET_ABSENT, -1);
@@ -90,12 +90,12 @@ static void watch_stops_when_no_target_is_wanted(void **state)
 {
 	struct target_world *w = *state;
 	struct target_store_stats stats;
-	target_fixture_want(w, &web);
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
+	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
-	target_store_unwant(w->store, &web, false);
+	target_store_release(w->store, &web, false);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_FOUND);
-	target_store_unwant(w->store, &web, false);
+	target_store_release(w->store, &web, false);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_UNWATCHED);
 	target_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
@@ -106,7 +106,7 @@ static void our_own_write_is_known_before_its_event(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "deployments") == 1);
 	test_loop_for(w->h.loop, 50);
@@ -137,7 +137,7 @@ static void waiter_is_called_once_when_the_target_is_known(void **state)
 {
 	struct target_world *w = *state;
 	struct target_waiter first, second;
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_store_wait(w->store, &web, &first, on_woken, w);
 	assert_int_equal(w->woken, 0);
 	assert_true(test_loop_until(w->h.loop, &w->woken, 1, TARGET_FIXTURE_WAIT_MS));
@@ -154,7 +154,7 @@ static void waiter_is_called_after_the_maximum_wait(void **state)
 	struct target_world *w = *state;
 	struct target_waiter waiter;
 	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 9, .hang = true, .verb = "list"});
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_store_wait(w->store, &web, &waiter, on_woken, w);
 	int64_t begin = test_now_ms();
 	assert_true(test_loop_until(w->h.loop, &w->woken, 1, TARGET_FIXTURE_WAIT_MS));
@@ -166,13 +166,13 @@ static void stopping_calls_who_waits_and_knows_nothing_any_more(void **state)
 {
 	struct target_world *w = *state;
 	struct target_waiter waiter;
-	target_fixture_want(w, &web);
+	target_fixture_acquire(w, &web);
 	target_store_wait(w->store, &web, &waiter, on_woken, w);
 	target_store_stop(w->store);
 	assert_int_equal(w->woken, 1);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_UNWATCHED);
-	target_store_unwant(w->store, &web, false); // as its owner does when it goes, later
-	target_fixture_want(w, &web);
+	target_store_release(w->store, &web, false); // as its owner does when it goes, later
+	target_fixture_acquire(w, &web);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_UNWATCHED);
 }
 
@@ -192,7 +192,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct target_wor
 		snprintf(object, sizeof object, "n%d/Deployment/web=2", i);
 		target_fixture_add(w, object);
 		refs[i] = (struct scale_ref){"apps/v1", "Deployment", names[i], "web"};
-		target_fixture_want(w, &refs[i]);
+		target_fixture_acquire(w, &refs[i]);
 	}
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)
 		target_fixture_wait_for(w, &refs[i], TARGET_FOUND, 2);
@@ -207,7 +207,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct target_wor
 	harness_patch(&w->h, &refs[3], o.scale.resource_version, 9, &o);
 	target_fixture_wait_for(w, &refs[3], TARGET_FOUND, 9);
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)
-		target_store_unwant(w->store, &refs[i], false);
+		target_store_release(w->store, &refs[i], false);
 	target_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
 }

@@ -93,7 +93,7 @@ static int setup(void **state)
 	struct ticks_options options = {.loop = f->loop,
 	                                .clock = &f->clock,
 	                                .start = on_start,
-	                                .look = on_look,
+	                                .early_check = on_look,
 	                                .skipped = on_skipped,
 	                                .round = on_round,
 	                                .arg = f};
@@ -227,7 +227,7 @@ static void looks_come_between_ticks_and_are_limited(void **state)
 	pass(f, SLOT_MS);
 	assert_int_equal(f->looks, 0); // the interval is short
 	// 512 tickers with 7 looks in 8 s are 448 a second, with 63 in 32.096 s 1,005.
-	_Static_assert(TICKS_LOOKS_PER_S == 1000 && TICKS_LOOK_MS == 1000, "as above");
+	_Static_assert(TICKS_EARLY_CHECKS_PER_S == 1000 && TICKS_EARLY_CHECK_MS == 1000, "as above");
 	assert_int_equal(looks_until_the_second_slot(f, 8000), 7);
 	assert_int_equal(looks_until_the_second_slot(f, 32096), 31);
 }

@@ -62,14 +62,14 @@ static const struct flag_set command = {.args = "", .about = "Writes while it ow
 	FLAG_END}};
 // clang-format on
 
-static void settle(struct process *p, int32_t shard)
+static void complete(struct process *p, int32_t shard)
 {
 	for (int64_t i = 0; i < p->n_policies; i++) {
 		struct policy *policy = &p->policies[i];
 		if (policy->is_under_way && shards_of(p->shards, "default", policy->name) == shard)
 			return;
 	}
-	shards_settled(p->shards, shard);
+	shards_drained(p->shards, shard);
 }
 
 static void on_written(void *arg, const struct http_response *response, const struct err *error)
@@ -83,7 +83,7 @@ static void on_written(void *arg, const struct http_response *response, const st
 		fprintf(stderr, "%s: %s\n", policy->name, error->msg);
 	if (error && error->kind == ERR_TIMEOUT)
 		fprintf(stderr, "gave up on %s %lu\n", policy->name, policy->count);
-	settle(p, shards_of(p->shards, "default", policy->name)); // without effect while the shard is owned
+	complete(p, shards_of(p->shards, "default", policy->name)); // without effect while the shard is owned
 }
 
 static void write_policy(struct policy *policy)
@@ -131,7 +131,7 @@ static void on_gained(void *arg, int32_t shard)
 
 static void on_lost(void *arg, int32_t shard)
 {
-	settle(arg, shard);
+	complete(arg, shard);
 }
 
 static void on_stopped(void *arg)

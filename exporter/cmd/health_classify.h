@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges a page of metrics by the rules of exporter/health_policy.h, for `gpuscale-exporter check`.
-#ifndef GPUSCALE_EXPORTER_CMD_HEALTH_JUDGE_H
-#define GPUSCALE_EXPORTER_CMD_HEALTH_JUDGE_H
+#ifndef GPUSCALE_EXPORTER_CMD_HEALTH_CLASSIFY_H
+#define GPUSCALE_EXPORTER_CMD_HEALTH_CLASSIFY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ struct health_finding {
 
 // Writes the findings about the page `v` at `wall_ms` to `ret_findings`, worst first; at most `max`. Returns their
 // number.
-size_t health_judge(const struct health_policy *p, const struct page_view *v, int64_t wall_ms,
-                    struct health_finding *ret_findings, size_t max);
+size_t health_classify(const struct health_policy *p, const struct page_view *v, int64_t wall_ms,
+                       struct health_finding *ret_findings, size_t max);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/query/query_peek.h"
+#include "runtime/query/early_query.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
@@ -15,18 +15,18 @@
 
 #define SERIES_EACH 4 // per query: series with the label values of different queries may exist, too
 
-struct peek {
+struct early {
 	char *query;
 	struct similar_query parsed;
-	query_peek_fn *fn;
+	early_query_fn *fn;
 	void *arg;
 	size_t n_series;
 	double value;
 };
 
 // The queries of one shape, for one source and moment.
-struct peek_group {
-	struct peek_group *prev, *next; // while it is queued
+struct early_group {
+	struct early_group *prev, *next; // while it is queued
 	struct promql_source *source;
 	int64_t now_ms;
 	char *shape;
@@ -34,12 +34,12 @@ struct peek_group {
 	char *names;  // names of the labels that identify a query
 	const char *labels[SIMILAR_LABELS_MAX + 1];
 	size_t n, cap;
-	struct peek *peeks;
+	struct early *peeks;
 };
 
 struct query_peeks {
 	struct event *flush;
-	struct peek_group *queued;
+	struct early_group *queued;
 };
 
 struct query_peeks *query_peeks_new(struct event *flush)
@@ -55,7 +55,7 @@ void query_peeks_free(struct query_peeks *peeks)
 	free(peeks);
 }
 
-static void finish(struct peek_group *g, enum query_peek_outcome outcome)
+static void finish(struct early_group *g, enum early_query_outcome outcome)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		g->peeks[i].fn(g->peeks[i].arg, outcome, g->peeks[i].n_series, g->peeks[i].value);
@@ -67,24 +67,25 @@ static void finish(struct peek_group *g, enum query_peek_outcome outcome)
 	free(g);
 }
 
-static enum query_peek_outcome outcome_of(const struct peek_group *g, const struct promql_result *result,
-                                          const struct err *error)
+static enum early_query_outcome outcome_of(const struct early_group *g, const struct promql_result *result,
+                                           const struct err *error)
 {
 	if (result)
-		return result->type == PROMQL_VECTOR && result->n_warnings == 0 ? PEEK_ANSWERED : PEEK_UNFIT;
+		return result->type == PROMQL_VECTOR && result->n_warnings == 0 ? EARLY_QUERY_ANSWERED
+		                                                                : EARLY_QUERY_UNFIT;
 	bool is_refused = error->kind == ERR_REJECTED || error->kind == ERR_TOO_LARGE;
-	return is_refused && error->code != PROMQL_NOT_SENT && !promql_source_is_down(g->source) ? PEEK_UNFIT
-	                                                                                         : PEEK_FAILED;
+	return is_refused && error->code != PROMQL_NOT_SENT && !promql_source_is_down(g->source) ? EARLY_QUERY_UNFIT
+	                                                                                         : EARLY_QUERY_FAILED;
 }
 
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
-	struct peek_group *g = arg;
-	enum query_peek_outcome outcome = outcome_of(g, result, error);
-	for (size_t i = 0; outcome == PEEK_ANSWERED && i < result->n_series; i++) {
+	struct early_group *g = arg;
+	enum early_query_outcome outcome = outcome_of(g, result, error);
+	for (size_t i = 0; outcome == EARLY_QUERY_ANSWERED && i < result->n_series; i++) {
 		const struct promql_series *s = &result->series[i];
 		for (size_t k = 0; k < g->n; k++) {
-			struct peek *p = &g->peeks[k];
+			struct early *p = &g->peeks[k];
 			if (s->n_samples > 0 && similar_matches(s, p->query, &p->parsed) && p->n_series++ == 0)
 				p->value = s->samples[0].value;
 		}
@@ -93,7 +94,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 }
 
 // The text and the names of the labels, which the answer is decoded with.
-static void put_query(struct peek_group *g, struct buf *text)
+static void put_query(struct early_group *g, struct buf *text)
 {
 	const char *queries[QUERY_PEEKS_TOGETHER];
 	struct similar_query parsed[QUERY_PEEKS_TOGETHER];
@@ -112,38 +113,38 @@ static void put_query(struct peek_group *g, struct buf *text)
 		g->labels[i] = at;
 }
 
-static void send_group(struct peek_group *g)
+static void send_group(struct early_group *g)
 {
 	struct buf text;
 	struct err e = {0};
 	struct promql_question question = {.time_ms = g->now_ms,
 	                                   .max_series = SERIES_EACH * g->n,
 	                                   .labels = g->labels,
-	                                   .timeout_ms = QUERY_PEEK_MS};
-	struct promql_ticket ticket = {.wait_ms = QUERY_PEEK_MS, .is_batch = true};
+	                                   .timeout_ms = EARLY_QUERY_MS};
+	struct promql_ticket ticket = {.wait_ms = EARLY_QUERY_MS, .is_batch = true};
 	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
 	put_query(g, &text);
 	question.query = buf_str(&text);
 	if (text.failed)
-		finish(g, PEEK_UNFIT);
+		finish(g, EARLY_QUERY_UNFIT);
 	else if (promql_source_ask(g->source, &question, &ticket, on_result, g, &e) < 0)
-		finish(g, PEEK_FAILED);
+		finish(g, EARLY_QUERY_FAILED);
 	buf_done(&text);
 }
 
 void query_peeks_flush(struct query_peeks *peeks)
 {
 	while (peeks->queued) { // an immediate answer may queue another question
-		struct peek_group *g = peeks->queued;
+		struct early_group *g = peeks->queued;
 		DL_DELETE(peeks->queued, g);
 		send_group(g);
 	}
 }
 
-static struct peek_group *group_for(struct query_peeks *s, struct promql_source *source, const char *shape,
-                                    int64_t now_ms)
+static struct early_group *group_for(struct query_peeks *s, struct promql_source *source, const char *shape,
+                                     int64_t now_ms)
 {
-	struct peek_group *g;
+	struct early_group *g;
 	DL_FOREACH(s->queued, g)
 	if (g->source == source && g->now_ms == now_ms && strcmp(g->shape, shape) == 0)
 		return g;
@@ -156,30 +157,30 @@ static struct peek_group *group_for(struct query_peeks *s, struct promql_source 
 	return g;
 }
 
-static void add(struct peek_group *g, const struct peek *peek)
+static void add(struct early_group *g, const struct early *early)
 {
 	if (g->n == g->cap) {
 		g->cap = g->cap ? 2 * g->cap : 4;
 		g->peeks = must_alloc(realloc(g->peeks, g->cap * sizeof *g->peeks));
 	}
-	g->peeks[g->n++] = *peek;
-	g->bytes += strlen(peek->query);
+	g->peeks[g->n++] = *early;
+	g->bytes += strlen(early->query);
 }
 
 bool query_peeks_ask(struct query_peeks *peeks, struct promql_source *source, const char *query, int64_t now_ms,
-                     query_peek_fn *fn, void *arg)
+                     early_query_fn *fn, void *arg)
 {
-	struct peek peek = {.fn = fn, .arg = arg};
+	struct early early = {.fn = fn, .arg = arg};
 	size_t room = promql_source_fuse_bytes(source) / 2; // values grow when they become patterns
 	struct buf shape;
-	if (strlen(query) > room || !similar_parse(query, &peek.parsed))
+	if (strlen(query) > room || !similar_parse(query, &early.parsed))
 		return false;
 	buf_init(&shape, PROMQL_QUERY_BYTES_MAX);
-	similar_put_shape(&shape, query, &peek.parsed);
-	struct peek_group *g = group_for(peeks, source, buf_str(&shape), now_ms);
+	similar_put_shape(&shape, query, &early.parsed);
+	struct early_group *g = group_for(peeks, source, buf_str(&shape), now_ms);
 	buf_done(&shape);
-	peek.query = must_alloc(strdup(query));
-	add(g, &peek);
+	early.query = must_alloc(strdup(query));
+	add(g, &early);
 	if (g->n == QUERY_PEEKS_TOGETHER || g->bytes + strlen(query) > room) {
 		DL_DELETE(peeks->queued, g);
 		send_group(g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/pool/pool_seat.h"
+#include "controller/pool/pool_membership.h"
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,7 +10,7 @@
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 
-static void mark_stale(struct pool_seat *s)
+static void mark_stale(struct pool_membership *s)
 {
 	if (s->pool)
 		s->pool->is_stale = true;
@@ -18,14 +18,14 @@ static void mark_stale(struct pool_seat *s)
 		s->other->is_stale = true;
 }
 
-static void set(struct pool_seat *s, int32_t *field, int32_t value)
+static void set(struct pool_membership *s, int32_t *field, int32_t value)
 {
 	if (*field != value)
 		mark_stale(s);
 	*field = value;
 }
 
-static void set_flag(struct pool_seat *s, bool *field, bool value)
+static void set_flag(struct pool_membership *s, bool *field, bool value)
 {
 	if (*field != value)
 		mark_stale(s);
@@ -34,7 +34,7 @@ static void set_flag(struct pool_seat *s, bool *field, bool value)
 
 // ---- a decision ----
 
-static void note_heard(struct pool_seat *s)
+static void note_heard(struct pool_membership *s)
 {
 	if (s->is_heard)
 		return;
@@ -43,7 +43,7 @@ static void note_heard(struct pool_seat *s)
 	mark_stale(s);
 }
 
-static void note_lost(struct pool_seat *s, int64_t now_mono_ms)
+static void note_lost(struct pool_membership *s, int64_t now_mono_ms)
 {
 	if (!s->is_countable || s->lost_ms >= 0)
 		return;
@@ -53,7 +53,7 @@ static void note_lost(struct pool_seat *s, int64_t now_mono_ms)
 
 // The replicas of the target are known for the first time. Those that the process before has ordered are not known: for
 // a while after a start, spec.replicas stand for them.
-static void note_first(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
+static void note_first(struct pool_membership *s, const struct pool_tick *t, const struct decision *d)
 {
 	const struct pools *p = s->pools;
 	bool is_start = p->started_ms < 0 || t->now_mono_ms - p->started_ms < POOL_START_MS;
@@ -65,7 +65,7 @@ static void note_first(struct pool_seat *s, const struct pool_tick *t, const str
 }
 
 // After a while without a single target that could be read, every member gets time to report again.
-static void note_read(struct pool_seat *s, int64_t now_mono_ms)
+static void note_read(struct pool_membership *s, int64_t now_mono_ms)
 {
 	struct pools *p = s->pools;
 	if (now_mono_ms - p->read_ms >= i64_max(POOL_STALE_MS, POOL_STALE_INTERVALS * s->interval_ms)) {
@@ -76,7 +76,7 @@ static void note_read(struct pool_seat *s, int64_t now_mono_ms)
 	p->read_ms = now_mono_ms;
 }
 
-static void note_existing(struct pool_seat *s, int32_t existing, int64_t now_mono_ms)
+static void note_existing(struct pool_membership *s, int32_t existing, int64_t now_mono_ms)
 {
 	if (existing < 0) {
 		note_lost(s, now_mono_ms);
@@ -89,7 +89,7 @@ static void note_existing(struct pool_seat *s, int32_t existing, int64_t now_mon
 	s->lost_ms = -1;
 }
 
-static void note_decision(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
+static void note_decision(struct pool_membership *s, const struct pool_tick *t, const struct decision *d)
 {
 	// A target that was scaled to 0 by hand stays there.
 	bool is_off = d->reason == REASON_SCALING_DISABLED;
@@ -141,13 +141,13 @@ static int32_t in_steps(const struct policy *p, const struct decision *d, int32_
 }
 
 // Whether the policy is held alone, whatever its pool grants to others.
-static bool is_excluded(const struct pool_seat *s)
+static bool is_excluded(const struct pool_membership *s)
 {
 	return s->other || s->is_excess;
 }
 
 // Nothing is granted: the member keeps what it has, or scales down as it wants.
-static void hold(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+static void hold(const struct pool_membership *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	int32_t granted = i32_min(d->desired, d->current);
 	if (granted == d->desired)
@@ -169,7 +169,7 @@ static bool has_ratio(const struct pool *p, size_t i)
 	return false;
 }
 
-static void grant(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+static void grant(struct pool_membership *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	const struct pool *p = s->pool;
 	struct pool_grant g = p->grants[s->index];
@@ -195,12 +195,12 @@ static void grant(struct pool_seat *s, const struct pool_tick *t, struct decisio
 
 // Lets the other members tick whose grants are not what they have, so that GPUs change hands without waiting for an
 // interval; each at most once per interval of its own.
-static void ask_others(const struct pool *p, const struct pool_seat *but, int64_t now_mono_ms)
+static void ask_others(const struct pool *p, const struct pool_membership *but, int64_t now_mono_ms)
 {
 	if (!p->pools->options.ask || p->state != POOL_SHARED)
 		return;
 	for (size_t i = 0; i < p->n; i++) {
-		struct pool_seat *s = p->seats[i];
+		struct pool_membership *s = p->memberships[i];
 		if (s == but || p->members[i].is_fixed || p->grants[i].replicas == s->current || s->in_flight >= 0 ||
 		    now_mono_ms - s->asked_ms < s->interval_ms)
 			continue;
@@ -209,11 +209,11 @@ static void ask_others(const struct pool *p, const struct pool_seat *but, int64_
 	}
 }
 
-void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+void pool_membership_decide(struct pool_membership *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	if (!s)
 		return;
-	pools_seat_all(s->pools);
+	pools_assign_all(s->pools);
 	note_decision(s, t, d);
 	struct pool *p = s->pool;
 	if (!p)
@@ -251,7 +251,7 @@ static bool is_of_target(const struct err *error)
 	}
 }
 
-void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms)
+void pool_membership_unreadable(struct pool_membership *s, const struct err *error, int64_t now_mono_ms)
 {
 	if (!s)
 		return;
@@ -274,7 +274,7 @@ void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t 
 	s->ticked_ms = now_mono_ms;
 }
 
-void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
+void pool_membership_written(struct pool_membership *s, int32_t to, enum pool_write outcome)
 {
 	if (!s)
 		return;
@@ -292,7 +292,7 @@ void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
 	set(s, &s->in_flight, -1);
 }
 
-void pool_seat_end(struct pool_seat *s)
+void pool_membership_end(struct pool_membership *s)
 {
 	if (s)
 		set(s, &s->in_flight, -1);

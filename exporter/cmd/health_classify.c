@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/cmd/health_judge.h"
+#include "exporter/cmd/health_classify.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,8 +32,8 @@ static void find(struct findings *f, enum health_action action, const struct pag
 	va_end(ap);
 }
 
-static void judge_xid(struct findings *f, const struct health_policy *p, const struct page_view_gpu *g,
-                      const struct page_view_xid *x, int64_t wall_ms)
+static void classify_xid(struct findings *f, const struct health_policy *p, const struct page_view_gpu *g,
+                         const struct page_view_xid *x, int64_t wall_ms)
 {
 	if (x->last_s <= 0 && !x->undated)
 		return;
@@ -63,8 +63,8 @@ static int worst_first(const void *a, const void *b)
 	return i != k ? (i > k) - (i < k) : strcmp(x->text, y->text);
 }
 
-size_t health_judge(const struct health_policy *p, const struct page_view *v, int64_t wall_ms,
-                    struct health_finding *ret_findings, size_t max)
+size_t health_classify(const struct health_policy *p, const struct page_view *v, int64_t wall_ms,
+                       struct health_finding *ret_findings, size_t max)
 {
 	struct findings f = {.items = ret_findings, .max = max};
 	size_t n_conditions;
@@ -87,7 +87,7 @@ size_t health_judge(const struct health_policy *p, const struct page_view *v, in
 	for (size_t i = 0; i < v->n; i++) {
 		const struct page_view_gpu *g = &v->gpus[i];
 		for (size_t k = 0; k < g->n_xids; k++)
-			judge_xid(&f, p, g, &g->xids[k], wall_ms);
+			classify_xid(&f, p, g, &g->xids[k], wall_ms);
 		for (size_t k = 0; k < n_conditions; k++) {
 			double value;
 			if (conditions[k].family && page_view_get(g, conditions[k].family, &value) &&
