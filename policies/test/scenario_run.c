@@ -225,7 +225,7 @@ static int engine_start(struct run *r, struct engine *en)
 }
 
 // Sets the series of signal i at a tick, every value changed by `change` (NULL = unchanged).
-static void look(struct run *r, struct engine *en, size_t i, size_t tick, int64_t now_ms, double (*change)(double))
+static void show_signal(struct run *r, struct engine *en, size_t i, size_t tick, int64_t now_ms, double (*change)(double))
 {
 	const struct scenario_signal *sig = &r->s->signals[i];
 	struct obs_signal *seen = &en->signals[i];
@@ -287,7 +287,7 @@ static void observe_and_decide(struct run *r, struct engine *en, size_t tick, in
 	const struct scenario *s = r->s;
 	const struct scenario_world *w = &r->world;
 	for (size_t i = 0; i < s->policy->n_signals; i++)
-		look(r, en, i, tick, now_ms, change);
+		show_signal(r, en, i, tick, now_ms, change);
 	int32_t starting = w->ready >= 0 && w->ready < w->replicas ? w->replicas - w->ready : 0;
 	*ret_seen = (struct observation){.spec_replicas = w->replicas,
 	                                 .status_replicas = w->replicas,
