@@ -349,7 +349,7 @@ static const struct policy_view *view_object(struct world *w, struct policy_view
 	cJSON *tree = json_read(o.body, strlen(o.body), &e);
 	if (!tree)
 		fail_msg("%s", e.msg);
-	policy_views_init(views);
+	policy_views_init(views, OBJECT_POLICY);
 	if (policy_views_add(views, tree, &e) < 0)
 		fail_msg("%s", e.msg);
 	cJSON_Delete(tree);
