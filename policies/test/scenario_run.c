@@ -225,7 +225,8 @@ static int engine_start(struct run *r, struct engine *en)
 }
 
 // Sets the series of signal i at a tick, every value changed by `change` (NULL = unchanged).
-static void show_signal(struct run *r, struct engine *en, size_t i, size_t tick, int64_t now_ms, double (*change)(double))
+static void show_signal(struct run *r, struct engine *en, size_t i, size_t tick, int64_t now_ms,
+                        double (*change)(double))
 {
 	const struct scenario_signal *sig = &r->s->signals[i];
 	struct obs_signal *seen = &en->signals[i];
