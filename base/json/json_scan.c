@@ -67,6 +67,8 @@ void json_scan_reset(struct json_scan *s)
 	                        .arg = s->arg,
 	                        .is_sequence = s->is_sequence,
 	                        .is_lenient = s->is_lenient,
+	                        .levels = s->levels,
+	                        .n_levels = s->n_levels,
 	                        .state = VALUE,
 	                        .line = 1,
 	                        .kept = kept};
@@ -129,22 +131,31 @@ static void token_begins(struct json_scan *s, const struct piece *t)
 	s->token_first = *t->p;
 }
 
+// Returns the word with the type of level n.
+static uint64_t *word_of(struct json_scan *s, size_t n)
+{
+	return s->levels ? &s->levels[n / 64] : &s->objects;
+}
+
 static int open_level(struct json_scan *s, struct piece *t, bool is_object)
 {
-	if (s->depth == JSON_DEPTH_MAX)
-		return fail_at(s, ERR_LIMIT, place_of(s, t), *t->p, "nested deeper than the ceiling of 64 levels",
-		               t->e);
-	uint64_t bit = (uint64_t)1 << s->depth++;
-	s->objects = is_object ? s->objects | bit : s->objects & ~bit;
+	if (s->depth == (s->levels ? 64 * s->n_levels : JSON_DEPTH_MAX)) {
+		char message[64];
+		snprintf(message, sizeof message, "nested deeper than the ceiling of %zu levels", s->depth);
+		return fail_at(s, ERR_LIMIT, place_of(s, t), *t->p, message, t->e);
+	}
+	uint64_t bit = (uint64_t)1 << s->depth % 64, *word = word_of(s, s->depth);
+	*word = is_object ? *word | bit : *word & ~bit;
+	s->depth++;
 	s->state = is_object ? FIRST_MEMBER : FIRST_ELEMENT;
 	t->p++;
 	return emit_kind(s, is_object ? JSON_OBJECT_BEGIN : JSON_ARRAY_BEGIN, t->e);
 }
-_Static_assert(JSON_DEPTH_MAX == 64 && JSON_NUMBER_BYTES_MAX == 63, "the messages state these ceilings");
+_Static_assert(JSON_NUMBER_BYTES_MAX == 63, "the message states this limit");
 
-static bool in_object(const struct json_scan *s)
+static bool in_object(struct json_scan *s)
 {
-	return s->objects >> (s->depth - 1) & 1;
+	return *word_of(s, s->depth - 1) >> (s->depth - 1) % 64 & 1;
 }
 
 static int close_level(struct json_scan *s, struct piece *t)

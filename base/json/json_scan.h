@@ -47,11 +47,14 @@ struct json_scan {
 	void *arg;
 	bool is_sequence; // documents may follow each other
 	bool is_lenient;  // strings may contain any \uXXXX and any byte from 0x20 on
+	// Memory of the caller for the types of more levels: 64 in each of n_levels words. NULL: JSON_DEPTH_MAX levels.
+	uint64_t *levels;
+	size_t n_levels;
 	size_t depth;
 	// The byte of the text, from 0, at which a failure was noticed; in a callback for a bracket, the bracket.
 	size_t error_at;
 	// Private to the scanner.
-	uint64_t objects; // bit n is set when open level n is an object
+	uint64_t objects; // bit n is set when open level n is an object; without `levels`
 	int state;        // enum state of json_scan.c
 	bool has_failed;
 	size_t offset, line, line_start; // position of the current piece in the text; lines count from 1

@@ -167,6 +167,8 @@ void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t obj
 	json_scan_init(&s->json, WATCH_SCAN_TYPE_BYTES, on_token, s);
 	s->json.is_sequence = mode == WATCH_SCAN_EVENTS;
 	s->json.is_lenient = true;
+	s->json.levels = s->levels;
+	s->json.n_levels = sizeof s->levels / sizeof s->levels[0];
 }
 
 void watch_scan_done(struct watch_scan *s)

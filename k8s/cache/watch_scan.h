@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/json/json_scan.h"
@@ -14,6 +15,9 @@
 struct err;
 
 #define WATCH_SCAN_TYPE_BYTES 16 // the known event types are shorter
+// The API server accepts objects of 10,000 levels. A deep object must not hide the others of its kind: it arrives as
+// any other, and its reader may refuse it.
+#define WATCH_SCAN_DEPTH_MAX 10240
 
 enum watch_scan_mode { WATCH_SCAN_LIST, WATCH_SCAN_EVENTS };
 enum watch_part {
@@ -32,9 +36,10 @@ struct watch_scan {
 	watch_part_fn *fn;
 	void *arg;
 	struct json_scan json;
-	const char *piece; // of the text, during watch_scan_feed
-	int member;        // enum member, of the outermost object
-	bool has_wanted;   // wanted: "items" or "object", depending on the mode
+	uint64_t levels[WATCH_SCAN_DEPTH_MAX / 64]; // memory of `json`
+	const char *piece;                          // of the text, during watch_scan_feed
+	int member;                                 // enum member, of the outermost object
+	bool has_wanted;                            // wanted: "items" or "object", depending on the mode
 	// The part that is being captured:
 	bool is_capturing, is_too_large;
 	size_t capture_depth; // the depth at which it is complete
@@ -45,7 +50,8 @@ struct watch_scan {
 	bool has_type, is_held; // held: part is an object whose type is not known yet
 };
 
-// Initializes a scan. fn is called from watch_scan_feed with each part; larger ones than object_bytes_max are left out.
+// Initializes a scan, which must not be moved. fn is called from watch_scan_feed with each part; larger ones than
+// object_bytes_max are left out.
 void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t object_bytes_max, watch_part_fn *fn,
                      void *arg);
 void watch_scan_done(struct watch_scan *s);

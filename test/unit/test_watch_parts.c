@@ -167,11 +167,33 @@ static void event_is_used_or_not_skipped(void **state)
 	}
 }
 
+// The API server accepts objects of up to 10,000 levels.
+static void deep_object_does_not_hide_the_others(void **state)
+{
+	enum { LEVELS = 9990 };
+	struct k8s_watch w;
+	struct heard heard;
+	struct err e;
+	char *text = calloc(1, 4 * LEVELS + 512), *to;
+	assert_non_null(text);
+	to = text + snprintf(text, 256, "{%s,\"items\":[%s,{\"metadata\":{\"name\":\"deep\"},\"spec\":", META, A);
+	for (int i = 0; i < LEVELS; i++)
+		*to++ = '[';
+	for (int i = 0; i < LEVELS; i++)
+		*to++ = ']';
+	memcpy(to, "}," A "]}", sizeof "}," A "]}");
+	if (read_text(&w, &heard, WATCH_SCAN_LIST, text, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(heard.objects, 3);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(list_is_whole_or_none),
 	        cmocka_unit_test(event_is_used_or_not_skipped),
+	        cmocka_unit_test(deep_object_does_not_hide_the_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
