@@ -160,7 +160,7 @@ static void commands_read_every_naming(void **state)
 			if (family_of(f)->kind == FIELD_INT)
 				sample_set_i64(&s, f, 100 + f);
 			else
-				sample_set_f64(&s, f, 0.25 + f);
+				sample_set_f64(&s, f, 0.25 + (int)f);
 		const struct render_page_options o = {
 		        .hostname_label = "hostname", .hostname = "h", .names = (enum naming)n, .xids = xids};
 		const struct sampler_round round = {.devices = &d, .samples = &s, .n = 1, .driver_version = "1"};
