@@ -94,7 +94,7 @@ static void every_query_is_valid_when_completed(void **state)
 	(void)state;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	buf_init(&out, PROMQL_QUERY_BYTES_MAX);
-	for (int i = 0; i < MEASURE__COUNT + GPU_MEASURE__COUNT + GPU_IDLE__COUNT; i++) {
+	for (int i = 0; i < (int)MEASURE__COUNT + (int)GPU_MEASURE__COUNT + (int)GPU_IDLE__COUNT; i++) {
 		const struct gpu_use_parts parts = {.label = "label_team"};
 		struct promql_value v;
 		size_t at, len;
@@ -102,11 +102,11 @@ static void every_query_is_valid_when_completed(void **state)
 		buf_reset(&out);
 		if (i < MEASURE__COUNT)
 			verdict_query_measure(&query, (enum verdict_measure)i, 300);
-		else if (i < MEASURE__COUNT + GPU_MEASURE__COUNT)
+		else if (i < (int)MEASURE__COUNT + (int)GPU_MEASURE__COUNT)
 			gpu_use_query(&query, (enum gpu_measure)(i - MEASURE__COUNT), &parts, 360);
 		else
-			gpu_idle_query(&query, (enum gpu_idle)(i - MEASURE__COUNT - GPU_MEASURE__COUNT), 1800, 86400,
-			               "job=~\"dcgm-exporter|gpuscale-exporter\"", &e);
+			gpu_idle_query(&query, (enum gpu_idle)(i - (int)MEASURE__COUNT - (int)GPU_MEASURE__COUNT), 1800,
+			               86400, "job=~\"dcgm-exporter|gpuscale-exporter\"", &e);
 		if (gpu_names_complete(&out, buf_str(&query), ALL, &e) < 0)
 			fail_msg("query %d: %s", i, e.msg);
 		struct promql_syntax s = {.query = buf_str(&out)};

@@ -26,8 +26,8 @@ static const char *const replies[REPLIES] = {
         [EMPTY] = HEAD(63) "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}",
         [WARNS] = HEAD(83) "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]},"
                            "\"warnings\":[\"half\"]}",
-        [REJECTS] = "HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\r\n"
-                    "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"no\"}",
+        [REJECTS] = ("HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\r\n"
+                     "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"no\"}"),
         [FAILS] = "HTTP/1.1 500 Error\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\noops",
 };
 

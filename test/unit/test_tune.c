@@ -359,7 +359,7 @@ static void recommendation_on_noise_keeps_the_objective_on_fresh_noise(void **st
 			arena_init(&a, 1 << 20);
 			assert_int_equal(tune_space_decode(&l.space, t.points[t.chosen].values, &a, &p), 0);
 			for (uint64_t k = 1; k <= FRESH && t.verdict == TUNE_RECOMMENDED; k++)
-				late += late_percent_on_noise(&p, seed + 1000 * k) / FRESH;
+				late += late_percent_on_noise(&p, seed + 1000 * k) / (int)FRESH;
 			recommended[i] += t.verdict == TUNE_RECOMMENDED;
 			if (late > 1)
 				fail_msg("start %zu, seed %d: %.2f%% late on fresh noise", i, (int)seed, late);

@@ -23,9 +23,9 @@
 static void nonsense_in_a_stream_is_an_error_and_is_tried_again(void **state)
 {
 	static const char *const events[] = {"nonsense", "{\"type\":\"ADDED\",\"object\":{}}",
-	                                     "{\"type\":\"CHANGED\",\"object\":" A1 "}", "{]",
-	                                     "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"kind\":\"Status\","
-	                                     "\"message\":\"etcd is away\"}}"};
+	                                     ("{\"type\":\"CHANGED\",\"object\":" A1 "}"), "{]",
+	                                     ("{\"type\":\"ERROR\",\"object\":{\"code\":500,\"kind\":\"Status\","
+	                                      "\"message\":\"etcd is away\"}}")};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
 		struct watch_world *w;
 		void *s;

@@ -70,7 +70,8 @@ static void every_event_leads_to_the_state_of_the_table(void **state)
 	        {WRITE_TURN_FOLLOWED, WRITE_TURN_TICK_ENDS, WRITE_TURN_NONE},
 	        {WRITE_TURN_FOLLOWED, WRITE_TURN_REMOVES, WRITE_TURN_TAKEN}, // no tick follows
 	};
-	_Static_assert(sizeof rows / sizeof rows[0] == WRITE_TURN_STATE__COUNT * WRITE_TURN_EVENT__COUNT, "all");
+	_Static_assert(sizeof rows / sizeof rows[0] == (int)WRITE_TURN_STATE__COUNT * (int)WRITE_TURN_EVENT__COUNT,
+	               "all");
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct write_turns w = {.max = 2};
