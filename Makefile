@@ -114,14 +114,15 @@ $(foreach f,combine pipeline signal window,$(OUT)/obj/policies/engine/$(f).o): p
 endif
 
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.
-FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span json/json_write num text utf8) \
+FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/json_span json/json_write num text utf8) \
         $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
-        $(addprefix controller/tick/,reconcile reconcile_tick ticks) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
+        $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
         $(addprefix policies/engine/,behavior block_max capacity_stage combine combine_formula decide decision decision_grant \
-          fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_hold objective_load objective_queue \
+          fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_load objective_queue \
           objective_rehearsal objective_rule observation panic panic_stage pipeline plausible pods quantile reason signal source \
           startup state state_pack sustain throttled tick timezone unhealthy unhealthy_stage watermark window) \
         policies/pool/pool_allocate policies/pool/pool_pair policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+$(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
            $(OUT)/obj/cli/main.o
 ifeq ($(VARIANT),release)
