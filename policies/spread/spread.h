@@ -60,7 +60,7 @@ struct spread_total {
 	double units;  // what the shares serve together
 	double cost;   // what was minimized: prices and switch costs
 	bool is_short; // the variants cannot serve the requested units
-	bool is_exact; // false when the search ended at its limit of work: the cost is within 2 % of the least possible
+	bool is_exact; // false when the search ended at its limit of work: a cheaper spread may exist (prop_spread)
 };
 
 // Fills shares[0..n_variants) and *ret_total. Bounded in time: at most about 10 ms, under 100 us for up to 8 variants
