@@ -196,6 +196,8 @@ on_exit() { ON_EXIT=("$(printf '%q ' "$@")" "${ON_EXIT[@]}"); }
 
 tap_cleanup() {
 	local status=$? name port command
+	# A child that gets a signal between fork and exec runs its parent's traps.
+	[ "$BASHPID" = $$ ] || exit "$status"
 	trap '' INT TERM
 	PATIENCE_S=10 # nothing is proved any more
 	for command in "${ON_EXIT[@]}"; do eval "$command"; done
