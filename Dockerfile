@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# docker build -t gpuscale:0.1.0 .                                        the controller
-# docker build -t gpuscale-exporter:0.1.0 --target exporter .             the exporter
+# docker build -t gpuscale:0.2.0 .                                        the controller
+# docker build -t gpuscale-exporter:0.2.0 --target exporter .             the exporter
 # The images hold what scripts/image puts into a root filesystem and nothing else (no shell, no package manager): the program, its
 # libraries, CA certificates, time zones, its bill of materials. The only thing fetched is Debian: the base image, best given
 # with a digest (--build-arg DEBIAN=debian@sha256:..), the packages that scripts/deps names, and the source of curl (scripts/image-curl).

@@ -6,7 +6,7 @@
 #   V=1 shows commands; CC CFLAGS CPPFLAGS LDFLAGS DESTDIR PREFIX are honoured; WERROR=1 makes warnings errors.
 #   make uses every core by default (-jN changes that). More rules: test/tests.mk and scripts/*.mk.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 VARIANT ?= release
 BUILD   ?= build
 ifeq ($(ARCH),arm64)
@@ -64,7 +64,8 @@ endif
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE $(HARDEN_MACHINE)
 SANITIZE_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 # A debugger unwinds by .debug_frame; the tables for C++ exceptions in the stripped program have no reader.
-FLAGS_release  := -O2 -g -fno-asynchronous-unwind-tables $(HARDEN)
+# Equal sources give equal programs, wherever they are built.
+FLAGS_release  := -O2 -g -ffile-prefix-map=$(CURDIR)=. -fno-asynchronous-unwind-tables $(HARDEN)
 FLAGS_debug    := -O0 -g3
 FLAGS_asan     := $(SANITIZE_COMMON) -fsanitize=address,undefined
 FLAGS_ubsan    := $(SANITIZE_COMMON) -fsanitize=undefined
@@ -98,7 +99,7 @@ $(foreach l,$(LIBRARIES),$(eval $(call archive_rule,$(l))))
 $(OUT)/.libraries:
 	@scripts/deps --check build >/dev/null || { printf 'missing packages:\n%s\n`make deps` installs them\n' "$$(scripts/deps --check build)" >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
-$(OUT)/.flags: export FLAGS_NOW = $(CC) $(ALL_CPPFLAGS) $(filter-out -Werror,$(ALL_CFLAGS)) $(ALL_LDFLAGS)
+$(OUT)/.flags: export FLAGS_NOW = $(CC) $(ALL_CPPFLAGS) $(filter-out -Werror -ffile-prefix-map=%,$(ALL_CFLAGS)) $(ALL_LDFLAGS)
 $(OUT)/.flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' "$$FLAGS_NOW" | cmp -s - $@ || printf '%s\n' "$$FLAGS_NOW" >$@
 FORCE:

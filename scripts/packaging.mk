@@ -18,6 +18,11 @@ IMAGE_UNIT_TESTS = $(filter $(OUT)/test/test_http_client% $(OUT)/test/test_http_
 image-test: image $(IMAGE_UNIT_TESTS) $(TEST_HELPERS) ## make the images and test them and their libcurl; what has no small libcurl is skipped, saying so
 	@set -e; $(image_curl); export IMAGE_CURL_FOLDER="$$curl" IMAGE_CURL_MISSING='it cannot be made here (above)'; \
 	  [ -z "$$curl" ] || test/run -w "env LD_LIBRARY_PATH=$$curl" $(TEST_FLAGS) $(IMAGE_UNIT_TESTS); $(call run_tests,test/integration/run-image)
+# Where the files of a release are published, for the krew manifest.
+RELEASE_URL ?= https://gpuscale.dev/releases/v$(VERSION)
+release: sbom ## everything that is published of a version: source, packages, images (amd64, arm64), chart, sums; docs/release.md
+	@$(MAKE) --no-print-directory ARCH=arm64 image
+	@rm -rf $(BUILD)/dist; scripts/release -o $(BUILD)/dist -b $(BUILD) -v $(VERSION) -u $(RELEASE_URL)
 install: install-units
 install-units:
 	install -d $(DESTDIR)$(UNITDIR)
@@ -25,4 +30,4 @@ install-units:
 uninstall: uninstall-units
 uninstall-units:
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)))
-.PHONY: image sbom image-test install-units uninstall-units
+.PHONY: image sbom image-test release install-units uninstall-units

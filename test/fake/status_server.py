@@ -62,7 +62,7 @@ def policy(i, tick=0):
 
 
 def overview(policies, **more):
-    return {'apiVersion': 'gpuscale.dev/v1alpha1', 'kind': 'Overview', 'time': stamp(), 'version': '0.1.0',
+    return {'apiVersion': 'gpuscale.dev/v1alpha1', 'kind': 'Overview', 'time': stamp(), 'version': '0.2.0',
             'controller': {'identity': 'gpuscale-7d9c4b5f6-x2x8p', 'dryRun': False, 'leader': True, 'shardsOwned': 1, 'shardsTotal': 1, 'startTime': stamp(4000)},
             'sources': [{'name': 'default', 'url': 'http://prometheus.monitoring:9090', 'state': 'Up', 'error': '', 'lastSuccessTime': stamp(2), 'latencySeconds': 0.0042}],
             'counts': {'policies': len(policies), 'invalid': 0, 'waiting': 0}, 'policies': policies, **more}
