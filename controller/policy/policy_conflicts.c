@@ -131,7 +131,7 @@ static void ask_for_manager(struct conflict_pause *p, const struct binding *bind
 	struct k8s_client *k8s = p->m->all->connections->k8s;
 	const struct scale_target *target = binding->target;
 	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind);
+	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind, false);
 	char path[MANAGER_PATH_BYTES];
 	struct err e;
 	if (resource)
