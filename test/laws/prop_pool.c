@@ -796,8 +796,8 @@ static void pair_reaches_its_shares(void **state)
 	}
 }
 
-// Roles with a guaranteed minimum: once each has a replica, it keeps one at every instant, whatever the others ask for and
-// whatever becomes of the PATCHes; and without faults, each gets one.
+// Roles with a guaranteed minimum: once each has a replica, it keeps one at every instant, whatever the others ask for
+// and whatever becomes of the PATCHes; and without faults, each gets one.
 static void check_role(const struct world *w, int64_t done)
 {
 	check_pair(w, done);
