@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a path leads to one number of an object, whatever the object; the replicas, the existing and ready ones and the
 // selector of each kind are those that its own controller works with; the patch changes that number alone, and only the
-// version that was read.
+// version that was read; and docs/targets.md has the table.
 #include "k8s/client/path_scale.h"
 
 #include <setjmp.h>
@@ -268,6 +268,33 @@ static void path_of_a_scale_subresource_is_that_subresource(void **state)
 	assert_string_equal(workload_kind_find("ray.io/v1", "RayCluster", RAY)->kind, "RayCluster");
 }
 
+static void page_and_rights_have_every_kind(void **state)
+{
+	const struct workload_kind *k;
+	struct buf page, rights;
+	struct err e = {0};
+	char line[256];
+	buf_init(&page, 65536);
+	buf_init(&rights, 65536);
+	assert_int_equal(buf_read_file(&page, "docs/targets.md", &e), 0);
+	assert_int_equal(buf_read_file(&rights, "manifests/chart/templates/kinds.yaml", &e), 0);
+	for (size_t i = 0; (k = workload_kind_at(i)); i++) {
+		if (k->plural)
+			continue;
+		snprintf(line, sizeof line, "| `%s` | `%s` | `%s` |", k->kind, k->group, k->path ? k->path : "/scale");
+		if (!strstr(buf_str(&page), line))
+			fail_msg("docs/targets.md has no line %s", line);
+		snprintf(line, sizeof line, "kind: %s, name:", k->kind);
+		if (!strstr(buf_str(&page), line))
+			fail_msg("docs/targets.md has no example of %s", k->kind);
+		snprintf(line, sizeof line, " \"%s\"", k->group);
+		if (!strstr(buf_str(&rights), line))
+			fail_msg("the chart has no rights for %s", k->group);
+	}
+	buf_done(&page);
+	buf_done(&rights);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +304,7 @@ int main(void)
 	        cmocka_unit_test(path_that_leads_to_no_number_is_reported),
 	        cmocka_unit_test(patch_changes_that_number_of_that_version),
 	        cmocka_unit_test(path_of_a_scale_subresource_is_that_subresource),
+	        cmocka_unit_test(page_and_rights_have_every_kind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
