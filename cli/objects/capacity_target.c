@@ -9,6 +9,7 @@
 #include "cli/objects/shape_read.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
+#include "k8s/targets/workload_kind.h"
 
 static void count_pending(struct capacity_target *t, const struct capacity *capacity,
                           const struct label_selector *selector)
@@ -66,7 +67,8 @@ static int limit_by_quota(struct capacity_target *t, struct kube_session *sessio
 void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas)
 {
-	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name};
+	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name,
+	                              workload_kind_path(t->api_version, t->kind, t->path)};
 	int rc = shape_read(session->k8s, session->loop, &ref, capacity_names(capacity), &t->target, &t->error);
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);

@@ -17,6 +17,7 @@ struct kube_session;
 struct capacity_target {
 	const char *namespace_name, *name;            // of the policy
 	const char *api_version, *kind, *target_name; // of its target
+	const char *path;                             // of its replicas; NULL: that of the kind
 	struct err error;                             // kind ERR_NONE: the following is valid
 	struct target_shape target;
 	size_t pending; // pods of the target without a node
@@ -27,7 +28,7 @@ struct capacity_target {
 	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, about one of the pending pods; "": none
 };
 
-// Fetches the target and, where `quotas` has any, its queue, and computes the rest, for a target whose first five
+// Fetches the target and, where `quotas` has any, its queue, and computes the rest, for a target whose first six
 // members are set. Errors are in t->error. Call capacity_target_done() in any case.
 void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas);

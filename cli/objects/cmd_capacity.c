@@ -119,19 +119,22 @@ static int select_files(struct selection *s, const struct path_options *files)
 			                                              .name = p->name,
 			                                              .api_version = t->api_version,
 			                                              .kind = t->kind,
-			                                              .target_name = t->name};
+			                                              .target_name = t->name,
+			                                              .path = t->path};
 		}
 	}
 	return code == EXIT_OK && s->set.n_errors ? EXIT_FAILED : code;
 }
 
-static const char *api_version_of(struct policy_views *v, const struct policy_view *p)
+// Returns a text of spec.scaleTargetRef, or `absent`.
+static const char *find_of_target(struct policy_views *v, const struct policy_view *p, const char *key,
+                                  const char *absent)
 {
-	static const char *const path[] = {"spec", "scaleTargetRef", "apiVersion", NULL};
+	const char *const path[] = {"spec", "scaleTargetRef", key, NULL};
 	char text[256];
 	int len = json_span_text(json_span_path((struct json_span){p->json, strlen(p->json)}, path), text, sizeof text);
 	const char *copy = len > 0 ? arena_strdup(&v->arena, text) : NULL;
-	return copy ? copy : "apps/v1";
+	return copy ? copy : absent;
 }
 
 static int select_objects(struct selection *s, struct kube_session *session, const struct policy_scope *scope)
@@ -142,11 +145,13 @@ static int select_objects(struct selection *s, struct kube_session *session, con
 		return EXIT_FAILED;
 	for (; s->n < s->views.n; s->n++) {
 		const struct policy_view *p = &s->views.items[s->n];
-		s->targets[s->n] = (struct capacity_target){.namespace_name = p->namespace_name,
-		                                            .name = p->name,
-		                                            .api_version = api_version_of(&s->views, p),
-		                                            .kind = p->target_kind,
-		                                            .target_name = p->target_name};
+		s->targets[s->n] =
+		        (struct capacity_target){.namespace_name = p->namespace_name,
+		                                 .name = p->name,
+		                                 .api_version = find_of_target(&s->views, p, "apiVersion", "apps/v1"),
+		                                 .kind = p->target_kind,
+		                                 .target_name = p->target_name,
+		                                 .path = find_of_target(&s->views, p, "path", NULL)};
 	}
 	return code;
 }

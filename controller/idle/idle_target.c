@@ -67,7 +67,7 @@ static const char *plural_of(const struct idle_record *r)
 
 int idle_target_ref(const struct idle_record *r, struct scale_ref *ret_ref)
 {
-	*ret_ref = (struct scale_ref){APPS, r->kind, r->namespace_name, r->name};
+	*ret_ref = (struct scale_ref){APPS, r->kind, r->namespace_name, r->name, NULL};
 	return plural_of(r) ? 0 : -1;
 }
 

@@ -111,8 +111,10 @@ static void on_target(void *arg, const struct http_response *response, const str
 	p->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return; // the pause is being freed, or the connections are being closed
+	struct scale_ref ref = binding_scale_ref(managed_policy_binding(p->m, p->m->body));
 	int64_t created_ms =
-	        response ? scale_fight_manager(response->body, response->body_len, manager, sizeof manager) : -1;
+	        response ? scale_fight_manager(response->body, response->body_len, ref.path, manager, sizeof manager)
+	                 : -1;
 	const struct clock *clock = &p->m->all->connections->clock;
 	int64_t age_ms = clock_wall_ms(clock) - created_ms;
 	// The creation is rounded down to a second.
@@ -131,7 +133,7 @@ static void ask_for_manager(struct conflict_pause *p, const struct binding *bind
 	struct k8s_client *k8s = p->m->all->connections->k8s;
 	const struct scale_target *target = binding->target;
 	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind);
+	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind, false);
 	char path[MANAGER_PATH_BYTES];
 	struct err e;
 	if (resource)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/scale_fight.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json/json_span.h"
 #include "base/num.h"
 
-#define TIME_BYTES 40 // RFC 3339 in UTC, as the API server writes it: sorts as text
+#define MEMBER_BYTES 80
+#define TIME_BYTES   40 // RFC 3339 in UTC, as the API server writes it: sorts as text
 
 void scale_fight_written(struct scale_fight *f, int32_t replicas)
 {
@@ -61,8 +63,11 @@ int64_t scale_fight_check(struct scale_fight *f, int32_t from, int32_t to, int64
 	return f->pause_ms;
 }
 
-int64_t scale_fight_manager(const char *json, size_t len, char *out, size_t size)
+int64_t scale_fight_manager(const char *json, size_t len, const char *path, char *out, size_t size)
 {
+	const char *member = path && strchr(path, '.') ? strchr(path, '.') + 1 : "replicas";
+	char key[MEMBER_BYTES];
+	snprintf(key, sizeof key, "f:%.*s", (int)strcspn(member, ".["), member);
 	struct json_span_iter items = {.rest = json_span_get((struct json_span){.text = json, .len = len}, "items")};
 	char latest[TIME_BYTES] = "", time[TIME_BYTES];
 	out[0] = '\0';
@@ -71,7 +76,7 @@ int64_t scale_fight_manager(const char *json, size_t len, char *out, size_t size
 	const struct json_span metadata = json_span_get(items.value, "metadata");
 	struct json_span_iter it = {.rest = json_span_get(metadata, "managedFields")};
 	while (json_span_next(&it)) {
-		const char *const field[] = {"fieldsV1", "f:spec", "f:replicas", NULL};
+		const char *const field[] = {"fieldsV1", "f:spec", key, NULL};
 		json_span_text(json_span_get(it.value, "time"), time, sizeof time);
 		if (json_span_kind(json_span_path(it.value, field)) && strcmp(time, latest) >= 0) {
 			memcpy(latest, time, sizeof time);

@@ -41,10 +41,11 @@ void scale_fight_forget_write(struct scale_fight *f);
 // write, or for how many ms it must not write.
 int64_t scale_fight_check(struct scale_fight *f, int32_t from, int32_t to, int64_t interval_ms, int64_t now_ms);
 
-// Writes the field manager that last changed spec.replicas to out: of the first object of a list in JSON, by
-// metadata.managedFields. out is "" when the list names none, or one that needs more than `size` bytes. Returns when
-// the object was created, in ms since the epoch; -1: not known. A target that was created during a fight is not in one.
-// Kubernetes: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1, ManagedFieldsEntry.
-int64_t scale_fight_manager(const char *json, size_t len, char *out, size_t size);
+// Writes the field manager that last changed the member of spec in which `path` starts, spec.replicas for NULL, to out:
+// of the first object of a list in JSON, by metadata.managedFields. out is "" when the list names none, or one that
+// needs more than `size` bytes. Returns when the object was created, in ms since the epoch; -1: not known. A target
+// that was created during a fight is not in one. Kubernetes: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1,
+// ManagedFieldsEntry.
+int64_t scale_fight_manager(const char *json, size_t len, const char *path, char *out, size_t size);
 
 #endif

@@ -10,9 +10,10 @@
 #include "base/err.h"
 #include "base/hash_table.h"
 #include "base/must.h"
+#include "k8s/targets/workload_kind.h"
 #include "policies/load/policy_ref.h"
 
-#define KEY_BYTES 1024 // namespace, kind and name with slashes between; the limits of Kubernetes are 63 + 63 + 253
+#define KEY_BYTES 1024 // namespace, kind, name and path with slashes between: at most 63 + 63 + 253 + 253
 
 struct policy_claim {
 	struct stored_binding *claimants, *winner;
@@ -113,7 +114,10 @@ static void leave_claim(struct policy_store *s, struct stored_binding *b)
 
 static int claim_key(char key[KEY_BYTES], const struct binding *b)
 {
-	return snprintf(key, KEY_BYTES, "%s/%s/%s", b->policy->namespace_name, b->target->kind, b->target->name);
+	const struct scale_target *t = b->target;
+	const char *path = workload_kind_path(t->api_version, t->kind, t->path);
+	return snprintf(key, KEY_BYTES, "%s/%s/%s%s%s", b->policy->namespace_name, t->kind, t->name, path ? "/" : "",
+	                path ? path : "");
 }
 
 struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding)

@@ -44,7 +44,7 @@ static void digest_of(char out[DIGEST_TEXT + 1], const char *text, size_t len)
 
 static void target_of(struct buf *out, const struct scale_target *t)
 {
-	buf_printf(out, "%s %s %s", t->api_version, t->kind, t->name);
+	buf_printf(out, "%s %s %s%s%s", t->api_version, t->kind, t->name, t->path ? " " : "", t->path ? t->path : "");
 }
 
 void state_file_seal(struct buf *out, const char *body, size_t len)

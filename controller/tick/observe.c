@@ -16,7 +16,9 @@
 
 struct scale_ref binding_scale_ref(const struct binding *b)
 {
-	return (struct scale_ref){b->target->api_version, b->target->kind, b->policy->namespace_name, b->target->name};
+	const struct scale_target *t = b->target;
+	return (struct scale_ref){t->api_version, t->kind, b->policy->namespace_name, t->name,
+	                          workload_kind_path(t->api_version, t->kind, t->path)};
 }
 
 int32_t observation_ready(const struct observation *o)
@@ -101,6 +103,14 @@ static void count_replicas(struct observation_call *c)
 	}
 }
 
+// Returns how many replicas exist of a target that does not report them.
+static int32_t count_existing(const struct observation_call *c)
+{
+	if (c->has_groups)
+		return c->groups.total;
+	return c->pods_known ? live_pods(&c->pods) : c->scale.spec_replicas;
+}
+
 static void build(struct observation_call *c)
 {
 	const struct policy *p = c->policy;
@@ -123,6 +133,8 @@ static void build(struct observation_call *c)
 	        .n_signals = p->n_signals,
 	};
 	c->has_groups = c->pods_known && c->workload->group_label && replica_groups_count(&c->pod_list, &c->groups);
+	if (c->scale.status_replicas < 0)
+		c->observation.status_replicas = c->scale.status_replicas = count_existing(c);
 	count_replicas(c);
 	if (c->sources.k8s && c->pods_known && observe_needs_pods(p))
 		build_pods(c);
@@ -142,7 +154,7 @@ struct fit_target *observe_acquire_fit(const struct observe_sources *sources, co
 // unknown, too.
 static bool has_unknown_groups(const struct observation_call *c, int32_t replicas)
 {
-	return c->pods_known && !c->has_groups && !workload_kind_is_pod(c->workload) && live_pods(&c->pods) > replicas;
+	return c->pods_known && !c->has_groups && !c->workload->is_pod && live_pods(&c->pods) > replicas;
 }
 
 void observe_capacity(struct observation_call *c)
@@ -270,7 +282,7 @@ static void know_pods(struct observation_call *c, const struct target_view *view
 		c->is_ready_stale = view->is_ready_stale;
 	}
 	// The status of a custom kind may be written by a tenant: its pods show how many replicas exist.
-	if (c->target_ready < 0 || observe_needs_pods(c->policy) || !workload_kind_is_pod(c->workload)) {
+	if (c->target_ready < 0 || observe_needs_pods(c->policy) || !c->workload->is_pod) {
 		if (view->state == TARGET_FOUND && view->pods)
 			take_pods(c, view->pods);
 		else
@@ -419,7 +431,8 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->done = done;
 	c->arg = arg;
 	c->pods_known = c->is_wide = c->is_ready_stale = false;
-	c->workload = workload_kind_find(binding->target->api_version, binding->target->kind);
+	struct scale_ref ref = binding_scale_ref(binding);
+	c->workload = workload_kind_find(ref.api_version, ref.kind, ref.path);
 	c->target_ready = -1;
 	c->details[policy->n_signals] = NULL;
 	err_clear(&c->error);

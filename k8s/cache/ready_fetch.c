@@ -10,12 +10,13 @@
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
+#include "k8s/client/path_scale.h"
+#include "k8s/client/scale.h"
 
 struct fetch {
-	const struct workload_kind *workload;
+	struct scale_ref ref; // texts in the same allocation
 	ready_fetch_fn *done;
 	void *arg;
-	char name[TARGET_NAME_BYTES];
 };
 
 static void on_reply(void *arg, const struct http_response *response, const struct err *error)
@@ -24,9 +25,9 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	struct json_span object;
 	int32_t ready = -1;
 	bool is_stale = false;
-	if (!error && object_list_find(response->body, response->body_len, f->name, &object) > 0) {
-		ready = target_decode_ready(object.text, object.len, f->workload->ready, &is_stale);
-		if (ready < 0 && f->workload->plural)
+	if (!error && object_list_find(response->body, response->body_len, f->ref.name, &object) > 0) {
+		ready = path_scale_ready(&f->ref, object, &is_stale);
+		if (ready < 0 && workload_kind_find(f->ref.api_version, f->ref.kind, f->ref.path)->plural)
 			ready = 0; // the API leaves zeros out
 	}
 	f->done(f->arg, ready, is_stale);
@@ -35,19 +36,16 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 
 int ready_fetch(struct k8s_client *c, const struct scale_ref *ref, ready_fetch_fn *done, void *arg)
 {
-	const struct k8s_resource *resource = discovery_find(k8s_client_discovery(c), ref->api_version, ref->kind);
-	size_t size = strlen(ref->name) + 1;
-	struct fetch *f = NULL;
+	const struct k8s_resource *resource =
+	        discovery_find(k8s_client_discovery(c), ref->api_version, ref->kind, !ref->path);
 	struct buf path;
-	if (!resource || !resource->is_namespaced || !k8s_name_is_valid(ref->name) || size > sizeof f->name)
+	if (!resource || !resource->is_namespaced || !k8s_name_is_valid(ref->name))
 		return -1;
-	f = calloc(1, sizeof *f);
+	struct fetch *f = scale_ref_copy(ref, sizeof *f);
 	if (!f)
 		return -1;
-	f->workload = workload_kind_find(ref->api_version, ref->kind);
 	f->done = done;
 	f->arg = arg;
-	memcpy(f->name, ref->name, size);
 	buf_init(&path, K8S_PATH_BYTES_MAX);
 	buf_printf(&path, "%s/%s/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
 	           strchr(ref->api_version, '/') ? "/apis" : "/api", ref->api_version, ref->namespace_name,

@@ -274,13 +274,3 @@ int target_decode_metadata(const char *json, size_t len, struct target_fields *r
 	*ret_fields = (struct target_fields){.spec_replicas = 1};
 	return decode_metadata(json_span_get((struct json_span){json, len}, "metadata"), ret_fields, e);
 }
-
-int32_t target_decode_ready(const char *json, size_t len, const char *member, bool *ret_is_stale)
-{
-	static const char *const path[] = {"metadata", "generation", NULL};
-	struct json_span object = {json, len}, status = json_span_get(object, "status");
-	int64_t ready = -1, generation = 0, observed = 0;
-	*ret_is_stale = json_span_i64(json_span_get(status, "observedGeneration"), 0, INT64_MAX, &observed) &&
-	                json_span_i64(json_span_path(object, path), 0, INT64_MAX, &generation) && observed < generation;
-	return json_span_i64(json_span_get(status, member), 0, INT32_MAX, &ready) ? (int32_t)ready : -1;
-}

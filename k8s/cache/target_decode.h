@@ -34,9 +34,6 @@ struct target_fields {
 // Decodes resource_version, generation and uid of an object of any kind; the other fields get the values of an object
 // without spec and status. Returns 0, or -1 and *e: ERR_PROTOCOL.
 int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);
-// Reads the replicas that an object of any kind reports as ready in status.MEMBER: -1 when it reports none.
-// *ret_is_stale: status.observedGeneration shows that they were counted before the last change of its spec.
-int32_t target_decode_ready(const char *json, size_t len, const char *member, bool *ret_is_stale);
 // Decodes all fields of an object of apps/v1. Returns 0, or -1 and *e: ERR_PROTOCOL, also for an object without a spec,
 // or ERR_LIMIT.
 int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);

@@ -12,13 +12,14 @@ struct target_kind *target_kind_find(const struct target_store *s, const struct 
 {
 	for (size_t i = 0; i < s->n_kinds; i++) {
 		struct target_kind *k = s->kinds[i];
-		if (k && strcmp(k->name, ref->kind) == 0 && strcmp(k->api_version, ref->api_version) == 0)
+		if (k && strcmp(k->name, ref->kind) == 0 && strcmp(k->api_version, ref->api_version) == 0 &&
+		    strcmp(k->path ? k->path : "", ref->path ? ref->path : "") == 0)
 			return k;
 	}
 	return NULL;
 }
 
-struct target_kind *target_kind_add(struct target_store *s, const char *api_version, const char *name)
+struct target_kind *target_kind_add(struct target_store *s, const char *api_version, const char *name, const char *path)
 {
 	size_t version_size = strlen(api_version) + 1, name_size = strlen(name) + 1;
 	size_t at = 0;
@@ -27,12 +28,15 @@ struct target_kind *target_kind_add(struct target_store *s, const char *api_vers
 	if (at == TARGET_KINDS_MAX || version_size > DISCOVERY_GROUP_BYTES || name_size > DISCOVERY_NAME_BYTES)
 		return NULL;
 	struct target_kind *k = calloc(1, sizeof *k);
-	if (!k)
+	if (!k || (path && !(k->path = strdup(path)))) {
+		free(k);
 		return NULL;
+	}
 	memcpy(k->api_version, api_version, version_size);
 	memcpy(k->name, name, name_size);
 	k->store = s;
-	k->workload = workload_kind_find(api_version, name);
+	k->workload = workload_kind_find(api_version, name, path);
+	k->contains_scale = path || k->workload->plural;
 	k->number = (int)at;
 	s->kinds[at] = k;
 	s->n_kinds += at == s->n_kinds;
@@ -44,6 +48,7 @@ void target_kind_drop(struct target_store *s, struct target_kind *k)
 	assert(k->n_records == 0);
 	informer_free(k->informer);
 	s->kinds[k->number] = NULL; // for the next one
+	free(k->path);
 	free(k);
 }
 
@@ -51,7 +56,7 @@ static bool has_plural(const struct target_store *s, struct target_kind *k)
 {
 	if (!k->plural[0]) {
 		const struct k8s_resource *resource =
-		        discovery_find(k8s_client_discovery(s->options.client), k->api_version, k->name);
+		        discovery_find(k8s_client_discovery(s->options.client), k->api_version, k->name, !k->path);
 		if (resource && resource->is_namespaced)
 			snprintf(k->plural, sizeof k->plural, "%s", resource->plural);
 	}
@@ -81,11 +86,10 @@ int target_kinds_init(struct target_store *s, struct err *e)
 	for (size_t i = 0; (row = workload_kind_at(i)); i++) {
 		if (!row->plural)
 			continue;
-		struct target_kind *k = target_kind_add(s, "apps/v1", row->kind);
+		struct target_kind *k = target_kind_add(s, "apps/v1", row->kind, NULL);
 		if (!k)
 			return err_set(e, ERR_INTERNAL, "out of memory");
 		snprintf(k->plural, sizeof k->plural, "%s", row->plural);
-		k->contains_scale = true;
 	}
 	return 0;
 }
@@ -96,6 +100,7 @@ void target_kinds_done(struct target_store *s)
 		struct target_kind *k = s->kinds[--s->n_kinds];
 		if (k)
 			informer_free(k->informer);
+		free(k ? k->path : NULL);
 		free(k);
 	}
 }

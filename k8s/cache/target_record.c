@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "k8s/cache/target_store_private.h"
 #include "k8s/client/k8s_client.h"
+#include "k8s/client/path_scale.h"
 
 bool target_version_is_older(const char *a, const char *b)
 {
@@ -30,7 +31,7 @@ static bool set_selector(struct target_record *r, const char *selector)
 
 static bool wants_pods(const struct target_record *r)
 {
-	return r->pods_refs > 0 || !r->kind->contains_scale;
+	return r->pods_refs > 0 || !r->kind->workload->is_pod;
 }
 
 void target_follow_pods(struct target_record *r)
@@ -53,10 +54,17 @@ void target_set_scale_unknown(struct target_record *r, int64_t for_ms)
 	r->scale_after_ms = for_ms ? clock_mono_ms(k8s_client_clock(r->kind->store->options.client)) + for_ms : 0;
 }
 
+static struct scale_ref ref_of(const struct target_record *r)
+{
+	const struct target_kind *k = r->kind;
+	return (struct scale_ref){k->api_version, k->name, "", strchr(r->key, '/') + 1, k->path};
+}
+
 // Reads what the object itself reports about ready replicas. Most kinds leave out a 0.
 static void note_ready(struct target_record *r, const char *json, size_t len)
 {
-	r->ready_replicas = target_decode_ready(json, len, r->kind->workload->ready, &r->is_ready_stale);
+	const struct scale_ref ref = ref_of(r);
+	r->ready_replicas = path_scale_ready(&ref, (struct json_span){json, len}, &r->is_ready_stale);
 	r->reports_ready |= r->ready_replicas >= 0;
 	if (r->reports_ready && r->ready_replicas < 0)
 		r->ready_replicas = 0;
@@ -81,6 +89,22 @@ static void note_version(struct target_record *r, const char *json, size_t len)
 	target_set_scale_unknown(r, 0);
 }
 
+// Decodes an object that has its replicas at the path of the kind. Returns as target_decode().
+static int decode_at_path(struct target_record *r, const char *json, size_t len, struct target_fields *f)
+{
+	const struct scale_ref ref = ref_of(r);
+	struct scale s;
+	if (target_decode_metadata(json, len, f, NULL) < 0 ||
+	    path_scale_read(&ref, (struct json_span){json, len}, &s, NULL) < 0)
+		return -1;
+	note_ready(r, json, len);
+	f->spec_replicas = s.spec_replicas;
+	f->status_replicas = s.status_replicas;
+	f->ready_replicas = r->ready_replicas;
+	memcpy(f->selector, s.selector, sizeof f->selector);
+	return 0;
+}
+
 void target_apply_object(struct target_record *r, const char *json, size_t len)
 {
 	struct target_fields f;
@@ -88,7 +112,8 @@ void target_apply_object(struct target_record *r, const char *json, size_t len)
 		note_version(r, json, len);
 		return;
 	}
-	if (target_decode(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
+	if ((r->kind->path ? decode_at_path(r, json, len, &f) : target_decode(json, len, &f, NULL)) < 0 ||
+	    strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
 		(void)informer_refetch(&r->item, TARGET_RETRY_MS); // until then each tick reads /scale and reports why
 		return;
 	}

@@ -211,7 +211,7 @@ int target_store_acquire(struct target_store *s, const struct scale_ref *ref, bo
 		return 0;
 	struct target_kind *kind = target_kind_find(s, ref);
 	if (!kind)
-		kind = target_kind_add(s, ref->api_version, ref->kind);
+		kind = target_kind_add(s, ref->api_version, ref->kind, ref->path);
 	if (!kind)
 		return 0;
 	struct target_record *r = find_ref(s, ref);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The current state of scale targets, from one informer per kind (k8s/cache/informer.h), without a request per tick.
-// Deployments, StatefulSets and ReplicaSets of apps/v1 contain their scale. For any other kind, /scale is read once
+// Deployments, StatefulSets and ReplicaSets of apps/v1 contain their scale, and so does an object whose replicas a path
+// names: one informer per kind and path. For any other kind, /scale is read once
 // after each change of the object, the ready replicas are those that the object reports, and its pods are watched,
 // because not every kind reports them. Objects that are not wanted are not kept. A target that exists is never reported
 // as TARGET_ABSENT: an uncertain target is fetched.
@@ -58,7 +59,7 @@ struct target_view {
 	enum target_state state;
 	const char *why; // TARGET_UNWATCHED: the reason
 	// TARGET_FOUND:
-	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: only the pods show it
+	int32_t spec_replicas, status_replicas, ready_replicas; // status, ready: -1: only the pods show it
 	bool is_ready_stale;                                    // counted before the last change of the spec
 	int64_t generation;
 	const char *resource_version, *selector, *uid;

@@ -22,6 +22,7 @@ struct target_kind {
 	int number; // index in the store
 	char api_version[DISCOVERY_GROUP_BYTES], name[DISCOVERY_NAME_BYTES];
 	char plural[DISCOVERY_NAME_BYTES]; // "" until discovery has found it
+	char *path;                        // of the replicas in the object; NULL: none
 	const struct workload_kind *workload;
 	bool contains_scale; // the objects do; otherwise /scale is read after a change
 	struct target_store *store;
@@ -37,7 +38,7 @@ struct target_record {
 	struct k8s_call *scale_call; // reads /scale, for a kind whose objects do not contain it; NULL: none
 	int64_t scale_after_ms;      // no request before this time; 0: at once
 	int refs, pods_refs;
-	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
+	int32_t spec_replicas, status_replicas, ready_replicas; // status, ready: -1: unknown
 	bool is_known, exists;
 	bool reports_ready, is_ready_stale; // ready_replicas: the object has reported some; see target_view
 	bool is_noted; // for a kind whose objects do not contain the scale: the version is that of /scale or of our own
@@ -86,7 +87,8 @@ int target_kinds_init(struct target_store *s, struct err *e);
 void target_kinds_done(struct target_store *s);
 struct target_kind *target_kind_find(const struct target_store *s, const struct scale_ref *ref);
 // Returns NULL above TARGET_KINDS_MAX, for a name that is too long, and when memory is exhausted.
-struct target_kind *target_kind_add(struct target_store *s, const char *api_version, const char *name);
+struct target_kind *target_kind_add(struct target_store *s, const char *api_version, const char *name,
+                                    const char *path);
 // Frees a kind without targets.
 void target_kind_drop(struct target_store *s, struct target_kind *k);
 // Returns the informer of the kind, created once the client knows the URL of the kind; NULL before. Returns NULL and *e

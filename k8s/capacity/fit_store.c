@@ -26,7 +26,7 @@ struct fit_target {
 	struct fit_target *prev_ordered, *next_ordered; // list of targets with replicas that do not exist as pods yet
 	struct fit_target *prev_late, *next_late;       // list of targets whose fit is computed in later turns
 	bool is_ordering, is_late, was_late;
-	char *api_version, *kind, *namespace_name, *name;
+	struct scale_ref *ref; // owned
 	const struct workload_kind *workload;
 	char *selector_text; // selector of the scale; NULL: unknown
 	struct label_selector *selector;
@@ -202,11 +202,8 @@ struct fit_target *fit_store_acquire(struct fit_store *s, const struct scale_ref
 	t->store = s;
 	t->status = -1;
 	fit_order_init(&t->order);
-	t->api_version = must_alloc(strdup(ref->api_version));
-	t->kind = must_alloc(strdup(ref->kind));
-	t->workload = workload_kind_find(ref->api_version, ref->kind);
-	t->namespace_name = must_alloc(strdup(ref->namespace_name));
-	t->name = must_alloc(strdup(ref->name));
+	t->ref = must_alloc(scale_ref_copy(ref, sizeof *t->ref));
+	t->workload = workload_kind_find(ref->api_version, ref->kind, ref->path);
 	DL_APPEND(s->targets, t);
 	return t;
 }
@@ -251,16 +248,8 @@ void fit_target_release(struct fit_target *t)
 	free(t->since_ms);
 	free(t->selector_text);
 	label_selector_free(t->selector);
-	free(t->api_version);
-	free(t->kind);
-	free(t->namespace_name);
-	free(t->name);
+	free(t->ref);
 	free(t);
-}
-
-static struct scale_ref ref_of(const struct fit_target *t)
-{
-	return (struct scale_ref){t->api_version, t->kind, t->namespace_name, t->name};
 }
 
 // ---- what a replica needs ----
@@ -289,7 +278,6 @@ static bool must_fetch(const struct fit_target *t, int64_t generation, int64_t m
 void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(void *arg), void *arg)
 {
 	struct fit_store *s = t->store;
-	struct scale_ref ref = ref_of(t);
 	int64_t mono_ms = clock_mono_ms(k8s_client_clock(s->options.client));
 	t->done = done;
 	t->arg = arg;
@@ -298,7 +286,7 @@ void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(v
 		t->of_target = generation;
 		t->fetched_mono_ms = mono_ms;
 		t->fetching =
-		        shape_fetch_start(s->options.client, &ref, capacity_names(inventory_capacity(s->inventory)),
+		        shape_fetch_start(s->options.client, t->ref, capacity_names(inventory_capacity(s->inventory)),
 		                          on_fetched, t, &t->shape.error);
 	}
 	if (t->was_late && !s->is_stopped)
@@ -318,13 +306,12 @@ static int64_t count_order(struct fit_target *t)
 {
 	const struct fit_store *s = t->store;
 	struct target_view view = {.state = TARGET_UNWATCHED};
-	struct scale_ref ref = ref_of(t);
 	int32_t spec = t->spec, status = t->status;
 	if (s->options.targets)
-		target_store_get(s->options.targets, &ref, &view);
+		target_store_get(s->options.targets, t->ref, &view);
 	if (view.state == TARGET_FOUND) {
 		spec = view.spec_replicas;
-		status = view.status_replicas;
+		status = view.status_replicas >= 0 ? view.status_replicas : status;
 	}
 	return fit_order_count(&t->order, spec, status, now_mono_ms(s));
 }
@@ -385,8 +372,8 @@ static int by_time(const void *a, const void *b)
 // A ReplicaSet removes pods without a node first. Other kinds choose by other rules, so none of theirs is listed.
 static bool removes_unscheduled_first(const struct fit_target *t)
 {
-	return strcmp(t->api_version, "apps/v1") == 0 &&
-	       (strcmp(t->kind, "Deployment") == 0 || strcmp(t->kind, "ReplicaSet") == 0);
+	return strcmp(t->ref->api_version, "apps/v1") == 0 &&
+	       (strcmp(t->ref->kind, "Deployment") == 0 || strcmp(t->ref->kind, "ReplicaSet") == 0);
 }
 
 void fit_target_select(struct fit_target *t, const char *selector)
@@ -420,7 +407,7 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 	t->unschedulable = t->gated = 0;
 	t->n_since = 0;
 	for (w = capacity_first_waiting(c); w && selector; w = w->next) {
-		if (!(w->is_unschedulable || w->is_gated) || strcmp(w->namespace_name, t->namespace_name) != 0 ||
+		if (!(w->is_unschedulable || w->is_gated) || strcmp(w->namespace_name, t->ref->namespace_name) != 0 ||
 		    !label_selector_matches(selector, w->labels, w->n_labels))
 			continue;
 		if (t->unschedulable < CAPACITY_WAITING_OF_NAMESPACE)
@@ -627,7 +614,7 @@ static struct capacity_node *failing_node(const struct fit_target *t, const stru
 {
 	if (p->kind == POD_KIND_ENDED || p->kind == POD_KIND_DELETED)
 		return NULL;
-	const struct capacity_pod *pod = inventory_find_pod(t->store->inventory, t->namespace_name, p->name);
+	const struct capacity_pod *pod = inventory_find_pod(t->store->inventory, t->ref->namespace_name, p->name);
 	return pod && pod->node && pod->node->failing_gpus > 0 ? pod->node : NULL;
 }
 

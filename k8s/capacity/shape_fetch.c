@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_path.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/object_name.h"
+#include "k8s/client/path_scale.h"
 #include "k8s/client/scale.h"
 
 #define KUEUE_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
@@ -17,9 +19,9 @@
 #define EXCLUSIVE_ANNOTATION "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 struct shape_fetch {
+	struct scale_ref ref; // first; see scale_ref_copy()
 	struct k8s_client *client;
 	struct resource_names *names;
-	char *api_version, *kind, *namespace_name, *name;
 	struct target_shape result;
 	size_t claim; // the next one to fetch
 	shape_fetch_fn *fn;
@@ -36,22 +38,13 @@ void target_shape_done(struct target_shape *t)
 	t->selector = NULL;
 }
 
-static void free_fetch(struct shape_fetch *f)
-{
-	free(f->api_version);
-	free(f->kind);
-	free(f->namespace_name);
-	free(f->name);
-	free(f);
-}
-
 static void finish(struct shape_fetch *f)
 {
 	if (f->is_abandoned)
 		target_shape_done(&f->result);
 	else
 		f->fn(f->arg, &f->result);
-	free_fetch(f);
+	free(f);
 }
 
 static void fail(struct shape_fetch *f, const struct err *error)
@@ -95,7 +88,7 @@ static int send_claim(struct shape_fetch *f, const struct replica_claim *claim, 
 	if (!k8s_name_is_valid(claim->template_name))
 		return err_set(e, ERR_INPUT, "invalid resourceClaimTemplateName %s", claim->template_name);
 	snprintf(path, sizeof path, "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaimtemplates/%s",
-	         f->namespace_name, claim->template_name);
+	         f->ref.namespace_name, claim->template_name);
 	return k8s_request(f->client, "GET", path, NULL, NULL, 0, on_claim, f, e);
 }
 
@@ -110,10 +103,14 @@ static void fetch_claim(struct shape_fetch *f)
 
 // ---- the target ----
 
-static int read_selector(struct target_shape *t, struct json_span spec, struct err *e)
+static int read_selector(struct target_shape *t, struct json_span spec, const char *scale_selector, struct err *e)
 {
 	char text[SCALE_SELECTOR_BYTES_MAX];
 	struct json_span selector = json_span_get(spec, "selector");
+	if (scale_selector[0]) {
+		t->selector = label_selector_parse(scale_selector, e);
+		return t->selector ? 0 : -1;
+	}
 	if (json_span_kind(selector) != '{')
 		return 0; // not a kind of apps/v1: its pods are not recognized
 	if (label_selector_render(selector, text, sizeof text, e) < 0)
@@ -137,48 +134,63 @@ int32_t target_shape_gpus(const struct target_shape *t, const struct resource_na
 	return n <= RESOURCE_DEVICES_MAX ? (int32_t)n : 0;
 }
 
-// Finds the template of the pods of a replica, all alike, and how many they are. Returns 0, or -1 and *e.
-static int find_group(struct shape_fetch *f, struct json_span group, struct json_span *ret_template, struct err *e)
+// Returns the value at a path of the row of the kind; absent when it has none.
+static struct json_span find(const struct shape_fetch *f, const struct workload_kind *k, const char *pattern,
+                             struct json_span object)
 {
-	static const char *const path[] = {"workerTemplate", "spec", NULL};
-	struct json_span leader = json_span_get(group, "leaderTemplate"), size = json_span_get(group, "size");
+	char path[JSON_PATH_BYTES_MAX + 1];
+	struct json_span value = {NULL, 0};
+	if (!workload_kind_fill(k, pattern, f->ref.path, f->ref.name, path, sizeof path) ||
+	    json_path_find(object, path, &value, NULL, NULL) < 0)
+		value.text = NULL;
+	return value;
+}
+
+// Finds the template of the pods of a replica, all alike, and how many they are. Returns 0, or -1 and *e.
+static int find_pods(struct shape_fetch *f, struct json_span object, struct json_span *ret_template, struct err *e)
+{
+	const struct workload_kind *k = workload_kind_find(f->ref.api_version, f->ref.kind, f->ref.path);
+	struct json_span other = find(f, k, k->other_template, object), size = find(f, k, k->pods, object);
 	int64_t pods = 1; // the default of an absent field
-	if (leader.text && json_span_kind(leader) != 'n')
+	if (other.text && json_span_kind(other) != 'n')
 		return err_set(e, ERR_UNSUPPORTED,
 		               "the leaders of a %s have a leaderTemplate, so what a replica needs is not counted",
-		               f->kind);
+		               f->ref.kind);
 	if (size.text && !json_span_i64(size, 1, WORKLOAD_GROUP_PODS_MAX, &pods))
-		return err_set(e, ERR_INPUT, "size: expected a number of pods from 1 to %d", WORKLOAD_GROUP_PODS_MAX);
+		return err_set(e, ERR_INPUT, "%s: expected a number of pods from 1 to %d", k->pods,
+		               WORKLOAD_GROUP_PODS_MAX);
 	f->result.pods = (int32_t)pods;
-	*ret_template = json_span_path(group, path);
+	*ret_template = find(f, k, k->pod_spec, object);
+	if (!ret_template->text)
+		return err_set(e, ERR_UNSUPPORTED, "a %s has no pod template in %s, so what a replica needs is unknown",
+		               f->ref.kind, k->pod_spec ? k->pod_spec : "its spec");
 	return 0;
 }
 
 static int read_target(struct shape_fetch *f, struct json_span object, struct err *e)
 {
 	static const char *const exclusive[] = {"metadata", "annotations", EXCLUSIVE_ANNOTATION, NULL};
-	const char *group = workload_kind_find(f->api_version, f->kind)->group_template;
 	struct target_shape *t = &f->result;
-	struct json_span spec = json_span_get(object, "spec"), template = replica_template(object);
+	struct json_span spec = json_span_get(object, "spec"), template;
+	struct scale scale = {0};
 	int64_t replicas = 1; // the default of an absent field
 	t->pods = 1;
-	if (group && find_group(f, json_span_get(spec, group), &template, e) < 0)
-		return err_wrap(e, "%s/%s", f->kind, f->name);
-	if (!template.text)
-		return err_set(e, ERR_UNSUPPORTED,
-		               "a %s has no pod template in spec.template, so what a replica needs is unknown",
-		               f->kind);
-	json_span_i64(json_span_get(spec, "replicas"), 0, INT32_MAX, &replicas);
+	if (find_pods(f, object, &template, e) < 0)
+		return err_wrap(e, "%s/%s", f->ref.kind, f->ref.name);
+	if (!f->ref.path)
+		json_span_i64(json_span_get(spec, "replicas"), 0, INT32_MAX, &replicas);
+	else if (path_scale_read(&f->ref, object, &scale, NULL) == 0)
+		replicas = scale.spec_replicas;
 	json_span_i64(json_span_get(json_span_get(object, "metadata"), "generation"), 0, INT64_MAX, &t->generation);
 	t->replicas = (int32_t)replicas;
 	t->has_shape = true;
 	read_queue(t, object);
 	if (replica_shape_read(&t->shape, f->names, template, e) < 0)
-		return err_wrap(e, "%s/%s", f->kind, f->name);
+		return err_wrap(e, "%s/%s", f->ref.kind, f->ref.name);
 	if (json_span_path(object, exclusive).text)
 		t->shape.uncounted |= UNCOUNTED_POD_AFFINITY;
-	if (read_selector(t, spec, e) < 0)
-		return err_wrap(e, "%s/%s: spec.selector", f->kind, f->name);
+	if (read_selector(t, spec, scale.selector, e) < 0)
+		return err_wrap(e, "%s/%s: spec.selector", f->ref.kind, f->ref.name);
 	return 0;
 }
 
@@ -199,8 +211,8 @@ static void on_target(void *arg, const struct http_response *response, const str
 static int send_get(struct shape_fetch *f, const char *plural, struct err *e)
 {
 	char path[K8S_PATH_BYTES_MAX];
-	snprintf(path, sizeof path, "/%s/%s/namespaces/%s/%s/%s", strchr(f->api_version, '/') ? "apis" : "api",
-	         f->api_version, f->namespace_name, plural, f->name);
+	snprintf(path, sizeof path, "/%s/%s/namespaces/%s/%s/%s", strchr(f->ref.api_version, '/') ? "apis" : "api",
+	         f->ref.api_version, f->ref.namespace_name, plural, f->ref.name);
 	return k8s_request(f->client, "GET", path, NULL, NULL, 0, on_target, f, e);
 }
 
@@ -219,10 +231,10 @@ static void on_found(void *arg, const struct k8s_resource *resource, const struc
 static int send_first(struct shape_fetch *f, struct err *e)
 {
 	struct discovery *d = k8s_client_discovery(f->client);
-	const struct k8s_resource *known = discovery_find(d, f->api_version, f->kind);
+	const struct k8s_resource *known = discovery_find(d, f->ref.api_version, f->ref.kind, !f->ref.path);
 	if (known)
 		return send_get(f, known->plural, e);
-	return discovery_fetch(d, f->api_version, f->kind, f->namespace_name, on_found, f, e);
+	return discovery_fetch(d, f->ref.api_version, f->ref.kind, !f->ref.path, f->ref.namespace_name, on_found, f, e);
 }
 
 struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct scale_ref *ref,
@@ -232,7 +244,7 @@ struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct sc
 		err_set(e, ERR_INPUT, "invalid target %s %s/%s", ref->kind, ref->namespace_name, ref->name);
 		return NULL;
 	}
-	struct shape_fetch *f = calloc(1, sizeof *f);
+	struct shape_fetch *f = scale_ref_copy(ref, sizeof *f);
 	if (!f) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
@@ -241,15 +253,9 @@ struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct sc
 	f->names = names;
 	f->fn = fn;
 	f->arg = arg;
-	f->api_version = strdup(ref->api_version);
-	f->kind = strdup(ref->kind);
-	f->namespace_name = strdup(ref->namespace_name);
-	f->name = strdup(ref->name);
-	if (!f->api_version || !f->kind || !f->namespace_name || !f->name)
-		err_set(e, ERR_INTERNAL, "out of memory");
-	else if (send_first(f, e) == 0)
+	if (send_first(f, e) == 0)
 		return f;
-	free_fetch(f);
+	free(f);
 	return NULL;
 }
 

@@ -13,15 +13,18 @@
 #include "base/err.h"
 #include "base/hash_table.h"
 #include "base/http/http_client.h"
+#include "base/json/json_path.h"
 #include "base/json/json_read.h"
 #include "base/num.h"
 #include "k8s/client/k8s_request.h"
+#include "k8s/targets/workload_kind.h"
 
 #define KINDS_SHOWN_BYTES 240
 
 struct waiter {
 	struct waiter *prev, *next;
 	char kind[DISCOVERY_NAME_BYTES];
+	bool needs_scale;
 	discovery_done_fn *done;
 	void *arg;
 };
@@ -149,21 +152,22 @@ static struct group *find_group(const struct discovery *d, const char *api_versi
 	return g;
 }
 
-const struct k8s_resource *discovery_find(const struct discovery *d, const char *api_version, const char *kind)
+const struct k8s_resource *discovery_find(const struct discovery *d, const char *api_version, const char *kind,
+                                          bool needs_scale)
 {
 	struct group *g = find_group(d, api_version);
 	const struct k8s_resource *r = g && g->is_known ? find_kind(g, kind) : NULL;
-	if (!r || !r->has_scale)
+	if (!r || (needs_scale && !r->has_scale))
 		return NULL;
 	g->used_mono_ms = clock_mono_ms(d->clock);
 	return r;
 }
 
 // Reports the resource, or why there is none.
-static const struct k8s_resource *classify(const struct group *g, const char *kind, struct err *e)
+static const struct k8s_resource *classify(const struct group *g, const char *kind, bool needs_scale, struct err *e)
 {
 	const struct k8s_resource *r = find_kind(g, kind);
-	if (r && r->has_scale)
+	if (r && (r->has_scale || !needs_scale))
 		return r;
 	const char *names[DISCOVERY_RESOURCES_MAX];
 	size_t n_names = 0;
@@ -176,9 +180,13 @@ static const struct k8s_resource *classify(const struct group *g, const char *ki
 		names[n_names++] = g->list.items[i].kind;
 	}
 	const char *closest = r ? NULL : num_closest_name(kind, names, n_names);
-	char hint[DISCOVERY_NAME_BYTES + 32] = "";
+	const char *path = workload_kind_find(g->api_version, kind, NULL)->path;
+	char hint[DISCOVERY_NAME_BYTES + JSON_PATH_BYTES_MAX] = "";
 	if (closest)
 		snprintf(hint, sizeof hint, "; did you mean \"%s\"?", closest);
+	else if (r)
+		snprintf(hint, sizeof hint, ": name the place of its replicas in scaleTargetRef.path, such as %s",
+		         path ? path : "spec.replicas");
 	err_set(e, ERR_NOT_FOUND, "%s %s \"%s\"%s%s%s %s", g->api_version,
 	        r ? "has no scale subresource for" : "has no kind", kind, hint, closest ? "" : ".",
 	        n_names ? " Kinds with a scale subresource:" : " None of its kinds has a scale subresource",
@@ -199,7 +207,7 @@ static void answer_waiters(struct group *g, const struct err *error)
 		if (error)
 			e = *error;
 		else
-			r = classify(g, w->kind, &e);
+			r = classify(g, w->kind, w->needs_scale, &e);
 		discovery_done_fn *done = w->done;
 		void *arg = w->arg;
 		free(w);
@@ -395,7 +403,7 @@ static int request_list(struct group *g, struct err *e)
 }
 
 // A kind that is known not to exist costs no request per tick. Returns 1 when the server must be queried.
-static int answer_from_memory(const struct group *g, const char *kind, struct err *e)
+static int answer_from_memory(const struct group *g, const char *kind, bool needs_scale, struct err *e)
 {
 	struct err why = {0};
 	int64_t age_ms = clock_mono_ms(g->owner->clock) - g->learnt_mono_ms;
@@ -403,22 +411,22 @@ static int answer_from_memory(const struct group *g, const char *kind, struct er
 		return 1;
 	if (g->is_absent && age_ms < DISCOVERY_ABSENT_AGE_MAX_MS)
 		return set_absent_error(g, e);
-	if (!g->is_known || age_ms >= DISCOVERY_UNKNOWN_AGE_MAX_MS || classify(g, kind, &why))
+	if (!g->is_known || age_ms >= DISCOVERY_UNKNOWN_AGE_MAX_MS || classify(g, kind, needs_scale, &why))
 		return 1;
 	if (e)
 		*e = why;
 	return -1;
 }
 
-int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, const char *namespace_name,
-                    discovery_done_fn *done, void *arg, struct err *e)
+int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, bool needs_scale,
+                    const char *namespace_name, discovery_done_fn *done, void *arg, struct err *e)
 {
 	char name[DISCOVERY_NAME_BYTES];
 	if (!copy_name(name, kind, strlen(kind)))
 		return err_set(e, ERR_INPUT, "kind \"%.40s\" is empty or longer than %d bytes", kind,
 		               DISCOVERY_NAME_BYTES - 1);
 	struct group *g = find_group(d, api_version);
-	if (g && answer_from_memory(g, kind, e) < 0)
+	if (g && answer_from_memory(g, kind, needs_scale, e) < 0)
 		return -1;
 	if (!g)
 		g = add_group(d, api_version, namespace_name, e);
@@ -435,6 +443,7 @@ int discovery_fetch(struct discovery *d, const char *api_version, const char *ki
 		return -1;
 	}
 	memcpy(w->kind, name, sizeof name);
+	w->needs_scale = needs_scale;
 	w->done = done;
 	w->arg = arg;
 	DL_APPEND(g->waiters, w);

@@ -43,16 +43,18 @@ void discovery_free(struct discovery *d);
 // Returns the discovery of a client.
 struct discovery *k8s_client_discovery(struct k8s_client *c);
 
-// Returns a resource from memory; NULL when it was not looked up yet or does not exist. Valid until the loop runs.
-const struct k8s_resource *discovery_find(const struct discovery *d, const char *api_version, const char *kind);
+// Returns a resource from memory; NULL when it was not looked up yet or does not exist, or has no scale subresource
+// although needs_scale. Valid until the loop runs.
+const struct k8s_resource *discovery_find(const struct discovery *d, const char *api_version, const char *kind,
+                                          bool needs_scale);
 typedef void discovery_done_fn(void *arg, const struct k8s_resource *resource, const struct err *error);
 // Looks up a target of `namespace_name` at the server; concurrent lookups of one group/version share a request. done is
 // called once, from the loop. ERR_NOT_FOUND when the server does not have the kind, or the kind has no scale
-// subresource; the message lists the kinds of that group that do. Such a response is cached for a while: the function
-// then returns -1 and *e, and done is not called. ERR_LIMIT, with a message that names the namespace, when the
-// namespace looks up too many groups that are not known to exist.
-int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, const char *namespace_name,
-                    discovery_done_fn *done, void *arg, struct err *e);
+// subresource although needs_scale; the message lists the kinds of that group that do. Such a response is cached for a
+// while: the function then returns -1 and *e, and done is not called. ERR_LIMIT, with a message that names the
+// namespace, when the namespace looks up too many groups that are not known to exist.
+int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, bool needs_scale,
+                    const char *namespace_name, discovery_done_fn *done, void *arg, struct err *e);
 // Frees groups that have not been used for DISCOVERY_UNUSED_AGE_MAX_MS. Call periodically.
 void discovery_forget(struct discovery *d);
 size_t discovery_count(const struct discovery *d); // group/versions in memory

@@ -11,13 +11,15 @@
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
+#include "k8s/client/path_scale.h"
 
-#define PATCH_BYTES_MAX 512
+#define PATCH_BYTES_MAX 2048
 
 struct operation {
+	struct scale_ref ref; // first; see scale_ref_copy()
 	struct k8s_client *client;
-	char *api_version, *kind, *namespace_name, *name; // in the same allocation
-	bool is_patch;
+	bool is_patch; // still to be sent
+	struct k8s_resource resource;
 	char resource_version[SCALE_RESOURCE_VERSION_BYTES_MAX];
 	int32_t replicas;
 	scale_done_fn *done;
@@ -32,47 +34,73 @@ static void finish(struct operation *op, const struct scale *scale, const struct
 	done(arg, scale, error);
 }
 
+static int send_request(struct operation *op, struct json_span object, struct err *e);
+
+// A path leads to a place in a list that the object itself shows, so it is read before it is written.
 static void on_reply(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct operation *op = arg;
 	struct scale scale;
 	struct err e;
-	if (error)
+	int rc = -1;
+	if (error) {
 		finish(op, NULL, error);
-	else if (scale_decode(response->body, response->body_len, &scale, &e) < 0)
-		finish(op, NULL, &e);
+		return;
+	}
+	struct json_span object = {response->body, response->body_len};
+	if (op->ref.path && op->is_patch) {
+		if (send_request(op, object, &e) < 0)
+			finish(op, NULL, &e);
+		return;
+	}
+	if (!op->ref.path)
+		rc = scale_decode(response->body, response->body_len, &scale, &e);
+	else if (!json_span_is_whole(object))
+		err_set(&e, ERR_PROTOCOL, "the reply is not JSON");
 	else
-		finish(op, &scale, NULL);
+		rc = path_scale_read(&op->ref, object, &scale, &e);
+	finish(op, rc < 0 ? NULL : &scale, rc < 0 ? &e : NULL);
 }
 
-static int send_request(struct operation *op, const struct k8s_resource *resource, struct err *e)
+static void write_patch(const struct operation *op, struct buf *body)
 {
+	struct json_writer w;
+	json_write_init(&w, body, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
+	json_write_member_str(&w, "resourceVersion", op->resource_version);
+	json_write_object_end(&w);
+	json_write_member_object(&w, "spec");
+	json_write_member_i64(&w, "replicas", op->replicas);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+}
+
+// object: of which the patch of a path is made; absent: it is to be read first.
+static int send_request(struct operation *op, struct json_span object, struct err *e)
+{
+	const struct scale_ref *ref = &op->ref;
 	struct buf path, body;
 	buf_init(&path, K8S_PATH_BYTES_MAX);
 	buf_init(&body, PATCH_BYTES_MAX);
-	buf_printf(&path, "%s/%s", strchr(op->api_version, '/') ? "/apis" : "/api", op->api_version);
-	if (resource->is_namespaced)
-		buf_printf(&path, "/namespaces/%s", op->namespace_name);
-	buf_printf(&path, "/%s/%s/scale", resource->plural, op->name);
-	if (op->is_patch) {
-		struct json_writer w;
-		json_write_init(&w, &body, 0);
-		json_write_object_begin(&w);
-		json_write_member_object(&w, "metadata");
-		json_write_member_str(&w, "resourceVersion", op->resource_version);
-		json_write_object_end(&w);
-		json_write_member_object(&w, "spec");
-		json_write_member_i64(&w, "replicas", op->replicas);
-		json_write_object_end(&w);
-		json_write_object_end(&w);
-	}
-	int rc = -1;
-	if (path.failed || body.failed)
-		err_set(e, ERR_LIMIT, "the path or body of a scale request is too long");
-	else
-		rc = k8s_request(op->client, op->is_patch ? "PATCH" : "GET", buf_str(&path),
-		                 op->is_patch ? "application/merge-patch+json" : NULL, body.data, body.len, on_reply,
-		                 op, e);
+	buf_printf(&path, "%s/%s", strchr(ref->api_version, '/') ? "/apis" : "/api", ref->api_version);
+	if (op->resource.is_namespaced)
+		buf_printf(&path, "/namespaces/%s", ref->namespace_name);
+	buf_printf(&path, "/%s/%s%s", op->resource.plural, ref->name, ref->path ? "" : "/scale");
+	bool writes = op->is_patch && (!ref->path || object.text);
+	int rc = 0;
+	if (writes && ref->path)
+		rc = path_scale_write_patch(ref, object, op->resource_version, op->replicas, &body, e);
+	else if (writes)
+		write_patch(op, &body);
+	if (rc == 0 && (path.failed || body.failed))
+		rc = err_set(e, ERR_LIMIT, "the path or body of a scale request is too long");
+	if (writes && ref->path)
+		op->is_patch = false; // its reply is the object
+	const char *type = ref->path ? "application/json-patch+json" : "application/merge-patch+json";
+	if (rc == 0)
+		rc = k8s_request(op->client, writes ? "PATCH" : "GET", buf_str(&path), writes ? type : NULL, body.data,
+		                 body.len, on_reply, op, e);
 	buf_done(&path);
 	buf_done(&body);
 	return rc;
@@ -82,9 +110,12 @@ static void on_resource(void *arg, const struct k8s_resource *resource, const st
 {
 	struct operation *op = arg;
 	struct err e = {0};
-	if (error)
+	if (error) {
 		finish(op, NULL, error);
-	else if (send_request(op, resource, &e) < 0)
+		return;
+	}
+	op->resource = *resource;
+	if (send_request(op, (struct json_span){NULL, 0}, &e) < 0)
 		finish(op, NULL, &e);
 }
 
@@ -96,6 +127,23 @@ static char *put(char **at, const char *text)
 	return p;
 }
 
+void *scale_ref_copy(const struct scale_ref *ref, size_t size)
+{
+	const char *path = ref->path ? ref->path : "";
+	char *p = calloc(1, size + strlen(ref->api_version) + strlen(ref->kind) + strlen(ref->namespace_name) +
+	                            strlen(ref->name) + strlen(path) + 5);
+	char *at = p ? p + size : NULL;
+	struct scale_ref *copy = (struct scale_ref *)(void *)p;
+	if (!p)
+		return NULL;
+	copy->api_version = put(&at, ref->api_version);
+	copy->kind = put(&at, ref->kind);
+	copy->namespace_name = put(&at, ref->namespace_name);
+	copy->name = put(&at, ref->name);
+	copy->path = ref->path ? put(&at, path) : NULL;
+	return p;
+}
+
 static struct operation *operation_new(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done,
                                        void *arg, struct err *e)
 {
@@ -104,17 +152,11 @@ static struct operation *operation_new(struct k8s_client *c, const struct scale_
 		        ref->name);
 		return NULL;
 	}
-	struct operation *op = calloc(1, sizeof *op + strlen(ref->api_version) + strlen(ref->kind) +
-	                                         strlen(ref->namespace_name) + strlen(ref->name) + 4);
+	struct operation *op = scale_ref_copy(ref, sizeof *op);
 	if (!op) {
 		err_no_memory(e);
 		return NULL;
 	}
-	char *at = (char *)(op + 1);
-	op->api_version = put(&at, ref->api_version);
-	op->kind = put(&at, ref->kind);
-	op->namespace_name = put(&at, ref->namespace_name);
-	op->name = put(&at, ref->name);
 	op->client = c;
 	op->done = done;
 	op->arg = arg;
@@ -124,9 +166,16 @@ static struct operation *operation_new(struct k8s_client *c, const struct scale_
 static int start(struct operation *op, struct err *e)
 {
 	struct discovery *d = k8s_client_discovery(op->client);
-	const struct k8s_resource *resource = discovery_find(d, op->api_version, op->kind);
-	int rc = resource ? send_request(op, resource, e)
-	                  : discovery_fetch(d, op->api_version, op->kind, op->namespace_name, on_resource, op, e);
+	const struct scale_ref *ref = &op->ref;
+	const struct k8s_resource *resource = discovery_find(d, ref->api_version, ref->kind, !ref->path);
+	int rc;
+	if (resource) {
+		op->resource = *resource;
+		rc = send_request(op, (struct json_span){NULL, 0}, e);
+	} else {
+		rc = discovery_fetch(d, ref->api_version, ref->kind, !ref->path, ref->namespace_name, on_resource, op,
+		                     e);
+	}
 	if (rc < 0)
 		free(op);
 	return rc;

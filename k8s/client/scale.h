@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the scale subresource of any kind, and changes spec.replicas by a merge-PATCH with the resourceVersion. Lists
-// and counts the pods of its selector.
+// Reads the scale subresource of any kind, and changes spec.replicas by a merge-PATCH with the resourceVersion; or the
+// number at a path of the object itself (path_scale.h). Lists and counts the pods of its selector.
 #ifndef GPUSCALE_K8S_CLIENT_SCALE_H
 #define GPUSCALE_K8S_CLIENT_SCALE_H
 
@@ -23,10 +23,15 @@ struct k8s_client;
 
 struct scale_ref { // copied by the functions below
 	const char *api_version, *kind, *namespace_name, *name;
+	const char *path; // where the object has its replicas; NULL: in /scale
 };
 
+// Allocates a zeroed struct of `size` bytes that starts with a struct scale_ref, a copy of `ref` with its texts behind
+// the struct. Free it with free(). Returns NULL when memory is exhausted.
+void *scale_ref_copy(const struct scale_ref *ref, size_t size);
+
 struct scale {
-	int32_t spec_replicas, status_replicas;
+	int32_t spec_replicas, status_replicas; // status: -1: not reported
 	char resource_version[SCALE_RESOURCE_VERSION_BYTES_MAX];
 	char selector[SCALE_SELECTOR_BYTES_MAX]; // status.selector; "": none
 };
@@ -34,13 +39,13 @@ struct scale {
 // Receives the result of a request. Called once, from the loop. Exactly one of scale and error is non-NULL.
 typedef void scale_done_fn(void *arg, const struct scale *scale, const struct err *error);
 
-// Sends GET .../scale. The plural of the resource is fetched once per apiVersion and kind (discovery.h). For an unknown
-// kind, the error is ERR_NOT_FOUND and lists the kinds of the group that have a scale subresource. Returns 0, or -1 and
-// *e; then done is not called.
+// Sends GET .../scale, or of the object for a ref with a path. The plural of the resource is fetched once per
+// apiVersion and kind (discovery.h). For an unknown kind, the error is ERR_NOT_FOUND and lists the kinds of the group
+// that have a scale subresource. Returns 0, or -1 and *e; then done is not called.
 int scale_get(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done, void *arg, struct err *e);
 // Sends PATCH .../scale with {"metadata":{"resourceVersion":..},"spec":{"replicas":..}}, application/merge-patch+json.
-// The error is ERR_CONFLICT when the object was changed in between: read it again and decide again. Returns as
-// scale_get.
+// For a ref with a path, sends GET and PATCH of the object. The error is ERR_CONFLICT when the object was changed in
+// between: read it again and decide again. Returns as scale_get.
 int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
                 scale_done_fn *done, void *arg, struct err *e);
 

@@ -15,15 +15,13 @@
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define KIND_BYTES  64
 
-// The built-in kinds that have a scale subresource. Kinds of custom resources are in groups with a dot, which a policy
-// may name freely.
+// The built-in kinds that have a scale subresource, and Jobs, whose parallelism is scaled. Kinds of custom resources
+// are in groups with a dot, which a policy may name freely.
 static const struct {
 	const char *kind, *api_version;
 } built_in[] = {
-        {"Deployment", "apps/v1"},
-        {"ReplicaSet", "apps/v1"},
-        {"StatefulSet", "apps/v1"},
-        {"ReplicationController", "v1"},
+        {"Deployment", "apps/v1"},       {"ReplicaSet", "apps/v1"}, {"StatefulSet", "apps/v1"},
+        {"ReplicationController", "v1"}, {"Job", "batch/v1"},
 };
 
 static bool is_built_in_group(const char *api_version)
@@ -60,7 +58,7 @@ static void report_kind(const struct scale_target *t, const struct doc_node *roo
 	else
 		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
 		              "%s has no kind %s that can be scaled: expected Deployment, StatefulSet or ReplicaSet of "
-		              "apps/v1, or a custom resource with a scale subresource",
+		              "apps/v1, Job of batch/v1, or a custom resource with a scale subresource",
 		              t->api_version, t->kind);
 }
 

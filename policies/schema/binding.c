@@ -7,7 +7,7 @@
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b)
 {
 	return strcmp(a->api_version, b->api_version) == 0 && strcmp(a->kind, b->kind) == 0 &&
-	       strcmp(a->name, b->name) == 0;
+	       strcmp(a->name, b->name) == 0 && strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
 }
 
 int binding_key_compare(const char *a, const char *b)

@@ -9,9 +9,10 @@
 
 #include "policies/engine/policy.h"
 
-// An object with a scale subresource, in the namespace of its policy.
+// An object in the namespace of its policy. `path`: where it has its replicas (base/json/json_path.h); NULL: where its
+// kind has them.
 struct scale_target {
-	const char *api_version, *kind, *name;
+	const char *api_version, *kind, *name, *path;
 };
 
 struct binding { // owns nothing
@@ -27,7 +28,7 @@ struct policy_document {
 	struct scale_target target; // spec.scaleTargetRef
 };
 
-// Returns whether both are the same object of one namespace.
+// Returns whether both are the same number of replicas of one namespace.
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b);
 // Orders the keys of bindings of one policy, as strcmp() does. NULL comes first.
 int binding_key_compare(const char *a, const char *b);

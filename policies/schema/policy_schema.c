@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/json/json_path.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
@@ -17,10 +18,22 @@
 // clang-format off
 static const struct schema_field target_ref_fields[] = {
 	{ROW("apiVersion", STRING), FIELD(struct policy_document, target.api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
-	{ROW("kind", STRING),       FIELD(struct policy_document, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource.")},
+	{ROW("kind", STRING),       FIELD(struct policy_document, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource; with `path`, any kind. docs/targets.md lists the kinds whose replicas and pods the controller knows.")},
 	{ROW("name", STRING),       FIELD(struct policy_document, target.name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
+	{ROW("path", STRING),       FIELD(struct policy_document, target.path),        OPTIONAL,              RANGE(1, JSON_PATH_BYTES_MAX), PATTERN("^spec([.][A-Za-z0-9_-]+([[][A-Za-z0-9_-]+=[A-Za-z0-9_.-]+[]])?)+$"), DOC("Where the object has the number of its replicas, for a kind without a scale subresource: members separated by dots, where [KEY=VALUE] chooses an item of a list, as in spec.workerGroupSpecs[groupName=gpu].replicas. The controller needs the right to patch such objects; see docs/targets.md.")},
 };
 // clang-format on
+
+static size_t check_target_ref(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const char *path = ((const struct policy_document *)value)->target.path;
+	if (!path || (strncmp(path, "spec.", 5) == 0 && json_path_is_valid(path)))
+		return 0;
+	return schema_fault_put(
+	        ret_faults, max, "path",
+	        "is not a path below spec: separate members by dots and choose an item of a list by a text "
+	        "in it, as in spec.workerGroupSpecs[groupName=gpu].replicas");
+}
 
 static const struct schema target_ref = {
         .name = "GPUAutoscaler.spec.scaleTargetRef",
@@ -28,13 +41,14 @@ static const struct schema target_ref = {
         .struct_size = sizeof(struct policy_document),
         .fields = target_ref_fields,
         .n_fields = COUNT_OF(target_ref_fields),
+        .validate = check_target_ref,
 };
 
 // ---- spec ----
 
 // clang-format off
 static const struct schema_field spec_fields[] = {
-	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               REQUIRED,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource, in the namespace of the policy.")},
+	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               REQUIRED,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource or a path to its replicas, in the namespace of the policy.")},
 	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
 	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
 	{ROW("interval", DURATION_MS),  FIELD(struct policy, interval_ms),                       DEFAULT("15s"),   RANGE(0.1 * SECOND_MS, HOUR_MS),                                            DOC("Time between two decisions.")},

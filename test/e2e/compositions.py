@@ -24,6 +24,7 @@ import effective
 FEATURES = {
     "capacity": (["capacity"], ["capacity.enabled=true"]),
     "capacity-controller": (["capacity-controller"], ["capacity.controller=true"]),
+    "kinds": (["kinds"], ["kinds={rollouts,leaderworkersets,disaggregatedsetrolescalers,podcliquescalinggroups,dynamographdeploymentscalingadapters,modelservings,modelservingrolereplicas,jobs,jobsets,rayclusters,inferenceservices}"]),
     "pools": (["pools"], ["pools.enabled=true"]),
     "idle-rules": (["idle-rules"], ["idleRules.enabled=true"]),
     "idle-rules-scale": (["idle-rules-scale", "idle-rules"], ["idleRules.enabled=true", "idleRules.scale=true"]),

@@ -12,8 +12,38 @@
 #include "base/json/json_span.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/cache/target_decode.h"
+#include "k8s/client/path_scale.h"
 
 #define TEXT_BYTES 4096
+
+// A patch is made of what was read, and can be read itself.
+static void read_paths(struct json_span object)
+{
+	static const struct scale_ref refs[] = {
+	        {"ray.io/v1", "RayCluster", "ns", "a", "spec.workerGroupSpecs[groupName=gpu].replicas"},
+	        {"batch/v1", "Job", "ns", "a", "spec.parallelism"},
+	        {"example.com/v1", "Other", "ns", "a", "spec.size"},
+	        {"disaggregatedset.x-k8s.io/v1", "DisaggregatedSetRoleScaler", "ns", "a", "spec.replicas"}};
+	for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++) {
+		struct scale s;
+		struct buf body;
+		struct err e = {0};
+		bool is_stale;
+		assert(path_scale_ready(&refs[i], object, &is_stale) >= -1);
+		if (path_scale_read(&refs[i], object, &s, &e) < 0) {
+			assert((e.kind == ERR_PROTOCOL || e.kind == ERR_INPUT) && e.msg[0]);
+			continue;
+		}
+		assert(s.resource_version[0] && s.spec_replicas >= 0 && s.status_replicas >= -1);
+		buf_init(&body, 4096);
+		if (path_scale_write_patch(&refs[i], object, s.resource_version, 3, &body, &e) == 0)
+			assert(json_span_is_whole((struct json_span){body.data, body.len}) &&
+			       strchr(buf_str(&body), '3'));
+		else
+			assert(e.msg[0]);
+		buf_done(&body);
+	}
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -90,7 +120,7 @@ static void compare_pods(const char *json, size_t size, const cJSON *tree, const
 	buf_put(&page, json, size);
 	buf_puts(&page, "]}");
 	pod_list_init(&list);
-	list.workload = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
+	list.workload = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", NULL);
 	if (pods_decode_page(buf_str(&page), page.len, &counts, &list, next, &e) == 0) {
 		assert(counts.total == 1 && list.items[0].kind == pod->kind);
 		assert(strcmp(list.items[0].name, pod->name) == 0);
@@ -147,8 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (target_decode_metadata(json, size, &f, &e) == 0)
 		assert(f.resource_version[0] && f.generation >= 0 && f.spec_replicas == 1 && !f.selector[0]);
 
-	bool is_stale;
-	assert(target_decode_ready(json, size, "readyReplicas", &is_stale) >= -1);
+	if (is_whole)
+		read_paths((struct json_span){json, size});
 
 	struct label *labels;
 	size_t n, bytes;

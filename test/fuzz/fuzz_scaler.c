@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	enum autoscaler_kind kind = data[0] % AUTOSCALER_KIND__COUNT;
-	assert(scale_fight_manager((const char *)data + 1, size - 1, manager, sizeof manager) >= -1);
+	assert(scale_fight_manager((const char *)data + 1, size - 1, NULL, manager, sizeof manager) >= -1);
 	assert(strlen(manager) < sizeof manager);
 	if (autoscaler_decode(kind, (const char *)data + 1, size - 1, &o)) {
 		assert(o.namespace_name[0] && o.name[0]);

@@ -35,7 +35,7 @@ static const struct policy policy = {
         .cooldown = {.up_ms = 30000, .down_ms = 60000},
 };
 
-static const struct scale_target target = {"apps/v1", "Deployment", "web"};
+static const struct scale_target target = {"apps/v1", "Deployment", "web", NULL};
 static const struct binding binding = {&policy, &target, NULL};
 
 #define NOW_MS INT64_C(1767603600000)

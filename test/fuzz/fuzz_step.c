@@ -20,7 +20,7 @@ static const struct policy_signal signals[] = {
          .on_missing = ON_MISSING_IGNORE,
          .stale_after_ms = 60000},
 };
-static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 static const struct policy policy = {.namespace_name = "serving",
                                      .name = "llama",
                                      .min_replicas = 1,

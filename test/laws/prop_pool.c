@@ -796,6 +796,47 @@ static void pair_reaches_its_shares(void **state)
 	}
 }
 
+// Roles with a guaranteed minimum: once each has a replica, it keeps one at every instant, whatever the others ask for
+// and whatever becomes of the PATCHes; and without faults, each gets one.
+static void check_role(const struct world *w, int64_t done)
+{
+	check_pair(w, done);
+	for (size_t k = 0; k < 2; k++)
+		if (w->actual[k] < w->members[k].current && w->actual[k] < 1)
+			fail_at("no role loses its last replica", done, w, k);
+}
+
+static void no_role_of_a_pair_starves(void **state)
+{
+	struct prop_random r = {prop_seed() + 110};
+	struct world w;
+	int64_t n = prop_ticks(), scarce = 0;
+	for (int64_t done = 0; done < n;) {
+		if (!random_pair(&r, &w))
+			continue;
+		w.q.has_budget = false;
+		for (size_t k = 0; k < 2; k++) {
+			w.members[k].min = w.members[k].guaranteed = 1;
+			w.members[k].most = NO_LIMIT;
+			w.q.gpus += w.members[k].gpus_per_replica;
+		}
+		for (int i = 0; i < 2 * RATIO_SYNC; i++, done++) {
+			if (i < RATIO_SYNC)
+				change_wishes(&r, &w);
+			for (size_t k = 0; k < w.q.n_members; k++)
+				w.members[k].is_fixed = false;
+			resolve_late(&w, check_role, done);
+			pool_allocate(&w.q, w.grants, &w.total);
+			scarce += is_short(&w, 0) || is_short(&w, 1);
+			send(&r, &w, i < RATIO_SYNC ? 40 : 0, check_role, done);
+		}
+		for (size_t k = 0; k < 2; k++)
+			if (w.actual[k] < 1)
+				fail_at("no role of a pair starves", done, &w, k);
+	}
+	assert_true(scarce > n / 20); // the law was put to the test
+}
+
 int main(void)
 {
 	prop_begin();
@@ -813,6 +854,7 @@ int main(void)
 	        cmocka_unit_test(equals_take_turns),
 	        cmocka_unit_test(ratio_stays_in_its_bounds),
 	        cmocka_unit_test(pair_reaches_its_shares),
+	        cmocka_unit_test(no_role_of_a_pair_starves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

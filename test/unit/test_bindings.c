@@ -51,7 +51,7 @@ static struct policy_ref *version(int generation, const char *const *names, size
 	struct scale_target *targets = arena_calloc(&ref->arena, n, sizeof *targets);
 	struct binding *bindings = arena_calloc(&ref->arena, n, sizeof *bindings);
 	for (size_t i = 0; i < n; i++) {
-		targets[i] = (struct scale_target){"apps/v1", "Deployment", names[i]};
+		targets[i] = (struct scale_target){"apps/v1", "Deployment", names[i], NULL};
 		bindings[i] = (struct binding){&ref->policy, &targets[i],
 		                               arena_printf(&ref->arena, "Deployment/%s", names[i])};
 	}
@@ -98,7 +98,7 @@ static struct managed_policy *member_b(const struct world *w)
 static int replicas_of(struct world *w, const char *name)
 {
 	struct outcome o;
-	harness_get(&w->h, &(struct scale_ref){"apps/v1", "Deployment", WORLD_SPACE, name}, &o);
+	harness_get(&w->h, &(struct scale_ref){"apps/v1", "Deployment", WORLD_SPACE, name, NULL}, &o);
 	assert_false(o.is_error);
 	return o.scale.spec_replicas;
 }

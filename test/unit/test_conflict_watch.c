@@ -21,7 +21,7 @@
 #include "test/support/loop.h"
 
 #define WAIT_MS 60000
-#define WEB     ((struct scale_ref){"apps/v1", "Deployment", "default", "web"})
+#define WEB     ((struct scale_ref){"apps/v1", "Deployment", "default", "web", NULL})
 
 struct world {
 	struct harness h;
@@ -495,7 +495,7 @@ static void while_nothing_changes_nothing_is_asked(void **state)
 	for (int i = 0; i < 50; i++) { // in a namespace that is watched
 		char name[16];
 		snprintf(name, sizeof name, "d%d", i);
-		more[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", "default", name});
+		more[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", "default", name, NULL});
 		assert_true(conflict_watch_is_known(more[i]));
 	}
 	test_loop_for(w.h.loop, 1500);
@@ -525,7 +525,7 @@ static void many_namespaces_are_watched_as_one(void **state)
 		char ns[16];
 		snprintf(ns, sizeof ns, "ns%d", i);
 		put_hpa(&w, ns, "h", "", ON_WEB);
-		wants[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", ns, "web"});
+		wants[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", ns, "web", NULL});
 	}
 	for (int i = 0; i < N; i++) {
 		char owner[64];
@@ -562,7 +562,7 @@ static void where_all_namespaces_are_forbidden_each_is_watched_alone(void **stat
 		char ns[16];
 		snprintf(ns, sizeof ns, "ns%d", i);
 		put_hpa(&w, ns, "h", "", ON_WEB);
-		wants[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", ns, "web"});
+		wants[i] = want(&w, (struct scale_ref){"apps/v1", "Deployment", ns, "web", NULL});
 	}
 	for (int i = 0; i < N; i++) {
 		char owner[64];
@@ -583,10 +583,11 @@ static void names_that_cannot_be_are_refused(void **state)
 	memset(name, 'a', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
 	start(&w, false, 0);
-	assert_null(conflict_watch_acquire(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "default", name},
-	                                   NULL, &e));
+	assert_null(conflict_watch_acquire(
+	        w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "default", name, NULL}, NULL, &e));
 	assert_int_equal(e.kind, ERR_USAGE);
-	assert_null(conflict_watch_acquire(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "", "x"}, NULL, &e));
+	assert_null(conflict_watch_acquire(w.scalers, &(struct scale_ref){"apps/v1", "Deployment", "", "x", NULL}, NULL,
+	                                   &e));
 	want(&w, WEB); // freed with all requests in flight
 	stop(&w);
 }

@@ -121,7 +121,7 @@ static struct fit_target *want(struct world *w, const char *kind, const char *na
 {
 	struct err e = {0};
 	put_target(w, kind, name, gpus);
-	struct fit_target *t = fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", kind, "ns", name}, &e);
+	struct fit_target *t = fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", kind, "ns", name, NULL}, &e);
 	if (!t)
 		fail_msg("%s", e.msg);
 	prepare(w, t, 1);
@@ -350,7 +350,7 @@ static void target_without_a_shape_is_unknown_and_not_read_again_at_once(void **
 	struct world *w = *state;
 	struct err e = {0};
 	struct fit_target *t =
-	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "absent"}, &e);
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "absent", NULL}, &e);
 	assert_non_null(t);
 	prepare(w, t, 1);
 	struct fit_view view = read_fit(t, 2, 2);
@@ -368,7 +368,7 @@ static void questions_are_answered_when_the_store_stops(void **state)
 	struct err e = {0};
 	put_target(w, "Deployment", "web", 1);
 	struct fit_target *t =
-	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "web"}, &e);
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "web", NULL}, &e);
 	fit_target_prepare(t, 1, on_answer, w);
 	assert_int_equal(w->answers, 0);
 	fit_store_stop(w->store);
@@ -399,7 +399,7 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	    "\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"g\"}]}}],\"resourceClaims\":[{\"name\":\"g\","
 	    "\"resourceClaimTemplateName\":\"one\"}]}}}}");
 	struct fit_target *t =
-	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "dra"}, &e);
+	        fit_store_acquire(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "dra", NULL}, &e);
 	assert_non_null(t);
 	prepare(w, t, 1);
 	wait_fit(w, t, 0, 0, 3);
@@ -497,7 +497,8 @@ static struct fit_target *want_groups(struct world *w, const char *more)
 	         more);
 	put(w, json);
 	struct fit_target *t = fit_store_acquire(
-	        w->store, &(struct scale_ref){"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ns", "gang"}, &e);
+	        w->store, &(struct scale_ref){"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ns", "gang", NULL},
+	        &e);
 	assert_non_null(t);
 	prepare(w, t, -1);
 	fit_target_select(t, LWS "name=gang," LWS "worker-index=0");

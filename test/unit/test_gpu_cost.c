@@ -181,7 +181,8 @@ static void pod_belongs_to_the_policy_with_the_longest_target(void **state)
 	     .n_bindings = 1 }
 	static const struct policy_ref POLICY(web, "Deployment", "web"), POLICY(web_a, "Deployment", "web-a"),
 	        POLICY(db, "StatefulSet", "db"), POLICY(group, "LeaderWorkerSet", "llm");
-	static const struct scale_target two[] = {{"", "LeaderWorkerSet", "llm-b"}, {"", "Deployment", "router"}};
+	static const struct scale_target two[] = {{"", "LeaderWorkerSet", "llm-b", NULL},
+	                                          {"", "Deployment", "router", NULL}};
 	struct policy_ref group_b = {.policy = {.namespace_name = "ns"}};
 	const struct binding bindings[] = {{&group_b.policy, &two[0], "LeaderWorkerSet/llm-b"},
 	                                   {&group_b.policy, &two[1], "Deployment/router"}};

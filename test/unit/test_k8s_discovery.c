@@ -36,7 +36,7 @@ static void start(struct world *w)
 static void get(struct world *w, const char *namespace_name, const char *api_version, const char *kind,
                 const char *name, struct outcome *o)
 {
-	const struct scale_ref ref = {api_version, kind, namespace_name, name};
+	const struct scale_ref ref = {api_version, kind, namespace_name, name, NULL};
 	harness_get(&w->h, &ref, o);
 }
 
@@ -87,14 +87,14 @@ static void invented_groups_in_flight_cost_another_nothing(void **state)
 	for (int i = 0; i < N; i++) {
 		char api_version[64];
 		snprintf(api_version, sizeof api_version, "x%d.example.dev/v1", i);
-		const struct scale_ref ref = {api_version, "Widget", "a", "w"};
+		const struct scale_ref ref = {api_version, "Widget", "a", "w", NULL};
 		if (scale_get(w.h.client, &ref, outcome_of_scale, &o[i], &e) == 0)
 			n_asked++;
 		else
 			o[i].is_done = true;
 	}
 	assert_in_range(n_asked, 1, DISCOVERY_NAMESPACE_UNKNOWN_MAX);
-	const struct scale_ref widget = {"example.dev/v1", "Widget", "prod", "w"};
+	const struct scale_ref widget = {"example.dev/v1", "Widget", "prod", "w", NULL};
 	assert_int_equal(scale_get(w.h.client, &widget, outcome_of_scale, &mine, &e), 0);
 	harness_wait(&w.h, &mine);
 	assert_false(mine.is_error);

@@ -14,9 +14,9 @@
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
-static const struct scale_ref web = {"apps/v1", "Deployment", "default", "web"};
-static const struct scale_ref db = {"apps/v1", "StatefulSet", "default", "db"};
-static const struct scale_ref widget = {"example.dev/v1", "Widget", "prod", "w"};
+static const struct scale_ref web = {"apps/v1", "Deployment", "default", "web", NULL};
+static const struct scale_ref db = {"apps/v1", "StatefulSet", "default", "db", NULL};
+static const struct scale_ref widget = {"example.dev/v1", "Widget", "prod", "w", NULL};
 
 static void start(struct harness *h, const struct fake_apiserver_options *o)
 {
@@ -101,18 +101,18 @@ struct unknown {
 	const char *says;
 };
 static const struct unknown unknowns[] = {
-        {{"apps/v1", "Deploymnt", "default", "web"}, ERR_NOT_FOUND, "did you mean \"Deployment\"?"},
-        {{"apps/v1", "Gadget", "default", "web"}, ERR_NOT_FOUND, "Deployment, ReplicaSet, StatefulSet"},
-        {{"apps/v1", "DaemonSet", "default", "web"}, ERR_NOT_FOUND, "no scale subresource for \"DaemonSet\""},
-        {{"v1", "Pod", "default", "web"}, ERR_NOT_FOUND, "None of its kinds has a scale subresource"},
-        {{"example.dev/v2", "Widget", "default", "w"}, ERR_NOT_FOUND, "the server has no API example.dev/v2"},
-        {{"apps/v1", "Deployment", "default", "nope"}, ERR_NOT_FOUND, "\"nope\" not found"},
-        {{"apps/v1", "Deployment", "prod", "web"}, ERR_NOT_FOUND, "\"web\" not found"},
-        {{"apps/v1", "Deployment", "default", "a/b"}, ERR_INPUT, "invalid namespace and name"},
-        {{"apps/v1", "Deployment", "..", "a"}, ERR_INPUT, "invalid namespace and name"},
-        {{"apps/v1/x", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
-        {{"../v1", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
-        {{"apps/v1", "", "default", "a"}, ERR_INPUT, "kind \"\""},
+        {{"apps/v1", "Deploymnt", "default", "web", NULL}, ERR_NOT_FOUND, "did you mean \"Deployment\"?"},
+        {{"apps/v1", "Gadget", "default", "web", NULL}, ERR_NOT_FOUND, "Deployment, ReplicaSet, StatefulSet"},
+        {{"apps/v1", "DaemonSet", "default", "web", NULL}, ERR_NOT_FOUND, "no scale subresource for \"DaemonSet\""},
+        {{"v1", "Pod", "default", "web", NULL}, ERR_NOT_FOUND, "None of its kinds has a scale subresource"},
+        {{"example.dev/v2", "Widget", "default", "w", NULL}, ERR_NOT_FOUND, "the server has no API example.dev/v2"},
+        {{"apps/v1", "Deployment", "default", "nope", NULL}, ERR_NOT_FOUND, "\"nope\" not found"},
+        {{"apps/v1", "Deployment", "prod", "web", NULL}, ERR_NOT_FOUND, "\"web\" not found"},
+        {{"apps/v1", "Deployment", "default", "a/b", NULL}, ERR_INPUT, "invalid namespace and name"},
+        {{"apps/v1", "Deployment", "..", "a", NULL}, ERR_INPUT, "invalid namespace and name"},
+        {{"apps/v1/x", "Deployment", "default", "a", NULL}, ERR_INPUT, "is not GROUP/VERSION"},
+        {{"../v1", "Deployment", "default", "a", NULL}, ERR_INPUT, "is not GROUP/VERSION"},
+        {{"apps/v1", "", "default", "a", NULL}, ERR_INPUT, "kind \"\""},
 };
 
 static void missing_object_is_named(void **state)

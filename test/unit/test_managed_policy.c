@@ -531,7 +531,7 @@ static void set_replicas(struct world *w, int replicas, const char *manager)
 static int replicas_of(struct world *w)
 {
 	struct outcome o;
-	harness_get(&w->h, &(struct scale_ref){"apps/v1", "Deployment", SPACE, "p00"}, &o);
+	harness_get(&w->h, &(struct scale_ref){"apps/v1", "Deployment", SPACE, "p00", NULL}, &o);
 	assert_false(o.is_error);
 	return o.scale.spec_replicas;
 }

@@ -33,7 +33,7 @@ static const struct policy_signal signals[] = {
         {.name = "queue", .query = "q", .target = {.set = true, .type = TARGET_VALUE, .value = 8}},
         {.name = "sm_active", .query = "s", .watermarks = {.set = true, .high = 0.7, .low = 0.3}},
 };
-static const struct scale_target target = {"apps/v1", "Deployment", "llm"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llm", NULL};
 static const struct policy policy = {.namespace_name = "serving",
                                      .name = "llama",
                                      .interval_ms = 15000,

@@ -90,7 +90,7 @@ static void delete_pod(struct world *w, const char *name)
 
 static const struct workload_kind *any_kind(void)
 {
-	return workload_kind_find("example.dev/v1", "Widget");
+	return workload_kind_find("example.dev/v1", "Widget", NULL);
 }
 
 static struct pod_set *want(struct world *w, const char *selector)
@@ -294,7 +294,7 @@ static void pods_of_a_target_follow_it(void **state)
 	struct err e = {0};
 	struct target_view v;
 	struct pod_set_counts c = {0};
-	const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
+	const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web", NULL};
 	assert_int_equal(fake_apiserver_add(w->h.server, "ns/Deployment/web=3", &e), 0);
 	assert_int_equal(target_store_acquire(w->targets, &web, false, &e), 1);
 	assert_int_equal(target_store_acquire(w->targets, &web, true, &e), 1);
@@ -416,7 +416,7 @@ static void add_member(void *arg, const struct pod_view *pod)
 static void set_of_leaders_has_all_pods_of_their_groups(void **state)
 {
 #define LWS "leaderworkerset.sigs.k8s.io/"
-	const struct workload_kind *lws = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
+	const struct workload_kind *lws = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", NULL);
 	struct world *w = *state;
 	struct err e = {0};
 	char members[256] = "";

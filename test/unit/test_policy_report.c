@@ -41,7 +41,7 @@ static int setup(void **state)
 	                            .min_replicas = 1,
 	                            .max_replicas = 8,
 	                            .interval_ms = 15000};
-	static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+	static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 	f->binding = (struct binding){&f->policy, &target, NULL};
 	struct reconcile_subject subject = {.binding = &f->binding, .last_scale_ms = -1};
 	f->reconciler = reconciler_new(&f->env, &subject);

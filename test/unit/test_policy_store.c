@@ -69,7 +69,7 @@ static struct policy_ref *body(const char *name, const char *target, int32_t max
 	assert_non_null(b);
 	b->policy = (struct policy){
 	        .namespace_name = "serving", .name = arena_strdup(&b->arena, name), .max_replicas = max};
-	b->target = (struct scale_target){"apps/v1", "Deployment", arena_strdup(&b->arena, target)};
+	b->target = (struct scale_target){"apps/v1", "Deployment", arena_strdup(&b->arena, target), NULL};
 	return b;
 }
 
@@ -338,7 +338,8 @@ static void put_fleet(struct fixture *f, const char *letters)
 	struct scale_target *targets = arena_calloc(&b->arena, n + 1, sizeof *targets);
 	struct binding *bindings = arena_calloc(&b->arena, n + 1, sizeof *bindings);
 	for (size_t i = 0; i < n; i++) {
-		targets[i] = (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i])};
+		targets[i] =
+		        (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i]), NULL};
 		bindings[i] =
 		        (struct binding){&b->policy, &targets[i], arena_printf(&b->arena, "Deployment/%c", letters[i])};
 	}

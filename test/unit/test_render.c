@@ -19,7 +19,7 @@
 #include "policies/schema/binding.h"
 
 static const struct policy_signal signal_q = {.name = "queue", .query = "q"};
-static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 static const struct policy policy_x = {.namespace_name = "serving",
                                        .name = "llama",
                                        .min_replicas = 1,

@@ -19,7 +19,7 @@
 
 static const struct workload_kind *lws(void)
 {
-	return workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
+	return workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", NULL);
 }
 
 // Pods as text: a group, 'r'eady, 'u'nready, 'p'ending, 'e'nded or 'd'eleted, and the size stated if any: "ar3 ar au".
@@ -86,17 +86,17 @@ static void pods_of_a_group_are_distinct_once(void **state)
 
 static void kinds_are_found_by_group_and_kind(void **state)
 {
-	assert_true(workload_kind_is_pod(workload_kind_find("apps/v1", "Deployment")));
+	assert_true(workload_kind_find("apps/v1", "Deployment", NULL)->is_pod);
 	assert_string_equal(lws()->group_label, LWS "group-index");
-	assert_ptr_equal(workload_kind_find("leaderworkerset.x-k8s.io/v2", "LeaderWorkerSet"), lws());
-	assert_string_equal(workload_kind_find("grove.io/v1alpha1", "PodCliqueScalingGroup")->ready,
+	assert_ptr_equal(workload_kind_find("leaderworkerset.x-k8s.io/v2", "LeaderWorkerSet", NULL), lws());
+	assert_string_equal(workload_kind_find("grove.io/v1alpha1", "PodCliqueScalingGroup", NULL)->ready,
 	                    "availableReplicas");
 	static const char *const others[][2] = {{"example.dev/v1", "Deployment"}, {"app/v1", "Deployment"},
 	                                        {"apps2/v1", "Deployment"},       {"v1", "Deployment"},
 	                                        {"", "LeaderWorkerSet"},          {"apps/v1", "DaemonSet"}};
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-		const struct workload_kind *k = workload_kind_find(others[i][0], others[i][1]);
-		assert_false(workload_kind_is_pod(k) || k->group_label || k->group);
+		const struct workload_kind *k = workload_kind_find(others[i][0], others[i][1], NULL);
+		assert_false(k->is_pod || k->group_label || k->group);
 		assert_string_equal(k->ready, "readyReplicas");
 	}
 }
@@ -123,7 +123,7 @@ static void selector_of_leaders_is_widened_to_all_pods_of_the_groups(void **stat
 		assert_int_equal(workload_kind_widen(lws(), rows[i].selector, out), rows[i].is_wide);
 		assert_string_equal(out, rows[i].wide);
 	}
-	assert_false(workload_kind_widen(workload_kind_find("apps/v1", "Deployment"), rows[0].selector, out));
+	assert_false(workload_kind_widen(workload_kind_find("apps/v1", "Deployment", NULL), rows[0].selector, out));
 	assert_string_equal(out, rows[0].selector);
 }
 

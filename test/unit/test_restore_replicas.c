@@ -25,7 +25,7 @@ struct fixture {
 	bool may_write;
 };
 
-static const struct scale_ref target = {"apps/v1", "Deployment", "serving", "llama"};
+static const struct scale_ref target = {"apps/v1", "Deployment", "serving", "llama", NULL};
 
 static bool may_write(void *arg, const struct policy_ref *body, struct err *e)
 {
@@ -49,7 +49,7 @@ static int setup(void **state)
 	f->body = policy_ref_new();
 	f->body->policy = (struct policy){
 	        .namespace_name = "serving", .name = "llama", .restore_set = true, .restore_replicas = 2};
-	f->body->target = (struct scale_target){"apps/v1", "Deployment", "llama"};
+	f->body->target = (struct scale_target){"apps/v1", "Deployment", "llama", NULL};
 	*state = f;
 	return 0;
 }

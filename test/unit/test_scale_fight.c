@@ -203,9 +203,15 @@ static void field_manager_is_the_last_that_changed_the_replicas(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char out[32];
-		scale_fight_manager(rows[i].json, strlen(rows[i].json), out, sizeof out);
+		scale_fight_manager(rows[i].json, strlen(rows[i].json), NULL, out, sizeof out);
 		assert_string_equal(out, rows[i].manager);
 	}
+	char out[32];
+	const char *ray =
+	        LIST(ENTRY("kuberay", "2026-11-28T10:00:00Z", "{\"f:spec\":{\"f:workerGroupSpecs\":{}}}") "," ENTRY(
+	                "kubectl", "2026-11-28T10:00:05Z", REPLICAS));
+	scale_fight_manager(ray, strlen(ray), "spec.workerGroupSpecs[groupName=gpu].replicas", out, sizeof out);
+	assert_string_equal(out, "kuberay");
 }
 
 static void creation_of_the_target_is_read(void **state)
@@ -223,7 +229,7 @@ static void creation_of_the_target_is_read(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char out[32];
-		assert_true(scale_fight_manager(rows[i].json, strlen(rows[i].json), out, sizeof out) ==
+		assert_true(scale_fight_manager(rows[i].json, strlen(rows[i].json), NULL, out, sizeof out) ==
 		            rows[i].created_ms);
 	}
 }

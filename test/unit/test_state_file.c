@@ -19,7 +19,7 @@
 #define STATUS "{\"status\":{\"currentReplicas\":3,\"lastScaleTime\":\"2026-01-05T09:00:00Z\"}}"
 
 static const struct policy policy = {.namespace_name = "serving", .name = "llama"};
-static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 static const struct binding binding = {&policy, &target, NULL};
 static const struct state_clock clock_then = {"4b1d-1", -1234567890123};
 
@@ -75,9 +75,9 @@ static void state_of_another_policy_or_target_is_refused(void **state)
 	(void)state;
 	const struct policy elsewhere = {.namespace_name = "other", .name = "llama"},
 	                    renamed = {.namespace_name = "serving", .name = "mistral"};
-	const struct scale_target targets[] = {{"apps/v1", "Deployment", "mistral"},
-	                                       {"apps/v1", "StatefulSet", "llama"},
-	                                       {"apps/v2", "Deployment", "llama"}};
+	const struct scale_target targets[] = {{"apps/v1", "Deployment", "mistral", NULL},
+	                                       {"apps/v1", "StatefulSet", "llama", NULL},
+	                                       {"apps/v2", "Deployment", "llama", NULL}};
 	const struct binding others[] = {{&elsewhere, &target, NULL},
 	                                 {&renamed, &target, NULL},
 	                                 {&policy, &targets[0], NULL},

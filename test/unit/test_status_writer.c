@@ -32,7 +32,7 @@ struct world {
 	char uid[64];
 };
 
-static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 
 static const char *const object_json =
         "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"llama\","

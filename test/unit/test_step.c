@@ -20,7 +20,7 @@
 #include "policies/test/step_line.h"
 #include "test/support/engine.h"
 
-static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 

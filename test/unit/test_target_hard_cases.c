@@ -19,16 +19,16 @@
 #include "test/support/apart.h"
 #include "test/support/loop.h"
 
-static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
-static const struct scale_ref gadget = {"example.dev/v1", "Widget", "ns", "gadget"};
+static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web", NULL};
+static const struct scale_ref gadget = {"example.dev/v1", "Widget", "ns", "gadget", NULL};
 
 static void kinds_not_learnt_and_nonsense_are_not_watched(void **state)
 {
 	struct target_world *w = *state;
-	static const struct scale_ref refs[] = {{"example.dev/v1", "Widget", "ns", "w"},
-	                                        {"apps/v1beta1", "Deployment", "ns", "web"},
-	                                        {"apps/v1", "DaemonSet", "ns", "d"},
-	                                        {"apps/v1", "Deployment", "n/s", "web"}};
+	static const struct scale_ref refs[] = {{"example.dev/v1", "Widget", "ns", "w", NULL},
+	                                        {"apps/v1beta1", "Deployment", "ns", "web", NULL},
+	                                        {"apps/v1", "DaemonSet", "ns", "d", NULL},
+	                                        {"apps/v1", "Deployment", "n/s", "web", NULL}};
 	for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++) {
 		target_fixture_acquire(w, &refs[i]);
 		assert_int_equal(target_fixture_get(w, &refs[i]).state, TARGET_UNWATCHED);
@@ -176,7 +176,7 @@ static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 	struct target_world *w = *state;
 	struct outcome o;
 	want_gadget(w);
-	const struct scale_ref late = {"example.dev/v1", "Widget", "ns", "late"};
+	const struct scale_ref late = {"example.dev/v1", "Widget", "ns", "late", NULL};
 	target_fixture_add(w, "ns/Widget/late=4");
 	fake_apiserver_fail(w->h.server,
 	                    &(struct fake_fault){.next = 1, .status = 403, .verb = "get", .resource = "widgets/scale"});
@@ -205,7 +205,7 @@ static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 static void kinds_have_a_ceiling(void **state)
 {
 	struct target_world *w = *state;
-	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x"};
+	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x", NULL};
 	char kind[32];
 	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
 		snprintf(kind, sizeof kind, "Kind%d", i);
@@ -231,7 +231,7 @@ static void target_above_the_ceiling_of_kinds_is_not_counted(void **state)
 {
 	struct target_world *w = *state;
 	struct err e = {0};
-	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x"};
+	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x", NULL};
 	char kind[32];
 	int n = 0, wanted = 1;
 	for (; wanted == 1 && n < 2 * TARGET_KINDS_MAX; n++) {
@@ -376,7 +376,7 @@ static void target_that_cannot_be_decoded_is_unwatched(void **state)
 	static const int statuses[] = {400, 401, 403, 409, 410, 422, 500, 503};
 	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
 		void *s;
-		const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
+		const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late", NULL};
 		target_fixture_setup(&s);
 		struct target_world *w = s;
 		struct outcome o;

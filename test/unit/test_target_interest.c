@@ -35,7 +35,7 @@ static void add_deployments(struct target_world *w, struct many *m, int n)
 	}
 	for (int i = 0; i < POLICIES; i++) {
 		snprintf(m->names[i], sizeof m->names[i], "d%04d", i * (n / POLICIES));
-		m->refs[i] = (struct scale_ref){"apps/v1", "Deployment", "ns", m->names[i]};
+		m->refs[i] = (struct scale_ref){"apps/v1", "Deployment", "ns", m->names[i], NULL};
 	}
 }
 

@@ -17,8 +17,8 @@
 #include "test/support/apart.h"
 #include "test/support/loop.h"
 
-static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
-static const struct scale_ref db = {"apps/v1", "StatefulSet", "ns", "db"};
+static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web", NULL};
+static const struct scale_ref db = {"apps/v1", "StatefulSet", "ns", "db", NULL};
 
 static void target_is_known_and_asking_costs_nothing(void **state)
 {
@@ -53,7 +53,7 @@ static void missing_target_is_absent_until_it_exists(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
-	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
+	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late", NULL};
 	target_fixture_acquire(w, &late);
 	target_fixture_wait_for(w, &late, TARGET_ABSENT, -1);
 	target_fixture_add(w, "ns/Deployment/late=4");
@@ -67,8 +67,8 @@ static void target_wanted_after_the_list_is_read_once(void **state)
 {
 	struct target_world *w = *state;
 	struct target_store_stats stats;
-	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
-	const struct scale_ref none = {"apps/v1", "Deployment", "ns", "none"};
+	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late", NULL};
+	const struct scale_ref none = {"apps/v1", "Deployment", "ns", "none", NULL};
 	target_fixture_add(w, "ns/Deployment/late=4");
 	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
@@ -191,7 +191,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct target_wor
 		snprintf(names[i], sizeof names[i], "n%d", i);
 		snprintf(object, sizeof object, "n%d/Deployment/web=2", i);
 		target_fixture_add(w, object);
-		refs[i] = (struct scale_ref){"apps/v1", "Deployment", names[i], "web"};
+		refs[i] = (struct scale_ref){"apps/v1", "Deployment", names[i], "web", NULL};
 		target_fixture_acquire(w, &refs[i]);
 	}
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)

@@ -130,9 +130,9 @@ static int setup(void **state)
 	snprintf(c->widget, sizeof c->widget, "contract-widget-%u", id);
 	snprintf(c->pod, sizeof c->pod, "contract-pod-%u", id);
 	snprintf(c->label, sizeof c->label, "run=%s", c->pod);
-	c->web_ref = (struct scale_ref){"apps/v1", "Deployment", "default", c->web};
-	c->db_ref = (struct scale_ref){"apps/v1", "StatefulSet", "default", c->db};
-	c->widget_ref = (struct scale_ref){"example.dev/v1", "Widget", "default", c->widget};
+	c->web_ref = (struct scale_ref){"apps/v1", "Deployment", "default", c->web, NULL};
+	c->db_ref = (struct scale_ref){"apps/v1", "StatefulSet", "default", c->db, NULL};
+	c->widget_ref = (struct scale_ref){"example.dev/v1", "Widget", "default", c->widget, NULL};
 	path_to(c->web_path, APPS "deployments", c->web, "");
 	path_to(c->web_scale, APPS "deployments", c->web, "/scale");
 	create_workload(c, "Deployment", "deployments", c->web);
@@ -254,11 +254,11 @@ static void missing_object_is_not_found(void **state)
 		struct scale_ref ref;
 		const char *says;
 	} cases[] = {
-	        {{"apps/v1", "Deployment", "default", "nope"}, "\"nope\" not found"},
-	        {{"example.dev/v1", "Widget", "default", "nope"}, "\"nope\" not found"},
-	        {{"apps/v1", "Deploymnt", "default", "x"}, "did you mean \"Deployment\"?"},
-	        {{"apps/v1", "DaemonSet", "default", "x"}, "Deployment, ReplicaSet, StatefulSet"},
-	        {{"example.dev/v7", "Widget", "default", "x"}, "the server has no API example.dev/v7"},
+	        {{"apps/v1", "Deployment", "default", "nope", NULL}, "\"nope\" not found"},
+	        {{"example.dev/v1", "Widget", "default", "nope", NULL}, "\"nope\" not found"},
+	        {{"apps/v1", "Deploymnt", "default", "x", NULL}, "did you mean \"Deployment\"?"},
+	        {{"apps/v1", "DaemonSet", "default", "x", NULL}, "Deployment, ReplicaSet, StatefulSet"},
+	        {{"example.dev/v7", "Widget", "default", "x", NULL}, "the server has no API example.dev/v7"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct outcome o;

@@ -76,7 +76,7 @@ static void on_bridge(evutil_socket_t fd, short what, void *arg)
 	struct watch *w = arg;
 	if (w->bridging)
 		return;
-	struct scale_ref ref = {"apps/v1", "Deployment", w->options.namespace_name, w->options.deployment};
+	struct scale_ref ref = {"apps/v1", "Deployment", w->options.namespace_name, w->options.deployment, NULL};
 	struct err e;
 	w->bridging = scale_get(w->k8s, &ref, on_scale, w, &e) == 0;
 }
