@@ -298,4 +298,5 @@ def main():
         f.write("".join(page) + "</html>\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
