@@ -16,8 +16,8 @@ struct workload_params {
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
 	double capacity_per_replica;
 	double serial_ratio; // share of the work that only one replica can do (Amdahl); 0: replicas add up
-	double backlog_max; // work queued above this is dropped; 0: no limit
-	double idle_ratio;  // utilization of an allocated GPU without work
+	double backlog_max;  // work queued above this is dropped; 0: no limit
+	double idle_ratio;   // utilization of an allocated GPU without work
 };
 
 struct workload_state {
@@ -29,9 +29,9 @@ struct workload_state {
 	int32_t replicas;   // ready replicas at the last step
 };
 
-// Advances `s` to `t_ms` with `replicas` ready replicas. Their capacity follows Amdahl's law: n x capacity_per_replica /
-// (1 + serial_ratio x (n - 1)). Work that the replicas cannot serve is queued; spare capacity serves the queue: served =
-// min(capacity, demand + backlog / time), utilization = served / capacity.
+// Advances `s` to `t_ms` with `replicas` ready replicas. Their capacity follows Amdahl's law: n x capacity_per_replica
+// / (1 + serial_ratio x (n - 1)). Work that the replicas cannot serve is queued; spare capacity serves the queue:
+// served = min(capacity, demand + backlog / time), utilization = served / capacity.
 void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas);
 
 struct gpu_params {

@@ -41,7 +41,7 @@ CLAIMS = (
      "two workloads in one world, each with its policy, on a real API server", "The workloads are models of the mock; no PyTorch or TensorRT runs."),
     ("Baselines", "P", "none", "the tables below: HPA, KEDA, WPA, Knative, a fixed number", "`gpuscale backtest`, `make figures`", "On the SLO episode the best HPA in hindsight is cheaper."),
     ("Ablation", "P", "none", "each stage of three policies removed, on five recorded demands", "[ablation](evidence/ablation.md), `make figures`", "Several stages save nothing on several demands; the page names them."),
-    ("Cost", "P, C", "none in the paper", "{value}", "`gpuscale backtest` on a recorded week, simulated", "Against the setting that was best in hindsight, which nobody has in advance."),
+    ("Cost", "P, C", "none in the paper", "{value}", "`gpuscale backtest` on a recorded week, simulated", "Against the setting that was best in hindsight, which is not known in advance."),
 )
 SOURCES = {"P": "paper", "U": "utilisation guide", "C": "cloud guide", "O": "observability chapter"}
 
