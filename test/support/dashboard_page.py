@@ -124,7 +124,7 @@ def time_series(panel, series, width, height):
             base.update(points)
         lines.append(points)
     steps = [step["value"] for step in defaults["thresholds"]["steps"] if step["value"] is not None]
-    parts, left, right, bottom = [], 62, 62 if any(is_right(n, panel) for n in names) else 8, 18
+    parts, left, right, bottom = [], 78, 62 if any(is_right(n, panel) for n in names) else 8, 18
     every = [t for points in lines for t, _ in points]
     if not every:
         return '<p class="nodata">no finite value</p>'
@@ -204,7 +204,7 @@ def cells(panel, series, width, height, paint):
     tall = min(26, (height - 10) / max(1, len(shown)))
     every = [float(t) for s in shown for t, _ in s["values"]]
     t0, t1 = min(every), max(max(every), min(every) + 1)
-    wide = max(2.0, (width - left) / POINTS)
+    wide = (width - left) / len(set(every))
     parts = []
     for i, s in enumerate(shown):
         parts.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (left - 6, tall * (i + 0.65), e(s["name"][:22])))
