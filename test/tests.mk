@@ -212,6 +212,9 @@ demo-now: $(TEST_PROGRAMS)
 	@scripts/demo
 figures: $(OUT)/gpuscale $(OUT)/demand-trace ## rewrite every simulated figure of the docs (minutes); TRACES=DIR adds a trace
 	@test/laws/demand/run-figures --update
+evaluation: $(TEST_PROGRAMS) $(BENCH_PROGRAMS) ## measure each claim of docs/evaluation.md and write it there, and into build/evaluation (ten minutes)
+	@scripts/deps --check build test e2e >/dev/null || scripts/deps build test e2e
+	@$(with_kube) test/evaluation/run-evaluation
 pictures: $(TEST_PROGRAMS) ## draw every picture of the docs anew (needs Chromium; four minutes)
 	@scripts/pictures
 bench: $(TEST_PROGRAMS) $(BENCH_PROGRAMS) ## measure; prints the table of budgets, writes build/bench.json
@@ -233,4 +236,4 @@ fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 
 .PHONY: quick test test-programs test-now test-all-now test-slow unit policy integration golden golden-update faults laws prop replay fuzz fuzz-now e2e e2e-now \
         e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now compilers nightly asan ubsan tsan tsan-now \
-        valgrind valgrind-now coverage coverage-now demo demo-now figures pictures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml
+        valgrind valgrind-now coverage coverage-now demo demo-now figures evaluation pictures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml

@@ -309,8 +309,7 @@ static void mock_render_extra(struct backend *b, struct buf *out)
 		double value;
 	} rows[] = {
 	        {"gpuscale_mock_demand", "Work that arrives (units per second).", w->demand},
-	        {"gpuscale_mock_capacity", "Capacity of the ready replicas (units per second).",
-	         m->workload.capacity_per_replica * w->replicas},
+	        {"gpuscale_mock_capacity", "Capacity of the ready replicas (units per second).", w->capacity},
 	        {"gpuscale_mock_backlog", "Queued work (units).", w->backlog},
 	        {"gpuscale_mock_replicas", "Ready replicas, as known to the mock.", w->replicas},
 	};
@@ -361,6 +360,7 @@ struct backend *backend_mock_new(const struct backend_config *config, struct err
 		m->workload = (struct workload_params){.demand = w->demand_series,
 		                                       .smooth_ms = (double)w->demand.smooth_ms,
 		                                       .capacity_per_replica = w->capacity_per_replica,
+		                                       .serial_ratio = w->serial_ratio,
 		                                       .backlog_max = w->backlog_max,
 		                                       .idle_ratio = w->idle_percent / 100};
 		m->replicas = mock_replicas_new(&w->replicas, config->log, e);

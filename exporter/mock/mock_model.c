@@ -46,7 +46,8 @@ void workload_step(const struct workload_params *w, struct workload_state *s, do
 	s->demand = demand > 0 ? demand : 0;
 	s->replicas = replicas;
 
-	double capacity = (double)replicas * w->capacity_per_replica;
+	double capacity = s->capacity =
+	        replicas > 0 ? replicas * w->capacity_per_replica / (1 + w->serial_ratio * (replicas - 1)) : 0;
 	double dt_s = dt_ms > 0 ? dt_ms / 1000 : 0;
 	double wanted = dt_s > 0 ? s->demand + s->backlog / dt_s : s->demand;
 	double served = wanted < capacity ? wanted : capacity;

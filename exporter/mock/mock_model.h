@@ -15,21 +15,23 @@ struct workload_params {
 	struct mock_series demand;
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
 	double capacity_per_replica;
-	double backlog_max; // work queued above this is dropped; 0: no limit
-	double idle_ratio;  // utilization of an allocated GPU without work
+	double serial_ratio; // share of the work that only one replica can do (Amdahl); 0: replicas add up
+	double backlog_max;  // work queued above this is dropped; 0: no limit
+	double idle_ratio;   // utilization of an allocated GPU without work
 };
 
 struct workload_state {
 	double t_ms;        // time of the last step
 	double demand;      // work per second that arrived, mean over the last step
 	double backlog;     // queued work
+	double capacity;    // work per second that the ready replicas can do
 	double utilization; // 0 to 1, of every GPU used by a ready replica
 	int32_t replicas;   // ready replicas at the last step
 };
 
-// Advances `s` to `t_ms` with `replicas` ready replicas. Work that the replicas cannot serve is queued; spare
-// capacity serves the queue: served = min(replicas x capacity, demand + backlog / time), utilization = served /
-// (replicas x capacity).
+// Advances `s` to `t_ms` with `replicas` ready replicas. Their capacity follows Amdahl's law: n x capacity_per_replica
+// / (1 + serial_ratio x (n - 1)). Work that the replicas cannot serve is queued; spare capacity serves the queue:
+// served = min(capacity, demand + backlog / time), utilization = served / capacity.
 void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas);
 
 struct gpu_params {

@@ -73,7 +73,7 @@ struct mock_replicas_source {
 struct mock_workload {
 	const char *name, *namespace_;
 	struct mock_demand demand;
-	double capacity_per_replica;
+	double capacity_per_replica, serial_ratio;
 	struct mock_replicas_source replicas;
 	int32_t gpus_per_replica;
 	double idle_percent;

@@ -103,12 +103,12 @@ workloads() {
 widget() { printf 'apiVersion: example.dev/v1\nkind: Widget\nmetadata: {name: gadget, namespace: serving}\nspec: {replicas: 1}\n'; }
 
 # ---- pods ----
-# There is no controller manager here: this makes the pods of llama, vllm and gadget follow spec.replicas, ready at once,
+# There is no controller manager here: this makes the pods of each object in path_of follow spec.replicas, ready at once,
 # and keeps the status of their owners. Run by start_pods.
 follow_with_pods() {
 	local name path want have json='Content-Type: application/merge-patch+json' pods=/api/v1/namespaces/serving/pods
 	while sleep 0.1; do
-		for name in llama vllm gadget; do
+		for name in "${!path_of[@]}"; do
 			path=${path_of[$name]}
 			want=$(replicas "$name") || continue
 			have=$(admin "$pods?labelSelector=app=$name" | jq '.items | length') || continue

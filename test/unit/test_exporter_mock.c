@@ -167,6 +167,25 @@ static void loop_closes_utilisation_is_demand_by_capacity(void **state)
 	arena_done(&a);
 }
 
+static void capacity_follows_amdahl_with_a_serial_fraction(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10, .serial_ratio = 0.0252};
+	assert_int_equal(mock_series_parse(&a, "34", 1000, true, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+	workload_step(&w, &s, 1000, 1);
+	assert_true(s.capacity == 10);
+	workload_step(&w, &s, 2000, 8); // 6.8 times as much
+	assert_true(fabs(s.capacity - 68) < 0.01);
+	workload_step(&w, &s, 3000, 8); // the queue of the first second is gone
+	assert_true(fabs(s.utilization - 34 / s.capacity) < 1e-9 && s.backlog == 0);
+	workload_step(&w, &s, 4000, 0);
+	assert_true(s.capacity == 0 && s.utilization == 0);
+	arena_done(&a);
+}
+
 static void demand_waits_without_replicas(void **state)
 {
 	(void)state;
@@ -576,6 +595,7 @@ int main(void)
 	        cmocka_unit_test(script_errors_are_all_reported_with_their_position),
 	        cmocka_unit_test(built_in_script_has_two_gpus),
 	        cmocka_unit_test(loop_closes_utilisation_is_demand_by_capacity),
+	        cmocka_unit_test(capacity_follows_amdahl_with_a_serial_fraction),
 	        cmocka_unit_test(demand_waits_without_replicas),
 	        cmocka_unit_test(backlog_has_the_ceiling_it_was_given),
 	        cmocka_unit_test(smoothing_spreads_a_burst),
