@@ -38,7 +38,8 @@ struct candidate_run {
 	struct policy policy;
 	struct policy_signal signals[POLICY_SIGNALS_MAX];
 	struct signal_binding bindings[POLICY_SIGNALS_MAX];
-	struct backtest *backtest; // heap
+	struct backtest *backtest; // heap; NULL: it did not run
+	bool lacks_data;           // of a signal
 	int rc;
 	struct err error;
 	char note[NOTE_BYTES];
@@ -226,7 +227,16 @@ static struct fit fit(const struct replay *r, int column, const double *metric)
 	return (struct fit){(n * sxy - sx * sy) / sqrt(vx * vy), sxy / sxx};
 }
 
-// A signal of the queue is the backlog; any other one is the metric that its record follows most closely.
+static bool has_data(const struct replay *r, int column)
+{
+	for (size_t row = 0; row < r->recording->n_rows; row++)
+		if (!isnan(cell(r, row, column)))
+			return true;
+	return false;
+}
+
+// A signal of the queue is the backlog; any other one is the metric that its record follows most closely. A candidate
+// with a signal that never had data does not run: it would hold all the time.
 static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 {
 	struct candidate_run *run = &r->runs[candidate];
@@ -239,6 +249,12 @@ static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 	snprintf(name, sizeof name, "%d/%zu", (int)candidate, i);
 	b->column = recording_column(r->recording, name);
 	struct fit best = {FIT_MIN, 1};
+	if (!has_data(r, b->column)) {
+		if (s->on_missing == ON_MISSING_HOLD && !run->lacks_data)
+			snprintf(run->note, sizeof run->note, "the signal %s has no data", s->name);
+		run->lacks_data |= s->on_missing == ON_MISSING_HOLD;
+		return;
+	}
 	if (queue && strstr(s->query, queue) && r->request_work > 0) {
 		struct fit f = fit(r, b->column, r->backlog);
 		*b = (struct signal_binding){
@@ -310,7 +326,7 @@ static void run_candidate(void *context, size_t i)
 {
 	struct replay *r = context;
 	struct candidate_run *run = &r->runs[i];
-	if (!run->ref)
+	if (!run->ref || run->lacks_data)
 		return;
 	const struct backtest_config config = {.policy_only = true,
 	                                       .demand_column = REPLAY_DEMAND_COLUMN,
@@ -341,7 +357,7 @@ static void take_scores(struct replay *r)
 		const char *note = run->note[0] ? run->note : run->rc < 0 ? run->error.msg : NULL;
 		if (note)
 			w->outcomes[c].note = arena_strdup(&r->advice->arena, note);
-		for (size_t i = 0; run->ref && run->rc == 0 && i < run->backtest->n_rows; i++) {
+		for (size_t i = 0; run->backtest && run->rc == 0 && i < run->backtest->n_rows; i++) {
 			const struct backtest_row *row = &run->backtest->rows[i];
 			take_score(&w->outcomes[row->kind == BACKTEST_ACTUAL ? ADVISE_RAN : c], &row->score);
 		}
