@@ -483,8 +483,10 @@ static int find_engines(struct finder *f, struct prometheus_session *session, st
 	int rc = 0;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	buf_puts(&query, "group by (__name__, namespace, exported_namespace, pod, exported_pod) ({__name__=~\"");
-	for (int engine = 0; engine < ADVISE_ENGINE__COUNT; engine++)
-		buf_printf(&query, "%s%s", engine ? "|" : "", advise_engines[engine].probe);
+	for (int engine = 0; engine < ADVISE_ENGINE__COUNT; engine++) {
+		buf_puts(&query, engine ? "|" : "");
+		buf_puts(&query, advise_engines[engine].probe);
+	}
 	buf_puts(&query, "\"})");
 	for (int i = 0; rc == 0 && i < PROBES; i++) {
 		int64_t time_s = f->advice->end_s - (int64_t)i * PROBE_S;

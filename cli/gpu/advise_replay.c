@@ -302,6 +302,17 @@ static int set_candidate(struct replay *r, enum advise_candidate candidate, stru
 	return run->ref ? 0 : -1;
 }
 
+// Keeps a fault of one workload in its row. Returns -1 and *e for the others, which end the command.
+static int keep_fault(struct replay *r, const struct err *fault, struct err *e)
+{
+	if (fault->kind == ERR_UNREACHABLE || fault->kind == ERR_AUTH || fault->kind == ERR_INTERNAL) {
+		*e = *fault;
+		return -1;
+	}
+	r->workload->fault = arena_strdup(&r->advice->arena, fault->msg);
+	return r->workload->fault ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+}
+
 static void prepare(struct replay *r, enum advise_candidate candidate)
 {
 	struct candidate_run *run = &r->runs[candidate];
@@ -435,20 +446,12 @@ static int replay_recording(struct replay *r, struct err *e)
 	return rc;
 }
 
-static bool is_of_query(const struct err *e)
+static void drop_present(struct replay *r)
 {
-	return e->kind != ERR_UNREACHABLE && e->kind != ERR_AUTH && e->kind != ERR_INTERNAL;
-}
-
-static int drop_present(struct replay *r, const struct err *fault, struct err *e)
-{
-	struct advise_outcome *o = &r->workload->outcomes[ADVISE_PRESENT];
-	o->note = arena_strdup(&r->advice->arena, fault->msg);
 	policy_ref_release(r->runs[ADVISE_PRESENT].ref);
 	r->runs[ADVISE_PRESENT].ref = NULL;
 	r->fetched.policy.n_signals = 0;
 	recording_done(r->recording);
-	return o->note ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 }
 
 static int replay_workload(struct replay *r, struct err *e)
@@ -465,21 +468,20 @@ static int replay_workload(struct replay *r, struct err *e)
 	set_bounds(r, UNKNOWN_MAX);
 	r->runs[ADVISE_PRESENT].ref = w->present ? policy_ref_acquire(w->present) : NULL;
 	w->outcomes[ADVISE_PRESENT].note = w->present_fault;
-	struct err fault;
-	int rc = set_candidate(r, ADVISE_LIBRARY, e);
-	if (rc == 0 && (rc = fetch(r, &fault)) < 0 && is_of_query(&fault) && r->runs[ADVISE_PRESENT].ref) {
-		// One of the queries of the present rules may be the reason.
-		rc = drop_present(r, &fault, e);
-		rc = rc < 0 ? rc : fetch(r, &fault);
+	struct err fault, ignored;
+	if (set_candidate(r, ADVISE_LIBRARY, &fault) < 0)
+		return keep_fault(r, &fault, e);
+	int rc = fetch(r, &fault);
+	if (rc < 0 && r->runs[ADVISE_PRESENT].ref && keep_fault(r, &fault, &ignored) == 0) {
+		// A query of the present rules may be the reason.
+		w->outcomes[ADVISE_PRESENT].note = w->fault;
+		w->fault = NULL;
+		drop_present(r);
+		rc = fetch(r, &fault);
 	}
-	if (!r->runs[ADVISE_LIBRARY].ref || rc == 0)
-		return rc < 0 ? rc : replay_recording(r, e);
-	if (!is_of_query(&fault)) {
-		*e = fault;
-		return -1;
-	}
-	w->fault = arena_strdup(&r->advice->arena, fault.msg);
-	return w->fault ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0)
+		rc = replay_recording(r, &fault);
+	return rc < 0 ? keep_fault(r, &fault, e) : 0;
 }
 
 static int by_saving(const void *a, const void *b)
