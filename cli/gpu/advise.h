@@ -53,6 +53,8 @@ struct advise_workload {
 	double gpu_hours; // that ran
 	double cost, idle_cost, fake_cost;
 
+	double measured_late_percent; // of the requests, by the histogram of the engine; NaN: unknown
+
 	const char *fault; // why nothing was replayed
 	struct advise_outcome outcomes[ADVISE_CANDIDATE__COUNT];
 	const char *policies[ADVISE_CANDIDATE__COUNT]; // YAML of the library's and of the objective; NULL: none

@@ -28,22 +28,22 @@ static const struct {
 } queries[ADVISE_ENGINE__COUNT] = {
         [ADVISE_VLLM] = {"sum(rate(vllm:prompt_tokens_total{@}[#])) + sum(rate(vllm:generation_tokens_total{@}[#]))",
                          "sum(vllm:num_requests_waiting{@})", "sum(deriv(vllm:num_requests_waiting{@}[#]))",
-                         "sum(rate(vllm:request_success_total{@}[#]))", "1000"},
+                         "sum(rate(vllm:request_success_total{@}[#]))", "1000", "vllm:request_queue_time_seconds"},
         // Every rank of tensor parallelism reports the same queue.
         [ADVISE_SGLANG] =
                 {"sum(rate(sglang:prompt_tokens_total{@}[#])) + sum(rate(sglang:generation_tokens_total{@}[#]))",
                  "sum(max by (pod, exported_pod, dp_rank) (sglang:num_queue_reqs{@}))",
                  "sum(max by (pod, exported_pod, dp_rank) (deriv(sglang:num_queue_reqs{@}[#])))",
-                 "sum(rate(sglang:num_requests_total{@}[#]))", "1000"},
+                 "sum(rate(sglang:num_requests_total{@}[#]))", "1000", "sglang:queue_time_seconds"},
         [ADVISE_TRITON] = {"sum(rate(nv_inference_compute_infer_duration_us{@}[#])) / 1e6",
                            "sum(nv_inference_pending_request_count{@})",
                            "sum(deriv(nv_inference_pending_request_count{@}[#]))",
-                           "sum(rate(nv_inference_request_success{@}[#]))", "0.1"},
+                           "sum(rate(nv_inference_request_success{@}[#]))", "0.1", NULL},
         [ADVISE_TGI] =
                 {"sum(rate(tgi_request_input_length_sum{@}[#])) + sum(rate(tgi_request_generated_tokens_sum{@}[#]))",
                  "sum(tgi_queue_size{@})", "sum(deriv(tgi_queue_size{@}[#]))",
-                 "sum(rate(tgi_request_generated_tokens_count{@}[#]))", "1000"},
-        [ADVISE_GPU] = {"sum(avg_over_time(DCGM_FI_PROF_SM_ACTIVE{@}[#]))", NULL, NULL, NULL, NULL},
+                 "sum(rate(tgi_request_generated_tokens_count{@}[#]))", "1000", "tgi_request_queue_duration"},
+        [ADVISE_GPU] = {"sum(avg_over_time(DCGM_FI_PROF_SM_ACTIVE{@}[#]))", NULL, NULL, NULL, NULL, NULL},
 };
 
 // ---- the library ----
@@ -135,6 +135,19 @@ void advise_put_backlog(struct buf *out, const struct advise_subject *s)
 	put_query(out, s, queries[s->engine].waiting, RATE_WINDOW);
 	buf_puts(out, " * ");
 	advise_put_request_work(out, s);
+}
+
+bool advise_put_late(struct buf *out, const struct advise_subject *s, int64_t window_s)
+{
+	const char *metric = queries[s->engine].queue_time;
+	if (!metric)
+		return false;
+	buf_printf(out, "1 - sum(increase(%s_bucket{le=~\"10|10[.]0\",", metric);
+	put_matchers(out, s, s->is_exported);
+	buf_printf(out, "}[%llds])) / sum(increase(%s_count{", (long long)window_s, metric);
+	put_matchers(out, s, s->is_exported);
+	buf_printf(out, "}[%llds]))", (long long)window_s);
+	return true;
 }
 
 // ---- policies ----

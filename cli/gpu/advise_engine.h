@@ -36,6 +36,9 @@ void advise_put_demand(struct buf *out, const struct advise_subject *s);
 // queue.
 void advise_put_backlog(struct buf *out, const struct advise_subject *s);
 void advise_put_request_work(struct buf *out, const struct advise_subject *s);
+// Appends the expression of the share of the requests that waited longer than 10 s in the last `window_s` seconds.
+// Returns false when the engine has no histogram of its queue.
+bool advise_put_late(struct buf *out, const struct advise_subject *s, int64_t window_s);
 // Returns the metric of the queue; NULL: none.
 const char *advise_queue_metric(enum advise_engine engine);
 // Appends the policy of the library that fits the engine, for this workload: YAML, without the comment at its top.

@@ -83,6 +83,8 @@ static void put_details(struct buf *out, const struct advice *a, const struct ad
 {
 	buf_puts(out, "<div class=\"body\"><p>");
 	put_sentence(out, a, w, advise_put_verdict);
+	if (!isnan(w->measured_late_percent))
+		buf_printf(out, " Measured: %.2f%% of the requests waited longer than 10 s.", w->measured_late_percent);
 	buf_puts(out, "</p>\n");
 	if (!w->fault) {
 		buf_puts(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "

@@ -8,7 +8,9 @@
 #include "cli/gpu/advise.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/term/progress.h"
+#include "cli/term/prometheus_session.h"
 #include "policies/load/policy_ref.h"
+#include "promql/promql.h"
 #include "replay/backtest.h"
 #include "replay/parallel.h"
 
@@ -402,6 +404,31 @@ static void choose(struct advise_workload *w)
 		w->saved_ratio = 1 - w->outcomes[w->best].replicas / ran->replicas;
 }
 
+// ---- what was measured ----
+
+static int take_late(void *arg, const struct promql_series *s, struct err *e)
+{
+	double *percent = arg;
+	if (s->n_samples > 0 && isfinite(s->samples[0].value))
+		*percent = 100 * fmin(fmax(s->samples[0].value, 0), 1);
+	return 0;
+}
+
+// Without a usable response the share stays unknown.
+static void measure_late(struct replay *r, struct prometheus_session *session)
+{
+	struct buf query;
+	struct err ignored;
+	buf_init(&query, QUERY_BYTES);
+	if (advise_put_late(&query, &r->subject, r->advice->end_s - r->advice->start_s)) {
+		const struct promql_question question = {.query = buf_str(&query), .time_ms = r->advice->end_s * 1000};
+		prometheus_session_ask(session, &question, NULL, take_late, &r->workload->measured_late_percent,
+		                       &ignored);
+		progress_clear(&session->progress);
+	}
+	buf_done(&query);
+}
+
 // ---- one workload ----
 
 // A workload without an autoscaler has no bounds: at least one replica, at most `most`.
@@ -454,7 +481,7 @@ static void drop_present(struct replay *r)
 	recording_done(r->recording);
 }
 
-static int replay_workload(struct replay *r, struct err *e)
+static int replay_workload(struct replay *r, struct prometheus_session *session, struct err *e)
 {
 	struct advise_workload *w = r->workload;
 	if (!w->has_engine) {
@@ -466,6 +493,7 @@ static int replay_workload(struct replay *r, struct err *e)
 	                                     .engine = w->engine,
 	                                     .is_exported = w->is_exported};
 	set_bounds(r, UNKNOWN_MAX);
+	measure_late(r, session);
 	r->runs[ADVISE_PRESENT].ref = w->present ? policy_ref_acquire(w->present) : NULL;
 	w->outcomes[ADVISE_PRESENT].note = w->present_fault;
 	struct err fault, ignored;
@@ -501,7 +529,10 @@ static int by_saving(const void *a, const void *b)
 
 int advise_replay(const struct advise_request *request, struct advice *a, struct err *e)
 {
-	int rc = 0;
+	struct prometheus_session session;
+	int rc = prometheus_session_open(&session, request->prometheus, e);
+	if (rc < 0)
+		return -1;
 	struct progress progress = {.what = "replaying", .delay_ms = PROGRESS_DELAY_MS};
 	for (size_t i = 0; rc == 0 && i < a->n; i++) {
 		struct replay *r = calloc(1, sizeof *r);
@@ -509,13 +540,15 @@ int advise_replay(const struct advise_request *request, struct advice *a, struct
 			r->recording = calloc(1, sizeof *r->recording);
 		if (!r || !r->recording) {
 			free(r);
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			rc = err_set(e, ERR_INTERNAL, "out of memory");
+			break;
 		}
 		r->request = request;
 		r->advice = a;
 		r->workload = &a->workloads[i];
+		r->workload->measured_late_percent = NAN;
 		progress_show(&progress, i, a->n, r->workload->target.name);
-		rc = replay_workload(r, e);
+		rc = replay_workload(r, &session, e);
 		if (rc < 0)
 			err_wrap(e, "%s/%s", r->workload->namespace_name, r->workload->target.name);
 		for (int c = 0; c < ADVISE_CANDIDATE__COUNT; c++) {
@@ -529,6 +562,7 @@ int advise_replay(const struct advise_request *request, struct advice *a, struct
 		free(r);
 	}
 	progress_clear(&progress);
+	prometheus_session_close(&session);
 	if (a->n > 0)
 		qsort(a->workloads, a->n, sizeof *a->workloads, by_saving);
 	return rc;

@@ -146,6 +146,7 @@ void advise_report_table(const struct advice *a, struct buf *out)
 		table_cell(&t, "%.1f", w->gpu_hours);
 		table_cell(&t, w->has_use ? "%.2f" : "-", w->cost);
 		table_cell(&t, w->has_use ? "%.2f" : "-", w->idle_cost);
+		table_cell(&t, isnan(w->measured_late_percent) ? "-" : "%.2f%%", w->measured_late_percent);
 		table_cell(&t, "%s", percent(cell, &w->outcomes[ADVISE_RAN]));
 		table_cell(&t, "%s", candidate_cost(cell, w, ADVISE_PRESENT));
 		table_cell(&t, "%s", w->has_engine ? advise_library_name(w->engine) : "-");
@@ -195,6 +196,9 @@ void advise_report_policy(const struct advice *a, const struct advise_workload *
 	print_to(out, "# Autoscaler: %s. Engine: %s. A replica does at least %.4g %s a second.\n",
 	         w->autoscaler ? w->autoscaler : "none", w->has_engine ? advise_engines[w->engine].name : "unknown",
 	         w->capacity, w->has_engine ? advise_engines[w->engine].unit : "");
+	if (!isnan(w->measured_late_percent))
+		print_to(out, "# Measured: %.2f%% of the requests waited longer than 10 s.\n",
+		         w->measured_late_percent);
 	for (int i = 0; i < ADVISE_CANDIDATE__COUNT && !w->fault; i++) {
 		const struct advise_outcome *o = &w->outcomes[i];
 		if (!o->is_known && !o->note)
@@ -279,6 +283,7 @@ void advise_report_json(const struct advice *a, struct buf *out)
 		json_write_member_f64(&w, "cost", x->has_use ? x->cost : NAN);
 		json_write_member_f64(&w, "idleCost", x->has_use ? x->idle_cost : NAN);
 		json_write_member_f64(&w, "fakeLoadCost", x->has_use ? x->fake_cost : NAN);
+		json_write_member_f64(&w, "measuredLatePercent", x->measured_late_percent);
 		json_write_member_str(&w, "best", advise_candidate_names[x->best]);
 		json_write_member_f64(&w, "savedRatio", x->saved_ratio);
 		json_write_member_f64(&w, "savedGPUHours", advise_saved_hours(x));

@@ -54,6 +54,8 @@ def workload(kind, namespace, name, n, engine, exported=False, busy=None, model=
             add('vllm:num_requests_running', labels, [20 * rate(t) for t in times])
             add('vllm:prompt_tokens_total', labels, total(lambda t: 600 * rate(t)))
             add('vllm:generation_tokens_total', labels, total(lambda t: 400 * rate(t)))
+            add('vllm:request_queue_time_seconds_count', labels, total(rate))
+            add('vllm:request_queue_time_seconds_bucket', dict(labels, le='10.0'), total(lambda t: 0.97 * rate(t)))
             add('vllm:request_success_total', dict(labels, finished_reason='stop'), total(rate))
         elif engine == 'sglang':
             for rank in 0, 1:
@@ -88,7 +90,7 @@ else:
     workload('Deployment', 'serving', 'mute', 3, 'none', busy=lambda t: 0)
     workload('Job', 'batch', 'train', 1, 'none', model='NVIDIA X1')
 for metric, series in metrics.items():
-    kind = 'unknown' if metric.endswith(('_us', '_sum', '_count', '_success')) else 'counter' if metric.endswith('_total') else 'gauge'
+    kind = 'unknown' if metric.endswith(('_us', '_sum', '_count', '_success', '_bucket')) else 'counter' if metric.endswith('_total') else 'gauge'
     print('# TYPE %s %s' % (metric[:-6] if kind == 'counter' else metric, kind))
     for labels, values in series:
         for t, v in zip(times, values):
