@@ -25,6 +25,7 @@ static const struct {
 	const char *work;                    // a second
 	const char *waiting, *growth, *done; // requests: in the queue, its growth a second, those that ended a second
 	const char *guess;                   // work of a request while none ended
+	const char *queue_time;              // histogram in seconds
 } queries[ADVISE_ENGINE__COUNT] = {
         [ADVISE_VLLM] = {"sum(rate(vllm:prompt_tokens_total{@}[#])) + sum(rate(vllm:generation_tokens_total{@}[#]))",
                          "sum(vllm:num_requests_waiting{@})", "sum(deriv(vllm:num_requests_waiting{@}[#]))",
