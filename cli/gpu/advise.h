@@ -67,6 +67,7 @@ struct advice {
 	struct advise_workload *workloads;
 	size_t n;
 	int64_t start_s, end_s;
+	int64_t covered_s; // of the period, with a record of a workload
 	struct buf notes;       // what limits the whole, one line each
 	double other_gpu_hours; // of pods that belong to none of the workloads
 	double other_cost;      // of these
@@ -97,8 +98,8 @@ void advice_done(struct advice *a);
 struct policy_ref *advise_policy(const char *text, struct err *e);
 
 struct advise_totals {
-	double days, gpu_hours, cost, idle_cost, fake_cost;
-	double saved_hours, saved_cost, saved_month; // month: 30 days
+	double days, covered_days, gpu_hours, cost, idle_cost, fake_cost;
+	double saved_hours, saved_cost, saved_month; // month: 30 days, by the time that is covered
 	size_t n_not_replayed;
 };
 struct advise_totals advise_sum(const struct advice *a);

@@ -9,6 +9,7 @@
 
 #define RATE_WINDOW    "1m"
 #define REQUEST_WINDOW "30m"
+#define BREAK          "\n          "
 
 const struct advise_engine_info advise_engines[ADVISE_ENGINE__COUNT] = {
         // clang-format off
@@ -20,19 +21,19 @@ const struct advise_engine_info advise_engines[ADVISE_ENGINE__COUNT] = {
         // clang-format on
 };
 
-// In these, '@' stands for the matchers of the workload, '#' for a window.
+// In these, '@' stands for the matchers of the workload, '#' for a window, '|' for the end of a line.
 static const struct {
 	const char *work;                    // a second
 	const char *waiting, *growth, *done; // requests: in the queue, its growth a second, those that ended a second
 	const char *guess;                   // work of a request while none ended
 	const char *queue_time;              // histogram in seconds
 } queries[ADVISE_ENGINE__COUNT] = {
-        [ADVISE_VLLM] = {"sum(rate(vllm:prompt_tokens_total{@}[#])) + sum(rate(vllm:generation_tokens_total{@}[#]))",
+        [ADVISE_VLLM] = {"sum(rate(vllm:prompt_tokens_total{@}[#]))|+ sum(rate(vllm:generation_tokens_total{@}[#]))",
                          "sum(vllm:num_requests_waiting{@})", "sum(deriv(vllm:num_requests_waiting{@}[#]))",
                          "sum(rate(vllm:request_success_total{@}[#]))", "1000", "vllm:request_queue_time_seconds"},
         // Every rank of tensor parallelism reports the same queue.
         [ADVISE_SGLANG] =
-                {"sum(rate(sglang:prompt_tokens_total{@}[#])) + sum(rate(sglang:generation_tokens_total{@}[#]))",
+                {"sum(rate(sglang:prompt_tokens_total{@}[#]))|+ sum(rate(sglang:generation_tokens_total{@}[#]))",
                  "sum(max by (pod, exported_pod, dp_rank) (sglang:num_queue_reqs{@}))",
                  "sum(max by (pod, exported_pod, dp_rank) (deriv(sglang:num_queue_reqs{@}[#])))",
                  "sum(rate(sglang:num_requests_total{@}[#]))", "1000", "sglang:queue_time_seconds"},
@@ -41,7 +42,7 @@ static const struct {
                            "sum(deriv(nv_inference_pending_request_count{@}[#]))",
                            "sum(rate(nv_inference_request_success{@}[#]))", "0.1", NULL},
         [ADVISE_TGI] =
-                {"sum(rate(tgi_request_input_length_sum{@}[#])) + sum(rate(tgi_request_generated_tokens_sum{@}[#]))",
+                {"sum(rate(tgi_request_input_length_sum{@}[#]))|+ sum(rate(tgi_request_generated_tokens_sum{@}[#]))",
                  "sum(tgi_queue_size{@})", "sum(deriv(tgi_queue_size{@}[#]))",
                  "sum(rate(tgi_request_generated_tokens_count{@}[#]))", "1000", "tgi_request_queue_duration"},
         [ADVISE_GPU] = {"sum(avg_over_time(DCGM_FI_PROF_SM_ACTIVE{@}[#]))", NULL, NULL, NULL, NULL, NULL},
@@ -103,6 +104,8 @@ static void put_query(struct buf *out, const struct advise_subject *s, const cha
 			put_matchers(out, s, s->is_exported);
 		else if (*text == '#')
 			buf_puts(out, window);
+		else if (*text == '|')
+			buf_puts(out, BREAK);
 		else
 			buf_putc(out, *text);
 }
@@ -111,7 +114,7 @@ void advise_put_request_work(struct buf *out, const struct advise_subject *s)
 {
 	buf_puts(out, "((");
 	put_query(out, s, queries[s->engine].work, REQUEST_WINDOW);
-	buf_puts(out, ") / ");
+	buf_puts(out, ")" BREAK "/ ");
 	put_query(out, s, queries[s->engine].done, REQUEST_WINDOW);
 	buf_printf(out, " > 0 or vector(%s))", queries[s->engine].guess);
 }
@@ -122,11 +125,11 @@ void advise_put_demand(struct buf *out, const struct advise_subject *s)
 		put_query(out, s, queries[s->engine].work, RATE_WINDOW);
 		return;
 	}
-	buf_puts(out, "clamp_min(");
+	buf_puts(out, "clamp_min(" BREAK);
 	put_query(out, s, queries[s->engine].work, RATE_WINDOW);
-	buf_puts(out, " + ");
+	buf_puts(out, BREAK "+ ");
 	put_query(out, s, queries[s->engine].growth, RATE_WINDOW);
-	buf_puts(out, " * ");
+	buf_puts(out, BREAK "* ");
 	advise_put_request_work(out, s);
 	buf_puts(out, ", 0)");
 }
@@ -134,7 +137,7 @@ void advise_put_demand(struct buf *out, const struct advise_subject *s)
 void advise_put_backlog(struct buf *out, const struct advise_subject *s)
 {
 	put_query(out, s, queries[s->engine].waiting, RATE_WINDOW);
-	buf_puts(out, " * ");
+	buf_puts(out, BREAK "* ");
 	advise_put_request_work(out, s);
 }
 

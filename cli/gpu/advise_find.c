@@ -186,7 +186,7 @@ static void restart(void *arg)
 	(void)arg; // a workload that is found again is the same one
 }
 
-// Reads a collection; a kind that the API server does not serve has no objects. Other refusals are notes.
+// Reads a collection. Returns 1 when the API server does not serve it. A refusal is a note.
 static int read_list(struct finder *f, const char *group_version, const char *plural, kube_item_fn *item, struct err *e)
 {
 	char path[PATH_BYTES];
@@ -200,28 +200,40 @@ static int read_list(struct finder *f, const char *group_version, const char *pl
 	                                 .item = item,
 	                                 .restart = restart,
 	                                 .arg = f};
-	if (kube_pages_fetch(f->kube, &pages, e) == 0 || e->code == 404)
+	if (kube_pages_fetch(f->kube, &pages, e) == 0)
 		return 0;
+	if (e->code == 404)
+		return 1;
 	if (e->code != 401 && e->code != 403)
 		return -1;
 	print_to(&f->advice->notes, "%s are not read: %s\n", plural, e->msg);
 	return 0;
 }
 
-static int read_autoscalers(struct finder *f, struct err *e)
+static int read_kind(struct finder *f, const char *version, struct err *e)
 {
 	char json[256];
-	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+	snprintf(json, sizeof json, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\"}", f->kind->name, version);
+	return doc_from_json(&f->advice->arena, json, strlen(json), &f->list, e) < 0
+	               ? -1
+	               : read_list(f, version, f->kind->plural, on_autoscaler, e);
+}
+
+static int read_autoscalers(struct finder *f, struct err *e)
+{
+	// The table has the version that all servers have; newer ones have all rules.
+	static const char *const hpas[] = {"autoscaling/v2", "autoscaling/v2beta2"};
+	int rc = 0;
+	for (int kind = 0; rc >= 0 && kind < AUTOSCALER_KIND__COUNT; kind++) {
 		f->kind = &autoscaler_kinds[kind];
 		f->kind_index = (enum autoscaler_kind)kind;
-		// The table has the version that all servers have; the rules are in that of HPA v2.
-		const char *version = kind == AUTOSCALER_HPA ? "autoscaling/v2" : f->kind->group_version;
-		snprintf(json, sizeof json, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\"}", f->kind->name, version);
-		if (doc_from_json(&f->advice->arena, json, strlen(json), &f->list, e) < 0 ||
-		    read_list(f, version, f->kind->plural, on_autoscaler, e) < 0)
-			return -1;
+		rc = 1;
+		for (size_t i = 0; kind == AUTOSCALER_HPA && rc == 1 && i < sizeof hpas / sizeof *hpas; i++)
+			rc = read_kind(f, hpas[i], e);
+		if (rc == 1)
+			rc = read_kind(f, f->kind->group_version, e);
 	}
-	return 0;
+	return rc < 0 ? -1 : 0;
 }
 
 // ---- workloads of the cluster ----
@@ -288,18 +300,18 @@ static int read_cluster(struct finder *f, struct err *e)
 	static const struct {
 		const char *plural, *kind;
 	} lists[] = {{"deployments", "Deployment"}, {"statefulsets", "StatefulSet"}};
-	for (size_t i = 0; rc == 0 && i < sizeof lists / sizeof *lists; i++) {
+	for (size_t i = 0; rc >= 0 && i < sizeof lists / sizeof *lists; i++) {
 		f->workload_kind = lists[i].kind;
 		rc = read_list(f, "apps/v1", lists[i].plural, on_workload, e);
 	}
 	kube_session_close(&kube);
-	f->has_cluster = rc == 0;
+	f->has_cluster = rc >= 0;
 	if (rc < 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS)) {
 		print_to(&f->advice->notes, "the cluster does not respond (%s): workloads are those of Prometheus\n",
 		         e->msg);
 		rc = 0;
 	}
-	return rc;
+	return rc < 0 ? -1 : 0;
 }
 
 // ---- workloads of kube-state-metrics ----

@@ -46,8 +46,9 @@ static void put_totals(struct buf *out, const struct advice *a)
 	char end[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(end, a->end_s * 1000);
 	buf_printf(out,
-	           "<header><p>gpuscale advise</p><h1>GPU workloads</h1><p>%.4g days up to %s</p></header>\n<main>\n",
-	           t.days, end);
+	           "<header><p>gpuscale advise</p><h1>GPU workloads</h1><p>%.3g days up to %s; the record covers %.3g "
+	           "of them</p></header>\n<main>\n",
+	           t.days, end, t.covered_days);
 	buf_puts(out, "<dl class=\"numbers\">");
 	put_number(out, "Possible saving a month", t.saved_month, a->currency, "main");
 	put_number(out, "Possible saving in the period", t.saved_cost, a->currency, "");

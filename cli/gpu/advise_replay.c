@@ -444,7 +444,7 @@ static void set_bounds(struct replay *r, int32_t most)
 static int replay_recording(struct replay *r, struct err *e)
 {
 	struct advise_workload *w = r->workload;
-	size_t n = r->recording->n_rows;
+	size_t n = r->recording->n_rows, n_known;
 	double *values = calloc(4 * n, sizeof *values);
 	if (!values)
 		return err_set(e, ERR_INTERNAL, "out of memory");
@@ -452,7 +452,11 @@ static int replay_recording(struct replay *r, struct err *e)
 	r->busy = values + n;
 	r->backlog = values + 2 * n;
 	int rc = 0;
-	if (measure_capacity(r, values + 3 * n) < ROWS_MIN) {
+	n_known = measure_capacity(r, values + 3 * n);
+	int64_t covered_s = (int64_t)n_known * r->recording->step_ms / 1000;
+	if (r->advice->covered_s < covered_s)
+		r->advice->covered_s = covered_s;
+	if (n_known < ROWS_MIN) {
 		w->fault = "its work and its replicas are recorded for too short a time";
 	} else {
 		set_metrics(r);

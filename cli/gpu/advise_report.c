@@ -10,9 +10,11 @@
 #include "cli/gpu/advise.h"
 #include "cli/term/table.h"
 
-#define MONTH_DAYS 30.0
-#define DAY_S      86400.0
-#define CELL_BYTES 64
+#define MONTH_DAYS    30.0
+#define DAY_S         86400.0
+#define CELL_BYTES    64
+#define COVERED_SHARE 0.95 // of the period: less is reported
+#define IDLE_SHARE    0.5  // of the cost: more is reported
 
 double advise_saved_hours(const struct advise_workload *w)
 {
@@ -38,7 +40,8 @@ struct advise_totals advise_sum(const struct advice *a)
 		t.n_not_replayed += w->fault ? 1 : 0;
 	}
 	t.days = (double)(a->end_s - a->start_s) / DAY_S;
-	t.saved_month = t.days > 0 ? t.saved_cost * MONTH_DAYS / t.days : 0;
+	t.covered_days = (double)a->covered_s / DAY_S;
+	t.saved_month = t.covered_days > 0 ? t.saved_cost * MONTH_DAYS / t.covered_days : 0;
 	return t;
 }
 
@@ -59,7 +62,10 @@ void advise_put_verdict(struct buf *out, const struct advice *a, const struct ad
 	const struct advise_outcome *ran = &w->outcomes[ADVISE_RAN], *best = &w->outcomes[w->best];
 	const char *name = advise_candidate_names[w->best];
 	double change = 100 * fabs(w->saved_ratio);
-	if (w->fault)
+	if (w->fault && w->idle_cost > IDLE_SHARE * w->cost)
+		print_to(out, "Not replayed: %s. Its GPUs were idle for %.0f%% of the time: %.2f %s.", w->fault,
+		         100 * w->idle_cost / w->cost, w->idle_cost, a->currency);
+	else if (w->fault)
 		print_to(out, "Not replayed: %s.", w->fault);
 	else if (w->best == ADVISE_RAN && ran->late_percent > 100 * ADVISE_LATE_RATIO)
 		print_to(out, "%.2f%% of the work was late, and no policy here would have changed that.",
@@ -122,17 +128,20 @@ static void put_total(const struct advice *a, struct buf *out)
 	char end[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(end, a->end_s * 1000);
 	print_to(out,
-	         "%.4g days up to %s: %.1f GPU-hours, %.2f %s, of which %.2f idle and %.2f fake load.\n"
-	         "Possible saving: %.1f GPU-hours, %.2f %s (%.0f%%), %.2f %s a month.\n\n",
+	         "%.3g days up to %s: %.1f GPU-hours, %.2f %s, of which %.2f idle and %.2f fake load.\n"
+	         "Possible saving: %.1f GPU-hours, %.2f %s (%.0f%%), %.2f %s a month.\n",
 	         t.days, end, t.gpu_hours, t.cost, a->currency, t.idle_cost, t.fake_cost, t.saved_hours, t.saved_cost,
 	         a->currency, t.gpu_hours > 0 ? 100 * t.saved_hours / t.gpu_hours : 0, t.saved_month, a->currency);
+	if (t.covered_days < COVERED_SHARE * t.days)
+		print_to(out, "The record covers %.3g of these %.3g days.\n", t.covered_days, t.days);
+	buf_putc(out, '\n');
 }
 
 void advise_report_table(const struct advice *a, struct buf *out)
 {
-	static const char *const head[] = {"NAMESPACE", "WORKLOAD",  "AUTOSCALER", "ENGINE", "GPU-HOURS",
-	                                   "COST",      "IDLE",      "LATE",       "RULES",  "POLICY",
-	                                   "LIBRARY",   "OBJECTIVE", "BEST-LATE",  "SAVES",  NULL};
+	static const char *const head[] = {"NAMESPACE", "WORKLOAD",      "AUTOSCALER", "ENGINE", "GPU-HOURS", "COST",
+	                                   "IDLE",      "MEASURED-LATE", "LATE",       "RULES",  "POLICY",    "LIBRARY",
+	                                   "OBJECTIVE", "BEST-LATE",     "SAVES",      NULL};
 	struct table t;
 	char cell[CELL_BYTES];
 	put_total(a, out);
