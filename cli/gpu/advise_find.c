@@ -32,8 +32,8 @@
 #define SERIES_MAX        100000
 #define PATH_BYTES        512
 #define TEMPLATE_GPUS_MAX 1024
-#define PROBES            5 // times of the last day at which engines are looked for
-#define PROBE_S           (6 * 3600 - 300)
+#define PROBES            5 // times of the last day of the period at which engines are looked for
+#define PROBE_SPAN_S      INT64_C(86400)
 
 struct finder {
 	const struct advise_request *request;
@@ -488,7 +488,7 @@ static int on_probe(void *arg, const struct promql_series *s, struct err *e)
 	return 0;
 }
 
-// Looks for engines now and at other times of the last day, because a workload may have no pod now.
+// Looks for engines at several times, because a workload may have no pod now.
 static int find_engines(struct finder *f, struct prometheus_session *session, struct err *e)
 {
 	struct buf query;
@@ -500,11 +500,10 @@ static int find_engines(struct finder *f, struct prometheus_session *session, st
 		buf_puts(&query, advise_engines[engine].probe);
 	}
 	buf_puts(&query, "\"})");
-	for (int i = 0; rc == 0 && i < PROBES; i++) {
-		int64_t time_s = f->advice->end_s - (int64_t)i * PROBE_S;
-		if (time_s >= f->advice->start_s)
-			rc = ask(session, buf_str(&query), time_s * 1000, on_probe, f, e);
-	}
+	int64_t length_s = f->advice->end_s - f->advice->start_s;
+	int64_t step_s = (length_s < PROBE_SPAN_S ? length_s : PROBE_SPAN_S) / PROBES;
+	for (int i = 0; rc == 0 && i < PROBES; i++)
+		rc = ask(session, buf_str(&query), (f->advice->end_s - i * step_s) * 1000, on_probe, f, e);
 	buf_done(&query);
 	return rc;
 }
