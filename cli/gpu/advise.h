@@ -67,7 +67,7 @@ struct advice {
 	struct advise_workload *workloads;
 	size_t n;
 	int64_t start_s, end_s;
-	int64_t covered_s; // of the period, with a record of a workload
+	int64_t covered_s;      // of the period, with a record of a workload
 	struct buf notes;       // what limits the whole, one line each
 	double other_gpu_hours; // of pods that belong to none of the workloads
 	double other_cost;      // of these

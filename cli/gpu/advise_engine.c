@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "policies/schema/binding.h"
 
-#define RATE_WINDOW    "1m"
 #define REQUEST_WINDOW "30m"
 #define BREAK          "\n          "
 
@@ -110,6 +109,20 @@ static void put_query(struct buf *out, const struct advise_subject *s, const cha
 			buf_putc(out, *text);
 }
 
+void advise_put_scrapes(struct buf *out, const struct advise_subject *s)
+{
+	buf_printf(out, "max(max_over_time(count_over_time(%s{", advise_engines[s->engine].probe);
+	put_matchers(out, s, s->is_exported);
+	buf_printf(out, "}[%ds])[1d:1h]))", ADVISE_SCRAPES_S);
+}
+
+// Prometheus: rate() needs two scrapes; four survive that one is lost.
+const char *advise_window(double scrapes)
+{
+	double interval_s = scrapes > 0 ? ADVISE_SCRAPES_S / scrapes : 15;
+	return interval_s <= 16 ? "1m" : interval_s <= 31 ? "2m" : interval_s <= 61 ? "4m" : "10m";
+}
+
 void advise_put_request_work(struct buf *out, const struct advise_subject *s)
 {
 	buf_puts(out, "((");
@@ -122,13 +135,13 @@ void advise_put_request_work(struct buf *out, const struct advise_subject *s)
 void advise_put_demand(struct buf *out, const struct advise_subject *s)
 {
 	if (!queries[s->engine].waiting) {
-		put_query(out, s, queries[s->engine].work, RATE_WINDOW);
+		put_query(out, s, queries[s->engine].work, s->window);
 		return;
 	}
 	buf_puts(out, "clamp_min(" BREAK);
-	put_query(out, s, queries[s->engine].work, RATE_WINDOW);
+	put_query(out, s, queries[s->engine].work, s->window);
 	buf_puts(out, BREAK "+ ");
-	put_query(out, s, queries[s->engine].growth, RATE_WINDOW);
+	put_query(out, s, queries[s->engine].growth, s->window);
 	buf_puts(out, BREAK "* ");
 	advise_put_request_work(out, s);
 	buf_puts(out, ", 0)");
@@ -136,7 +149,7 @@ void advise_put_demand(struct buf *out, const struct advise_subject *s)
 
 void advise_put_backlog(struct buf *out, const struct advise_subject *s)
 {
-	put_query(out, s, queries[s->engine].waiting, RATE_WINDOW);
+	put_query(out, s, queries[s->engine].waiting, s->window);
 	buf_puts(out, BREAK "* ");
 	advise_put_request_work(out, s);
 }

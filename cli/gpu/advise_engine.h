@@ -24,12 +24,18 @@ struct advise_subject {
 	const char *namespace_name;
 	const struct scale_target *target;
 	enum advise_engine engine;
-	bool is_exported; // its series have exported_namespace and exported_pod
+	bool is_exported;   // its series have exported_namespace and exported_pod
+	const char *window; // of rates: contains several scrapes, "1m"
 	int32_t min_replicas, max_replicas;
 };
 
 // Returns whether the engine reports a queue, so that an objective has a backlog.
 bool advise_engine_has_queue(enum advise_engine engine);
+// Appends the expression of the most scrapes within ADVISE_SCRAPES_S, over the last day.
+#define ADVISE_SCRAPES_S 600
+void advise_put_scrapes(struct buf *out, const struct advise_subject *s);
+// Returns the window of rates for this number of scrapes; 0: unknown.
+const char *advise_window(double scrapes);
 // Appends the expression of the arriving work, in the unit of the engine a second.
 void advise_put_demand(struct buf *out, const struct advise_subject *s);
 // Appends the expression of the queued work, in the unit of the engine; of the work of one request. The engine has a

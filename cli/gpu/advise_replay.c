@@ -406,26 +406,35 @@ static void choose(struct advise_workload *w)
 
 // ---- what was measured ----
 
-static int take_late(void *arg, const struct promql_series *s, struct err *e)
+static int take_number(void *arg, const struct promql_series *s, struct err *e)
 {
-	double *percent = arg;
+	double *number = arg;
 	if (s->n_samples > 0 && isfinite(s->samples[0].value))
-		*percent = 100 * fmin(fmax(s->samples[0].value, 0), 1);
+		*number = s->samples[0].value;
 	return 0;
 }
 
-// Without a usable response the share stays unknown.
-static void measure_late(struct replay *r, struct prometheus_session *session)
+// Returns the value of the query at the end of the period; NaN without a usable response.
+static double ask_number(struct replay *r, struct prometheus_session *session, const struct buf *query)
+{
+	struct err ignored;
+	double number = NAN;
+	const struct promql_question question = {.query = buf_str(query), .time_ms = r->advice->end_s * 1000};
+	prometheus_session_ask(session, &question, NULL, take_number, &number, &ignored);
+	progress_clear(&session->progress);
+	return number;
+}
+
+static void measure(struct replay *r, struct prometheus_session *session)
 {
 	struct buf query;
-	struct err ignored;
 	buf_init(&query, QUERY_BYTES);
-	if (advise_put_late(&query, &r->subject, r->advice->end_s - r->advice->start_s)) {
-		const struct promql_question question = {.query = buf_str(&query), .time_ms = r->advice->end_s * 1000};
-		prometheus_session_ask(session, &question, NULL, take_late, &r->workload->measured_late_percent,
-		                       &ignored);
-		progress_clear(&session->progress);
-	}
+	advise_put_scrapes(&query, &r->subject);
+	r->subject.window = advise_window(ask_number(r, session, &query));
+	buf_reset(&query);
+	bool has_late = advise_put_late(&query, &r->subject, r->advice->end_s - r->advice->start_s);
+	double late = has_late ? ask_number(r, session, &query) : NAN;
+	r->workload->measured_late_percent = isnan(late) ? late : 100 * fmin(fmax(late, 0), 1);
 	buf_done(&query);
 }
 
@@ -497,7 +506,7 @@ static int replay_workload(struct replay *r, struct prometheus_session *session,
 	                                     .engine = w->engine,
 	                                     .is_exported = w->is_exported};
 	set_bounds(r, UNKNOWN_MAX);
-	measure_late(r, session);
+	measure(r, session);
 	r->runs[ADVISE_PRESENT].ref = w->present ? policy_ref_acquire(w->present) : NULL;
 	w->outcomes[ADVISE_PRESENT].note = w->present_fault;
 	struct err fault, ignored;
