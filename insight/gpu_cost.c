@@ -168,7 +168,7 @@ static bool is_number(const char *rest)
 	return n > 0 && rest[n] == '\0';
 }
 
-static bool is_pod_of(const struct scale_target *t, const char *pod)
+bool pod_is_of_target(const struct scale_target *t, const char *pod)
 {
 	size_t len = strlen(t->name);
 	if (strncmp(pod, t->name, len) != 0 || pod[len] != '-')
@@ -188,7 +188,7 @@ const struct policy *pod_policy_find(const struct policy *const *policies, size_
 		if (strcmp(policies[i]->namespace_name, namespace_name) != 0)
 			continue;
 		for (const struct binding *b = ref->bindings; b < ref->bindings + ref->n_bindings; b++)
-			if (is_pod_of(b->target, pod) &&
+			if (pod_is_of_target(b->target, pod) &&
 			    (!found || strlen(b->target->name) > strlen(found->target->name)))
 				found = b;
 	}

@@ -13,6 +13,7 @@
 struct policy;
 struct price_book;
 struct price_discount;
+struct scale_target;
 
 // Millionths of the currency per hour times milliseconds; for electricity, millionths per kWh times joules.
 __extension__ typedef __int128 gpu_money;
@@ -61,9 +62,11 @@ void gpu_cost_close(struct gpu_cost *c);
 // used more. Call after gpu_cost_close().
 void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli);
 
-// Returns the policy that scales a pod, by the names that workloads give to their pods: the policy in the namespace of
-// the pod whose target has a pod of this name: TARGET-HASH-SUFFIX for a Deployment, TARGET-NUMBER for a StatefulSet,
-// TARGET-.. for other kinds. Of several, the one with the longest name of a target. NULL: none. Each policy is that of
+// Returns whether a pod of this name belongs to the target, by the names that workloads give to their pods:
+// TARGET-HASH-SUFFIX for a Deployment, TARGET-NUMBER for a StatefulSet, TARGET-.. for other kinds.
+bool pod_is_of_target(const struct scale_target *t, const char *pod);
+// Returns the policy that scales a pod: the policy in the namespace of the pod whose target has a pod of this name, as
+// pod_is_of_target(). Of several, the one with the longest name of a target. NULL: none. Each policy is that of
 // a policy_ref (policies/load/policy_ref.h).
 const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
                                      const char *pod);

@@ -187,8 +187,10 @@ static int run_policy(const struct loop *l, struct err *e)
 	struct policy_candidate p;
 	struct backtest *b = l->b;
 	struct backtest_row *row = add_row(b, BACKTEST_POLICY, l->policy->name);
-	int rc = policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals, b->config.engine,
-	                               b->demand.start_ms, e);
+	int rc = b->config.bindings ? policy_candidate_init_bound(&p, l->policy, b->recording, b->config.bindings,
+	                                                          b->demand.start_ms, e)
+	                            : policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals,
+	                                                    b->config.engine, b->demand.start_ms, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	const struct candidate c = {policy_candidate_decide, &p, l->policy->interval_ms};

@@ -45,6 +45,7 @@ struct backtest_config {
 	                        // no sweep
 	const char *demand_column;             // NULL: "demand"
 	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
+	const struct signal_binding *bindings; // closed loop without engines: in place of these names; NULL: none
 	const struct engine_model *engine;     // closed loop: the replicas are engines; NULL: a fluid queue
 	double per_replica;                    // demand that one replica serves
 	double late_ratio, wait_s;             // the objective: at most this share of requests waits longer

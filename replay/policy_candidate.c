@@ -39,15 +39,22 @@ static bool bind_metric(struct policy_candidate *c, size_t i, const struct engin
 	return false;
 }
 
+static int check_type(const struct policy_signal *s, struct err *e)
+{
+	return s->target.set && s->target.type == TARGET_PODS
+	               ? err_set(e, ERR_UNSUPPORTED,
+	                         "signal %s: backtest has no values per pod, which type Pods needs; use Value or "
+	                         "AverageValue",
+	                         s->name)
+	               : 0;
+}
+
 static int bind_signal(struct policy_candidate *c, size_t i, const char *file, const char *const names[],
                        const struct engine_model *engine, struct err *e)
 {
 	const struct policy_signal *s = &c->policy->signals[i];
-	if (s->target.set && s->target.type == TARGET_PODS)
-		return err_set(e, ERR_UNSUPPORTED,
-		               "signal %s: backtest has no values per pod, which type Pods needs; use Value or "
-		               "AverageValue",
-		               s->name);
+	if (check_type(s, e) < 0)
+		return -1;
 	c->columns[i] = c->age_columns[i] = -1;
 	c->origins[i] = ORIGIN_FORMULA;
 	if (!s->query)
@@ -100,24 +107,52 @@ static int check_names(const struct policy *policy, const char *const names[], c
 	return 0;
 }
 
-int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                          const char *file, const char *const names[], const struct engine_model *engine,
-                          int64_t start_ms, struct err *e)
+static void start(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
+                  int64_t start_ms)
 {
 	memset(c, 0, sizeof *c);
 	c->policy = policy;
 	c->recording = recording;
 	c->start_ms = start_ms;
+	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++)
+		c->factors[i] = 1;
+}
+
+static int create_state(struct policy_candidate *c, struct err *e)
+{
+	c->state = calloc(1, decide_state_bytes(c->policy));
+	if (!c->state)
+		return err_no_memory(e);
+	decide_state_init(c->policy, c->state);
+	return 0;
+}
+
+int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
+                          const char *file, const char *const names[], const struct engine_model *engine,
+                          int64_t start_ms, struct err *e)
+{
+	start(c, policy, recording, start_ms);
 	if (names && check_names(policy, names, engine, e) < 0)
 		return -1;
 	for (size_t i = 0; i < policy->n_signals; i++)
 		if (bind_signal(c, i, file, names, engine, e) < 0)
 			return -1;
-	c->state = calloc(1, decide_state_bytes(policy));
-	if (!c->state)
-		return err_no_memory(e);
-	decide_state_init(policy, c->state);
-	return 0;
+	return create_state(c, e);
+}
+
+int policy_candidate_init_bound(struct policy_candidate *c, const struct policy *policy,
+                                const struct recording *recording, const struct signal_binding *bindings,
+                                int64_t start_ms, struct err *e)
+{
+	start(c, policy, recording, start_ms);
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		if (check_type(&policy->signals[i], e) < 0)
+			return -1;
+		c->origins[i] = policy->signals[i].query ? bindings[i].origin : ORIGIN_FORMULA;
+		c->columns[i] = bindings[i].column;
+		c->factors[i] = bindings[i].factor;
+	}
+	return create_state(c, e);
 }
 
 void policy_candidate_done(struct policy_candidate *c)
@@ -179,13 +214,13 @@ int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data
 		double value = NAN;
 		switch (c->origins[i]) {
 		case ORIGIN_DEMAND:
-			value = has_data ? world_demand(w, DEMAND_S) : NAN;
+			value = has_data ? c->factors[i] * world_demand(w, DEMAND_S) : NAN;
 			break;
 		case ORIGIN_BACKLOG:
-			value = has_data ? w->backlog : NAN;
+			value = has_data ? c->factors[i] * w->backlog : NAN;
 			break;
 		case ORIGIN_UTILIZATION:
-			value = has_data ? world_utilization(w, UTILIZATION_S, 0) : NAN;
+			value = has_data ? c->factors[i] * world_utilization(w, UTILIZATION_S, 0) : NAN;
 			break;
 		case ORIGIN_ENGINE:
 			value = has_data ? engine_history_read(engine_history(w->engine),

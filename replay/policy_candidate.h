@@ -36,6 +36,7 @@ struct policy_candidate {
 	void *state;                       // state of the engine; heap
 	enum signal_origin origins[POLICY_SIGNALS_MAX];
 	int columns[POLICY_SIGNALS_MAX];     // ORIGIN_ENGINE: enum engine_metric
+	double factors[POLICY_SIGNALS_MAX];  // the value of the signal is the simulated one times this
 	int age_columns[POLICY_SIGNALS_MAX]; // open loop: how old each sample was, in seconds; -1: 0
 	size_t row;                          // row of the recording at the present time
 	int64_t start_ms;                    // since the epoch, of simulated time 0
@@ -58,6 +59,16 @@ struct policy_candidate {
 int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
                           const char *file, const char *const names[], const struct engine_model *engine,
                           int64_t start_ms, struct err *e);
+// Where a signal of a candidate comes from: a simulated metric, in the unit of the signal, or a column.
+struct signal_binding {
+	enum signal_origin origin; // up to ORIGIN_COLUMN; signals without a query ignore theirs
+	double factor;             // by which a simulated metric is multiplied
+	int column;                // ORIGIN_COLUMN: its index in the recording
+};
+// The same in closed loop with `bindings`, one per signal of `policy`, in place of names.
+int policy_candidate_init_bound(struct policy_candidate *c, const struct policy *policy,
+                                const struct recording *recording, const struct signal_binding *bindings,
+                                int64_t start_ms, struct err *e);
 void policy_candidate_done(struct policy_candidate *c);
 
 // What a controller has learnt, as its status has it.

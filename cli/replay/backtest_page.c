@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/html_digest.h"
+#include "base/html_page.h"
 #include "base/num.h"
 #include "base/xml_text.h"
 #include "cli/replay/backtest_charts.h"
@@ -297,46 +297,20 @@ static void put_title(struct buf *out, const struct backtest_report *r)
 	xml_put_text(out, r->backtest->file);
 }
 
-// Appends the template up to the word @name@; returns what is behind it.
-static const char *put_until(struct buf *out, const char *template, const char *name)
-{
-	char word[32];
-	snprintf(word, sizeof word, "@%s@", name);
-	const char *at = strstr(template, word);
-	if (!at) { // every word is in the template: run-backtest-page
-		out->failed = true;
-		return template;
-	}
-	buf_put(out, template, (size_t)(at - template));
-	return at + strlen(word);
-}
-
-// Puts the policy where the page has @csp@: the digests are those of the finished page.
-static void put_with_csp(struct buf *out, const struct buf *page)
-{
-	const char *html = buf_str(page), *rest = put_until(out, html, "csp");
-	buf_puts(out, "default-src 'none'; img-src data:; script-src");
-	html_put_digests(out, html, page->len, "<script>", "</script>");
-	buf_puts(out, "; style-src");
-	html_put_digests(out, html, page->len, "<style>", "</style>");
-	buf_puts(out, "; base-uri 'none'; form-action 'none'");
-	buf_put(out, rest, page->len - (size_t)(rest - html));
-}
-
 static int render(struct buf *out, const struct backtest_report *r, const struct backtest_history *h, struct err *e)
 {
 	struct buf page;
 	buf_init(&page, PAGE_BYTES_MAX);
-	const char *rest = put_until(&page, backtest_page_begin, "title");
+	const char *rest = html_page_until(&page, backtest_page_begin, "title");
 	put_title(&page, r);
-	rest = put_until(&page, rest, "toggles");
+	rest = html_page_until(&page, rest, "toggles");
 	backtest_charts_put_toggle_rules(&page);
-	rest = put_until(&page, rest, "chart-style");
+	rest = html_page_until(&page, rest, "chart-style");
 	svg_chart_put_style(&page);
-	rest = put_until(&page, rest, "content");
+	rest = html_page_until(&page, rest, "content");
 	int rc = put_content(&page, r, h, e);
 	buf_puts(&page, rest);
-	put_with_csp(out, &page);
+	html_page_finish(out, &page);
 	if (rc == 0 && (page.failed || out->failed))
 		rc = err_set(e, ERR_LIMIT, "the page is larger than %zu MiB, or memory is exhausted",
 		             PAGE_BYTES_MAX / 1024 / 1024);

@@ -18,6 +18,7 @@ static const struct command table[] = {
 	{"grant",      "run the allocator of a pool as a filter: requests in, grants out", cmd_grant},
 	{"spread",     "run the allocator of variants as a filter: units in, replicas out", cmd_spread},
 	{"detect",     "find stragglers in training jobs, and memory leaks", cmd_detect},
+	{"advise",     "show what workloads cost, and a policy that costs less", cmd_advise},
 	{"cost",       "show what the GPUs cost, and how much of that was wasted", cmd_cost},
 	{"diagnose",   "show why GPUs are slow or idle, and what to do", cmd_diagnose},
 	{"trace",      "show when the GPUs of a profiler trace were idle, and why", cmd_trace},

@@ -46,6 +46,7 @@ int cmd_ui(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_idle(int argc, char **argv);
 int cmd_detect(int argc, char **argv);
+int cmd_advise(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

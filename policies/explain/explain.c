@@ -22,7 +22,7 @@
 #include "policies/schema/policy_schema.h"
 
 const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "text",  "json",   "yaml", "name",
-                                                            "csv",   "svg",  "sarif", "github", NULL};
+                                                            "csv",   "svg",  "sarif", "github", "html", NULL};
 
 // Formats metric values for people: six significant digits, without an exponent in the usual range.
 static void format_value(char *out, size_t size, double v)

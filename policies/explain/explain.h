@@ -31,6 +31,7 @@ enum output_format {
 	OUTPUT_SVG,
 	OUTPUT_SARIF,
 	OUTPUT_GITHUB,
+	OUTPUT_HTML,
 	OUTPUT__COUNT
 };
 extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-terminated

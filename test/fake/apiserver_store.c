@@ -27,6 +27,7 @@ const struct fake_kind fake_kinds[] = {
         {"apps", "v1", "StatefulSet", "statefulsets", WORKLOAD},
         {"apps", "v1", "DaemonSet", "daemonsets", .has_status = true, .has_generation = true},
         {"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", .has_status = true},
+        {"autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", .has_status = true},
         {"coordination.k8s.io", "v1", "Lease", "leases", .needs_version = true},
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
         {"gpuscale.dev", "v1alpha1", "GPUPool", "gpupools", CUSTOM, .is_cluster_wide = true},

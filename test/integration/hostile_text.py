@@ -220,10 +220,11 @@ def run_offline():
     each_format('cost', liar + ['--since', '2h', '--by', 'label=team'], suffix=' by a label', want_mark='report')
     each_format('idle', liar + ['-A', '--lookback', '4h', '--for', '5m'], want_mark='report')
     each_format('diagnose', liar + ['-A'], want_mark='report')
+    each_format('advise', liar + ['-A', '--since', '2h'], want_mark=False)
     terminal_case('cost', ['cost', '--since', '14h', '--by', 'model'] + liar)
     terminal_case('idle', ['idle', '-A', '--lookback', '4h', '--for', '5m'] + liar)
     terminal_case('diagnose', ['diagnose', '-A'] + liar)
-    for command in ('cost', 'idle', 'diagnose'):
+    for command in ('cost', 'idle', 'diagnose', 'advise'):
         for argv, what in ((error, 'error'), (page, 'page'), (warning, 'warning')):
             case('%s: server that answers with: %s' % (command, what), [command] + argv)
     each_format('detect', ['--job', 'x', '-n', 'ml'] + liar, suffix=' of live jobs', want_mark=False)
@@ -379,6 +380,7 @@ def run_cluster():
             case(command, [command, 'w'] + (['--reason', HOSTILE] if command == 'pause' else []), env=env, want_mark=command == 'pause')
             case(command + ': name', [command, HOSTILE], env=env)
         each_format('plan', error, env=env, suffix=' of objects', want_mark=False)
+        each_format('advise', liar + ['-A', '--since', '2h'], env=env, suffix=' of objects', want_mark=False)
         case('get: server that is none', ['get'], env={'KUBECONFIG': write('liar.kubeconfig', json.dumps({'apiVersion': 'v1', 'kind': 'Config', 'current-context': 'x', 'contexts': [{'name': 'x', 'context': {'cluster': 'x', 'user': 'x'}}],
              'users': [{'name': 'x', 'user': {}}], 'clusters': [{'name': 'x', 'cluster': {'server': url + '/page'}}]}))}, want_mark=False)
         case('get: kubeconfig that is wrong', ['get'], env={'KUBECONFIG': write(HOSTILE.replace('/', '_') + '.conf', 'current-context: ' + quoted(HOSTILE))})

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills in a template of an HTML page: its words @name@ are replaced by content.
+#ifndef GPUSCALE_BASE_HTML_PAGE_H
+#define GPUSCALE_BASE_HTML_PAGE_H
+
+struct buf;
+
+// Appends the template up to the word @name@ and returns the text behind the word. Marks `out` as failed when the
+// template lacks the word, which is a fault of the program.
+const char *html_page_until(struct buf *out, const char *template, const char *name);
+// Appends the page with a Content-Security-Policy in place of the word @csp@: the page requests nothing, and runs only
+// its own scripts and styles.
+void html_page_finish(struct buf *out, const struct buf *page);
+
+#endif
