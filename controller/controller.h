@@ -31,6 +31,7 @@ struct pool_summary;
 struct pool_watch;
 struct price_book;
 struct query_hub;
+struct scaled_object_watch;
 struct status_writer;
 struct target_store;
 struct shards;
@@ -45,6 +46,8 @@ struct controller_options {
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
 	bool idle_rules; // also GPUIdleRule objects
+	bool scaled_objects;        // also ScaledObjects of KEDA, unless its operator runs
+	const char *keda_namespace; // of KEDA's operator
 	const char
 	        *series_matchers; // of the series that idle rules believe (promql/confine.h); NULL: they scale nothing
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
@@ -57,6 +60,7 @@ struct controller {
 	struct controller_options options;
 	struct file_source *folder; // NULL: no policies from files
 	struct policy_watch *watch; // NULL: none from the API server
+	struct scaled_object_watch *scaled_objects; // NULL: ScaledObjects are not read
 	struct managed_policies policies;
 	struct policy_sync sync;
 	struct early_checks early_checks;
@@ -105,6 +109,7 @@ struct controller_view {
 	bool from_cluster, is_synced;                // policies are watched; they have been listed
 	const char *watch_error;                     // why the watch fails now; "": it does not
 	const struct policy_watch *watch;            // NULL: none
+	const struct scaled_object_watch *scaled_objects; // NULL: none
 	const struct pool_watch *pool_watch;         // NULL: none
 	const struct status_writer *status_writer;   // NULL: none
 	const struct event_recorder *event_recorder; // NULL: none

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
