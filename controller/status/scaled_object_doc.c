@@ -160,7 +160,7 @@ static char *find_state(struct json_span object)
 	return NULL;
 }
 
-void scaled_object_doc_read(struct buf *out, const char *json, size_t len)
+bool scaled_object_doc_read(struct buf *out, const char *json, size_t len)
 {
 	const struct json_span object = {json, len};
 	int64_t generation = 0;
@@ -169,5 +169,7 @@ void scaled_object_doc_read(struct buf *out, const char *json, size_t len)
 	char *state = find_state(object);
 	buf_printf(out, "{\"metadata\":{\"generation\":%lld},%s", (long long)generation,
 	           state ? state + 1 : "\"status\":{}}");
+	bool found = state != NULL;
 	free(state);
+	return found;
 }

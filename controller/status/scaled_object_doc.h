@@ -32,7 +32,7 @@ bool scaled_object_is_in_fallback(const struct status_facts *facts);
 // Appends {"status":{..}} for a merge-PATCH.
 void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *doc);
 // Appends {"metadata":{..},"status":{..}} of the policy, as status_doc_read() reads it, from the ScaledObject `json`;
-// with an empty status if the object has no such state.
-void scaled_object_doc_read(struct buf *out, const char *json, size_t len);
+// with an empty status if the object has no such state. Returns whether it has.
+bool scaled_object_doc_read(struct buf *out, const char *json, size_t len);
 
 #endif

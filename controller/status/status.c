@@ -111,7 +111,7 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 	status_record_done(&s->record);
 	buf_init(&text, SCALED_OBJECT_BYTES_MAX);
 	if (s->env->is_scaled_object) {
-		scaled_object_doc_read(&text, json, len);
+		(void)scaled_object_doc_read(&text, json, len);
 		json = buf_str(&text);
 		len = text.len;
 	}
