@@ -121,8 +121,7 @@ static bool has_synced(const void *arg)
 	if (!policy_pools_are_known(c->pools))
 		return false;
 	if (c->options.scaled_objects &&
-	    (!c->scaled_objects ||
-	     !object_watch_get_state(scaled_object_watch_objects(c->scaled_objects)).has_answer))
+	    (!c->scaled_objects || !object_watch_get_state(scaled_object_watch_objects(c->scaled_objects)).has_answer))
 		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
@@ -365,11 +364,8 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	env->promql = to->promql;
 	env->log = o->log;
 	env->dry_run = o->dry_run;
-	const struct keda_watch_options keda = {.client = to->k8s,
-	                                        .namespace_name = o->keda_namespace,
-	                                        .log = o->log,
-	                                        .on_change = on_keda,
-	                                        .arg = c};
+	const struct keda_watch_options keda = {
+	        .client = to->k8s, .namespace_name = o->keda_namespace, .log = o->log, .on_change = on_keda, .arg = c};
 	if (o->scaled_objects && !(all->keda = keda_watch_new(&keda, e)))
 		return -1;
 	all->conflicts = conflicts_new(all, e);

@@ -49,8 +49,8 @@ struct takeover {
 	size_t n_objects, n_unsupported, n_without_hpa, n_hpas;
 	size_t n_unclaimed;  // supported objects whose status still names an HPA of KEDA
 	size_t n_not_acting; // supported objects on which gpuscale does not act
-	bool deletes; // list_hpas() deletes what it finds
-	bool reports; // list_objects() prints what is not supported, or not acted on
+	bool deletes;        // list_hpas() deletes what it finds
+	bool reports;        // list_objects() prints what is not supported, or not acted on
 };
 
 static void check(void *options, struct argp_state *state)
@@ -106,8 +106,8 @@ static int read_deployment(struct takeover *t, struct err *e)
 	json_span_i64(json_span_path(o, (const char *const[]){"spec", "replicas", NULL}), 0, INT32_MAX, &t->replicas);
 	json_span_i64(json_span_path(o, (const char *const[]){"status", "replicas", NULL}), 0, INT32_MAX,
 	              &t->status_replicas);
-	int n = json_span_text(json_span_path(o, (const char *const[]){"metadata", "annotations", ANNOTATION, NULL}), saved,
-	                       sizeof saved);
+	int n = json_span_text(json_span_path(o, (const char *const[]){"metadata", "annotations", ANNOTATION, NULL}),
+	                       saved, sizeof saved);
 	if (n > 0 && num_parse_i64(saved, (size_t)n, 1, REPLICAS_MAX, &t->saved_replicas, NULL) < 0)
 		t->saved_replicas = -1;
 	buf_done(&body);
@@ -121,8 +121,9 @@ static int scale_deployment(struct takeover *t, int64_t replicas, int64_t saved,
 	deployment_path(t, path);
 	if (saved >= 0)
 		snprintf(text, sizeof text, "\"%lld\"", (long long)saved);
-	snprintf(body, sizeof body, "{\"metadata\":{\"annotations\":{\"" ANNOTATION "\":%s}},\"spec\":{\"replicas\":%lld}}",
-	         text, (long long)replicas);
+	snprintf(body, sizeof body,
+	         "{\"metadata\":{\"annotations\":{\"" ANNOTATION "\":%s}},\"spec\":{\"replicas\":%lld}}", text,
+	         (long long)replicas);
 	if (kube_session_request(&t->session, "PATCH", path, "application/merge-patch+json", body, NULL, e) < 0)
 		return err_wrap(e, "Deployment %s/%s", t->args->keda_namespace, t->args->keda_deployment);
 	print_line("scaled deployment %s/%s from %lld to %lld\n", t->args->keda_namespace, t->args->keda_deployment,
@@ -214,8 +215,8 @@ static int delete_hpa(struct takeover *t, const struct autoscaler_object *o, str
 	char path[PATH_BYTES], uid[128], body[PATH_BYTES];
 	json_span_text(json_span_path(object, (const char *const[]){"metadata", "uid", NULL}), uid, sizeof uid);
 	if (uid[strspn(uid, "0123456789abcdefABCDEF-")] != '\0')
-		return err_set(e, ERR_PROTOCOL, "the uid of HorizontalPodAutoscaler %s/%s is invalid", o->namespace_name,
-		               o->name);
+		return err_set(e, ERR_PROTOCOL, "the uid of HorizontalPodAutoscaler %s/%s is invalid",
+		               o->namespace_name, o->name);
 	snprintf(path, sizeof path, "/apis/autoscaling/v1/namespaces/%s/horizontalpodautoscalers/%s", o->namespace_name,
 	         o->name);
 	snprintf(body, sizeof body,
@@ -309,10 +310,11 @@ static int await_zero(struct takeover *t, const size_t *count, struct err *e)
 static int take(struct takeover *t, struct err *e)
 {
 	if (t->n_unsupported && !t->args->leave_unsupported)
-		return err_set(e, ERR_UNSUPPORTED,
-		               "%zu of %zu ScaledObjects are not supported: nothing would scale them; --leave-unsupported "
-		               "goes on all the same",
-		               t->n_unsupported, t->n_objects);
+		return err_set(
+		        e, ERR_UNSUPPORTED,
+		        "%zu of %zu ScaledObjects are not supported: nothing would scale them; --leave-unsupported "
+		        "goes on all the same",
+		        t->n_unsupported, t->n_objects);
 	if (t->replicas > 0 && scale_deployment(t, 0, t->replicas, e) < 0)
 		return -1;
 	if (await_stop(t, e) < 0)

@@ -47,7 +47,8 @@ static void check(void *options, struct argp_state *state)
 		print_usage(state, "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
 		                   "--once, or --policies without --crd");
 	if (a->scaled_objects && a->once)
-		print_usage(state, "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
+		print_usage(state,
+		            "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
 	if (!k8s_name_is_valid(a->keda_namespace))
 		print_usage(state, "--keda-namespace: \"%s\" is not a valid namespace name", a->keda_namespace);
 	if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
@@ -89,7 +90,8 @@ static const struct flag_set command = {
 // otherwise.
 static void default_leader_election(struct run_args *a)
 {
-	if (a->once || a->dry_run || (!a->crd && !a->scaled_objects && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+	if (a->once || a->dry_run ||
+	    (!a->crd && !a->scaled_objects && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
 		a->ha.leader_elect = HA_OFF;
 }
 

@@ -24,7 +24,7 @@ struct keda_watch {
 	struct informer_item lease; // wanted
 	struct event *expiry;       // fires when the Lease was not renewed
 	enum keda_state state;
-	bool has_error;                 // logged
+	bool has_error;                  // logged
 	char renewed[LEASE_STAMP_BYTES]; // renewTime at the last change
 	char key[INFORMER_KEY_BYTES], text[TEXT_BYTES];
 };
@@ -91,8 +91,8 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 		    LOG_S("err", error->msg));
 	w->has_error = error != NULL;
 	if (error && (w->state == KEDA_UNKNOWN || w->state == KEDA_UNREADABLE)) { // later, the last state stays
-		snprintf(w->text, sizeof w->text, "KEDA's operator, whose Lease %.200s cannot be read (%.200s),", w->key,
-		         error->msg);
+		snprintf(w->text, sizeof w->text, "KEDA's operator, whose Lease %.200s cannot be read (%.200s),",
+		         w->key, error->msg);
 		set_state(w, KEDA_UNREADABLE);
 	}
 }
@@ -108,14 +108,14 @@ struct keda_watch *keda_watch_new(const struct keda_watch_options *options, stru
 	snprintf(w->key, sizeof w->key, "%s/" KEDA_LEASE, options->namespace_name);
 	snprintf(w->text, sizeof w->text, "KEDA's operator (Lease %.200s)", w->key);
 	w->expiry = evtimer_new(k8s_client_loop(options->client), on_expiry, w);
-	w->informer = informer_new(&(struct informer_options){.client = options->client,
-	                                                      .group_path = "/apis/coordination.k8s.io/v1",
-	                                                      .plural = "leases",
-	                                                      .callbacks = {.on_object = on_object,
-	                                                                    .on_absent = on_absent,
-	                                                                    .on_error = on_error},
-	                                                      .arg = w},
-	                           e);
+	w->informer = informer_new(
+	        &(struct informer_options){
+	                .client = options->client,
+	                .group_path = "/apis/coordination.k8s.io/v1",
+	                .plural = "leases",
+	                .callbacks = {.on_object = on_object, .on_absent = on_absent, .on_error = on_error},
+	                .arg = w},
+	        e);
 	if (!w->expiry)
 		err_set(e, ERR_INTERNAL, "out of memory");
 	if (w->expiry && w->informer && informer_put(w->informer, &w->lease, w->key, NULL, e) == 0)

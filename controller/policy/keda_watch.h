@@ -14,10 +14,10 @@ struct log;
 #define KEDA_NAMESPACE "keda"
 
 enum keda_state {
-	KEDA_UNKNOWN, // the Lease could not be read yet
-	KEDA_RUNS,    // the Lease has a holder, and changed within its duration
+	KEDA_UNKNOWN,    // the Lease could not be read yet
+	KEDA_RUNS,       // the Lease has a holder, and changed within its duration
 	KEDA_UNREADABLE, // reading the Lease failed, so the operator may run
-	KEDA_STOPPED, // the Lease does not exist, has no holder, or did not change for its duration
+	KEDA_STOPPED,    // the Lease does not exist, has no holder, or did not change for its duration
 	KEDA_STATE__COUNT
 };
 

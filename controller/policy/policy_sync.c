@@ -265,7 +265,7 @@ static void sync_status(struct managed_policy *m)
 {
 	struct policy_sync *s = m->all->policy_sync;
 	const struct policy_identity *id = policy_entry_identity(m->stored->entry);
-	const struct status_env *env = !id ? &s->file_env
+	const struct status_env *env = !id                                                     ? &s->file_env
 	                               : m->stored->entry->source == POLICY_FROM_SCALED_OBJECT ? &s->scaled_object_env
 	                                                                                       : &s->status_env;
 	bool wanted = (env->writer || env->dir) && ownership_term(m);

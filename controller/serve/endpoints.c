@@ -183,8 +183,8 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	if (v.watch)
 		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(v.watch));
 	if (v.scaled_objects)
-		watches[mv.n_watches++] =
-		        objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural, scaled_object_watch_objects(v.scaled_objects));
+		watches[mv.n_watches++] = objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
+		                                        scaled_object_watch_objects(v.scaled_objects));
 	if (v.pool_watch && pool_watch_objects(v.pool_watch))
 		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_watch_objects(v.pool_watch));
 	if (v.targets)

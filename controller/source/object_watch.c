@@ -104,8 +104,8 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 	if (error) {
 		e = *error;
 		if (e.kind == ERR_NOT_FOUND && e.code == 404)
-			snprintf(e.msg, sizeof e.msg, "the cluster has no resource %s.%s; install %s", w->options.plural,
-			         w->options.group_version,
+			snprintf(e.msg, sizeof e.msg, "the cluster has no resource %s.%s; install %s",
+			         w->options.plural, w->options.group_version,
 			         strcmp(w->options.group_version, POLICY_API_VERSION) == 0
 			                 ? "it: gpuscale crd | kubectl apply -f -"
 			                 : "its CustomResourceDefinition");

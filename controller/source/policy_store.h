@@ -21,8 +21,8 @@ struct policy_store;
 #define POLICY_UID_BYTES           64
 #define POLICY_ERROR_BYTES_MAX     4096 // limit on the error text of a version; longer texts are cut
 
-// A name may come from several sources: the first with a valid version overrides the others, and of several policies for
-// one target, that of the first source owns it.
+// A name may come from several sources: the first with a valid version overrides the others, and of several policies
+// for one target, that of the first source owns it.
 enum policy_source { POLICY_FROM_OBJECT, POLICY_FROM_FILE, POLICY_FROM_SCALED_OBJECT, POLICY_SOURCE__COUNT };
 
 // The metadata of an object. A policy from a file has none.

@@ -57,8 +57,9 @@ static const char *source_of(void *arg, const char *url)
 // What the conversion reads; a status does not change it.
 static uint64_t fingerprint_of(struct json_span object)
 {
-	const struct json_span parts[] = {json_span_path(object, (const char *const[]){"metadata", "annotations", NULL}),
-	                                  json_span_get(object, "spec")};
+	const struct json_span parts[] = {
+	        json_span_path(object, (const char *const[]){"metadata", "annotations", NULL}),
+	        json_span_get(object, "spec")};
 	uint64_t h = HASH_START;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		h = hash_bytes(hash_bytes(h, &parts[i].len, sizeof parts[i].len), parts[i].text ? parts[i].text : "",
@@ -165,7 +166,8 @@ static void on_error(void *arg, const struct err *error)
 		LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else
-		LOG(w->options.log, LOG_INFO, "Watching policies again", LOG_S("resource", autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural));
+		LOG(w->options.log, LOG_INFO, "Watching policies again",
+		    LOG_S("resource", autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural));
 }
 
 // ---- life ----
@@ -178,16 +180,18 @@ struct scaled_object_watch *scaled_object_watch_new(const struct scaled_object_w
 		return NULL;
 	}
 	w->options = *options;
-	w->objects = object_watch_new(&(struct object_watch_options){.client = options->client,
-	                                                             .group_version = autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].group_version,
-	                                                             .plural = autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
-	                                                             .namespace_name = options->namespace_name,
-	                                                             .on_object = on_object,
-	                                                             .on_gone = on_gone,
-	                                                             .on_answer = on_answer,
-	                                                             .on_error = on_error,
-	                                                             .arg = w},
-	                              e);
+	w->objects = object_watch_new(
+	        &(struct object_watch_options){.client = options->client,
+	                                       .group_version =
+	                                               autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].group_version,
+	                                       .plural = autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
+	                                       .namespace_name = options->namespace_name,
+	                                       .on_object = on_object,
+	                                       .on_gone = on_gone,
+	                                       .on_answer = on_answer,
+	                                       .on_error = on_error,
+	                                       .arg = w},
+	        e);
 	if (w->objects)
 		return w;
 	free(w);

@@ -148,7 +148,8 @@ void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *do
 // Returns the state, which the caller frees; NULL: none.
 static char *find_state(struct json_span object)
 {
-	struct json_span_iter it = {.rest = json_span_path(object, (const char *const[]){"status", "conditions", NULL})};
+	struct json_span_iter it = {
+	        .rest = json_span_path(object, (const char *const[]){"status", "conditions", NULL})};
 	while (json_span_next(&it)) {
 		if (!json_span_is(json_span_get(it.value, "type"), STATE_CONDITION))
 			continue;

@@ -23,7 +23,7 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
-#define KEY_BYTES  320 // kind and name of a target have at most 63 and 253
+#define KEY_BYTES 320 // kind and name of a target have at most 63 and 253
 
 struct policy_status {
 	const struct status_env *env;
@@ -63,8 +63,7 @@ void policy_status_write_replicas(const struct policy_status *s, const struct bi
 	buf_init(&state, STATUS_BYTES_MAX);
 	status_doc_write_replicas(&state, binding->key, replicas, generation);
 	if (s->env->is_scaled_object)
-		scaled_object_doc_write(out,
-		                        &(struct scaled_object_doc){.binding = binding, .state = buf_str(&state)});
+		scaled_object_doc_write(out, &(struct scaled_object_doc){.binding = binding, .state = buf_str(&state)});
 	else
 		buf_puts(out, buf_str(&state));
 	buf_done(&state);
@@ -378,10 +377,11 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	if (s->env->is_scaled_object) {
 		state = body;
 		buf_init(&body, SCALED_OBJECT_BYTES_MAX);
-		scaled_object_doc_write(&body, &(struct scaled_object_doc){.facts = &u->facts,
-		                                                           .conditions = conditions,
-		                                                           .binding = u->binding,
-		                                                           .state = u->binding ? buf_str(&state) : NULL});
+		scaled_object_doc_write(&body,
+		                        &(struct scaled_object_doc){.facts = &u->facts,
+		                                                    .conditions = conditions,
+		                                                    .binding = u->binding,
+		                                                    .state = u->binding ? buf_str(&state) : NULL});
 		body.failed |= state.failed;
 	}
 	policy_status_path(s, "/status", path);

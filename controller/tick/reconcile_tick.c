@@ -12,8 +12,8 @@
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pool_membership.h"
-#include "controller/status/status.h"
 #include "controller/status/scaled_object_doc.h"
+#include "controller/status/status.h"
 #include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
 #include "k8s/capacity/fit_store.h"
@@ -23,7 +23,6 @@
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/schema/policy_schema.h"
-
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
         [TICK_PHASE_IDLE] = "Idle",        [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",

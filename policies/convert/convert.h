@@ -30,7 +30,7 @@ struct conversion_signal {
 	const char *high, *low, *tolerance, *algorithm; // watermarks
 	const char *sustain_up, *sustain_down;
 	const char *on_missing, *window_seconds;
-	const char *note; // above the signal
+	const char *note;          // above the signal
 	const char *external_name; // the name that KEDA gives the metric of the trigger; NULL: none
 };
 
@@ -56,8 +56,8 @@ struct convert_live {
 struct conversion {
 	struct arena *arena;
 	const struct convert_live *live; // NULL: a person reads the result. Not owned
-	const char *kind, *api_version; // of the source; for items of a typed list, from the list
-	const char *from;               // "HorizontalPodAutoscaler llama (autoscaling/v2)"
+	const char *kind, *api_version;  // of the source; for items of a typed list, from the list
+	const char *from;                // "HorizontalPodAutoscaler llama (autoscaling/v2)"
 	const char *name, *namespace_name;
 	const struct doc_node *annotations; // of an HPA; NULL = none
 	const char *target_api_version, *target_kind, *target_name;
@@ -154,8 +154,8 @@ bool convert_datadog(struct conversion *c, const struct doc_node *root);
 
 // Fills `c` from one object. `list` is the list that contains `root`, or NULL: items of `kubectl get -o yaml` have
 // their kind, items of a typed list (HorizontalPodAutoscalerList) take it from the list. Everything in `c` lives in
-// `a` or in the tree. `live` is NULL, or must outlive the call. Returns -1 and fills `e` with a message that starts with
-// the line: ERR_UNSUPPORTED for another kind, ERR_INPUT for a text with a NUL, ERR_LIMIT for an object that is too
+// `a` or in the tree. `live` is NULL, or must outlive the call. Returns -1 and fills `e` with a message that starts
+// with the line: ERR_UNSUPPORTED for another kind, ERR_INPUT for a text with a NUL, ERR_LIMIT for an object that is too
 // large.
 int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
                    const struct convert_live *live, struct err *e);

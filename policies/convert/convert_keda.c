@@ -33,7 +33,7 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 struct triggers {
 	const char *server; // of the first trigger of type prometheus
 	size_t n_queries, n_cron, n_resources;
-	size_t index; // of the current trigger
+	size_t index;        // of the current trigger
 	const char *formula; // of scalingModifiers, over the values of triggers; NULL: each trigger decides
 	struct formula compiled;
 	struct formula_op ops[FORMULA_OPS_MAX];
@@ -43,10 +43,11 @@ static void find_source(struct conversion *c, struct conversion_signal *s, const
 {
 	s->source = address[0] ? c->live->source_of(c->live->arg, address) : NULL;
 	if (!s->source)
-		convert_lost(c,
-		             "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source of "
-		             "the controller",
-		             address, s->name);
+		convert_lost(
+		        c,
+		        "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source of "
+		        "the controller",
+		        address, s->name);
 }
 
 static void note_server(struct conversion *c, struct conversion_signal *s, const char *address, struct triggers *t)
@@ -470,7 +471,8 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 		             "between two decisions",
 		             (long long)seconds, HPA_SECONDS);
 	read_formula(c, modifiers, triggers, &t);
-	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next, t.index++)
+	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger;
+	     trigger = trigger->next, t.index++)
 		add_trigger(c, trigger, &t);
 	add_formula(c, modifiers, fallback, &t);
 	if (t.n_queries == 0 && c->n_windows > 0)

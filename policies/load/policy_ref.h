@@ -25,8 +25,8 @@ struct policy_origin {
 
 struct policy_ref {
 	int refs;
-	uint64_t fingerprint; // fingerprint of the document; policies with equal fingerprints are equal
-	int64_t generation;   // metadata.generation of the object; 0: from a file
+	uint64_t fingerprint;               // fingerprint of the document; policies with equal fingerprints are equal
+	int64_t generation;                 // metadata.generation of the object; 0: from a file
 	const struct policy_origin *origin; // NULL: the policy is not from a ScaledObject
 	const char *objective_record, *startup_seconds; // texts of a status in the file; NULL or "": none
 	struct arena arena;                             // the memory that `policy` and `target` point into
