@@ -17,13 +17,15 @@
 
 #define TREE_BYTES_MAX    ((size_t)64 * 1024 * 1024)
 #define TRIGGER_TYPES_MAX 1024 // bytes of status.triggersTypes
+#define TRIGGERS_SHOWN    64   // triggers whose types it names
 
-// "prometheus,cron": each type once, in the order of the triggers.
+// "prometheus,cron": each type once, in the order of the first triggers.
 static const char *trigger_types(struct arena *a, const struct doc_node *triggers)
 {
 	struct buf b;
+	size_t n = 0;
 	buf_init(&b, TRIGGER_TYPES_MAX);
-	for (const struct doc_node *t = triggers ? triggers->child : NULL; t; t = t->next) {
+	for (const struct doc_node *t = triggers ? triggers->child : NULL; t && n < TRIGGERS_SHOWN; t = t->next, n++) {
 		const char *type = doc_get_text(t, "type", "");
 		const struct doc_node *before = triggers->child;
 		while (before != t && strcmp(doc_get_text(before, "type", ""), type) != 0)

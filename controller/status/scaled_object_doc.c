@@ -15,8 +15,6 @@
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 
-#define STATE_CONDITION "GPUScaleState"
-
 bool scaled_object_is_active(const struct status_facts *facts)
 {
 	const struct decided *decided = facts->decided;
@@ -86,7 +84,7 @@ static void write_conditions(struct json_writer *w, const struct scaled_object_d
 	                is_paused ? "an annotation pauses the object" : "the object is not paused");
 	if (doc->state) {
 		json_write_object_begin(w);
-		json_write_member_str(w, "type", STATE_CONDITION);
+		json_write_member_str(w, "type", SCALED_OBJECT_STATE);
 		json_write_member_str(w, "status", "True");
 		json_write_member_str(w, "reason", "Recorded");
 		json_write_member_str(w, "message", doc->state); // exactly, because it is read again
@@ -151,7 +149,7 @@ static char *find_state(struct json_span object)
 	struct json_span_iter it = {
 	        .rest = json_span_path(object, (const char *const[]){"status", "conditions", NULL})};
 	while (json_span_next(&it)) {
-		if (!json_span_is(json_span_get(it.value, "type"), STATE_CONDITION))
+		if (!json_span_is(json_span_get(it.value, "type"), SCALED_OBJECT_STATE))
 			continue;
 		char *text = must_alloc(malloc(STATUS_BYTES_MAX));
 		if (json_span_text(json_span_get(it.value, "message"), text, STATUS_BYTES_MAX) > 0 && text[0] == '{')

@@ -14,7 +14,8 @@ struct binding;
 struct condition;
 struct status_facts;
 
-#define SCALED_OBJECT_BYTES_MAX (192 * 1024) // a status with the quotes of its state escaped
+#define SCALED_OBJECT_STATE     "GPUScaleState" // the type of that condition
+#define SCALED_OBJECT_BYTES_MAX (192 * 1024)    // a status with the quotes of its state escaped
 
 struct scaled_object_doc {
 	const struct status_facts *facts;   // NULL: nothing is known but the state
