@@ -11,6 +11,7 @@
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
 #include "controller/idle/idle_rules.h"
+#include "controller/policy/keda_watch.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
@@ -18,6 +19,7 @@
 #include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_watch.h"
+#include "controller/source/scaled_object_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/state_dir.h"
 #include "controller/status/status_writer.h"
@@ -118,6 +120,9 @@ static bool has_synced(const void *arg)
 	const struct controller *c = arg;
 	if (!policy_pools_are_known(c->pools))
 		return false;
+	if (c->options.scaled_objects &&
+	    (!c->scaled_objects || !object_watch_get_state(scaled_object_watch_objects(c->scaled_objects)).has_answer))
+		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
 	return object_watch_get_state(policy_watch_objects(c->watch)).has_answer;
@@ -168,6 +173,15 @@ static int open_sources(struct controller *c, struct err *e)
 			return err_set(e, ERR_INPUT,
 			               state.n_errors ? "no valid policy; the errors are above" : "no policies found");
 	}
+	const struct scaled_object_watch_options scaled_objects = {.client = to->k8s,
+	                                                           .namespace_name = o->policy_namespace,
+	                                                           .store = c->policies.store,
+	                                                           .sources = to->promql,
+	                                                           .log = o->log,
+	                                                           .on_synced = on_synced,
+	                                                           .arg = c};
+	if (o->scaled_objects && !(c->scaled_objects = scaled_object_watch_new(&scaled_objects, e)))
+		return -1;
 	if (!o->policies_from_cluster)
 		return 0;
 	struct policy_watch_options objects = {.client = to->k8s,
@@ -239,6 +253,21 @@ static void on_missing(void *arg, const char *namespace_name, const char *name)
 		object_watch_verify(policy_watch_objects(c->watch), namespace_name, name);
 }
 
+static void on_missing_scaled_object(void *arg, const char *namespace_name, const char *name)
+{
+	struct controller *c = arg;
+	if (c->scaled_objects)
+		object_watch_verify(scaled_object_watch_objects(c->scaled_objects), namespace_name, name);
+}
+
+static void on_keda(void *arg)
+{
+	struct controller *c = arg;
+	// KEDA's operator writes the whole list of conditions itself.
+	c->sync.scaled_object_env.is_read_only = keda_watch_state(c->policies.keda) == KEDA_RUNS;
+	managed_policies_mark_all(&c->policies);
+}
+
 static int open_status(struct controller *c, struct err *e)
 {
 	struct connections *to = c->connections;
@@ -249,7 +278,7 @@ static int open_status(struct controller *c, struct err *e)
 		if (!s->file_env.dir)
 			return -1;
 	}
-	if (!c->options.policies_from_cluster || c->options.dry_run)
+	if ((!c->options.policies_from_cluster && !c->options.scaled_objects) || c->options.dry_run)
 		return 0; // there are no objects, or nothing may be written
 	char host[HOST_BYTES] = "";
 	if (gethostname(host, sizeof host - 1) < 0)
@@ -260,6 +289,9 @@ static int open_status(struct controller *c, struct err *e)
 	s->status_env.arg = c;
 	s->status_env.writer = status_writer_new(to->k8s, e);
 	s->status_env.events = s->status_env.writer ? event_recorder_new(&events, e) : NULL;
+	s->scaled_object_env = s->status_env;
+	s->scaled_object_env.is_scaled_object = s->scaled_object_env.is_read_only = true; // until KEDA's state is known
+	s->scaled_object_env.on_missing = on_missing_scaled_object;
 	return s->status_env.events ? 0 : -1;
 }
 
@@ -332,6 +364,10 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	env->promql = to->promql;
 	env->log = o->log;
 	env->dry_run = o->dry_run;
+	const struct keda_watch_options keda = {
+	        .client = to->k8s, .namespace_name = o->keda_namespace, .log = o->log, .on_change = on_keda, .arg = c};
+	if (o->scaled_objects && !(all->keda = keda_watch_new(&keda, e)))
+		return -1;
 	all->conflicts = conflicts_new(all, e);
 	if (!all->conflicts || open_status(c, e) < 0 || clock_watch_open(&c->clock_watch, all, o->once, e) < 0 ||
 	    add_events(c, e) < 0 || ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
@@ -439,6 +475,10 @@ void controller_disconnect(struct controller *c)
 		state_dir_drain(c->sync.file_env.dir); // ticks may wait for it
 	policy_watch_free(c->watch);
 	c->watch = NULL;
+	scaled_object_watch_free(c->scaled_objects);
+	c->scaled_objects = NULL;
+	keda_watch_free(c->policies.keda);
+	c->policies.keda = NULL;
 	policy_pools_disconnect(c->pools);
 	idle_rules_disconnect(c->idle.rules);
 	conflicts_free(c->policies.conflicts);

@@ -8,10 +8,10 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/convert/convert.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/progress.h"
+#include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/load/policy_zones.h"
@@ -96,7 +96,8 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 	}
 	struct conversion *c = arena_alloc(a, sizeof *c);
 	struct err e;
-	int rc = c ? convert_object(c, a, root, list, &e) : err_set(&e, ERR_INTERNAL, "%d: out of memory", root->line);
+	int rc = c ? convert_object(c, a, root, list, NULL, &e)
+	           : err_set(&e, ERR_INTERNAL, "%d: out of memory", root->line);
 	if (rc < 0) {
 		struct err shown;
 		err_set(&shown, e.kind, "%s:%s", file, e.msg);

@@ -29,7 +29,8 @@ struct describe_args {
 #define FLAGS_OF struct describe_args
 static const struct flag_set command = {
 	.args = "[NAME..]",
-	.about = "Describe GPUAutoscalers: mode, signals, conditions, the last decisions and Events.",
+	.about = "Describe GPUAutoscalers, or with `so` the ScaledObjects of KEDA on which the controller acts: mode, signals, "
+	         "conditions, the last decisions and Events.",
 	.flags = (const struct flag[]){
 		FLAG_OUTPUT(1, output, OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(NAME), "text, json, yaml or name (default text)"),
 		FLAG_ARGUMENTS(scope, policy_scope_add),
@@ -43,13 +44,13 @@ static void start_over(void *arg)
 }
 
 // The server sorts Events by name, so the latest may be on any page: all pages are read.
-static int fetch_events(struct kube_session *session, const struct policy_view *p, struct policy_events *events,
-                        struct err *e)
+static int fetch_events(struct kube_session *session, const char *kind, const struct policy_view *p,
+                        struct policy_events *events, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX], selector[POLICY_PATH_BYTES_MAX];
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events", p->namespace_name);
-	snprintf(selector, sizeof selector,
-	         "fieldSelector=involvedObject.kind%%3D" POLICY_KIND "%%2CinvolvedObject.name%%3D%s", p->name);
+	snprintf(selector, sizeof selector, "fieldSelector=involvedObject.kind%%3D%s%%2CinvolvedObject.name%%3D%s",
+	         kind, p->name);
 	const struct kube_pages pages = {.path = path,
 	                                 .selector = selector,
 	                                 .what = "Events",
@@ -67,7 +68,7 @@ static void describe_all(struct buf *out, struct kube_session *session, const st
 		struct err e;
 		struct policy_events events;
 		err_clear(&e);
-		int rc = fetch_events(session, &v->items[i], &events, &e);
+		int rc = fetch_events(session, object_kind_info(v->kind)->kind, &v->items[i], &events, &e);
 		buf_puts(out, i > 0 ? "\n\n" : "");
 		policy_render_describe(out, &v->items[i], rc < 0 ? NULL : &events, e.msg,
 		                       clock_wall_ms(&session->clock));
@@ -88,7 +89,7 @@ static void write_all(struct buf *out, struct kube_session *session, const struc
 		json_write_object_begin(&w);
 		json_write_key(&w, "object");
 		policy_render_object(&w, &v->items[i]);
-		if (fetch_events(session, &v->items[i], &events, &e) == 0)
+		if (fetch_events(session, object_kind_info(v->kind)->kind, &v->items[i], &events, &e) == 0)
 			policy_events_write(&events, &w);
 		else
 			json_write_member_text(&w, "eventsError", e.msg);
@@ -101,7 +102,8 @@ static void write_all(struct buf *out, struct kube_session *session, const struc
 
 int cmd_describe(int argc, char **argv)
 {
-	struct describe_args args = {.output = OUTPUT_TEXT};
+	struct describe_args args = {.output = OUTPUT_TEXT,
+	                             .scope.kinds = 1U << OBJECT_POLICY | 1U << OBJECT_SCALED_OBJECT};
 	args_parse(&command, argc, argv, &args);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale describe");

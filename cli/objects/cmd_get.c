@@ -30,7 +30,7 @@
 #include "policies/explain/explain.h"
 #include "policies/price/price_book.h"
 
-#define KINDS          (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION)
+#define KINDS          (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 #define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
 
 struct get_args {
@@ -59,7 +59,7 @@ static void check(void *options, struct argp_state *state)
 #define FLAGS_OF struct get_args
 static const struct flag_set command = {
 	.args = "[KIND] [NAME..]\nKIND/NAME..",
-	.about = "List objects of a cluster. KIND is gpuautoscalers (the default), gpupools or remediations, or its singular "
+	.about = "List objects of a cluster. KIND is gpuautoscalers (the default), gpupools, remediations or scaledobjects (of KEDA, on which the controller acts), or its singular "
 	         "or short name, as in `gpua` and `pool`. Policies: bounds, present and desired replicas, and why; -o wide "
 	         "also shows what the present replicas cost per hour, for policies with spec.gpus; ~ marks an assumed price. "
 	         "Pools: what each may use and uses, and what each member asked for and got. Remediations: the GPUs that the "

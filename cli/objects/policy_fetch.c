@@ -109,8 +109,9 @@ int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_
 		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a namespace", s->namespace_name);
 	if (name && !k8s_name_is_valid(name))
 		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a %s", name, k->kind);
-	snprintf(out, POLICY_PATH_BYTES_MAX, CRD_API_PATH "%s%s/%s%s%s", is_everywhere ? "" : "/namespaces/",
-	         is_everywhere ? "" : s->namespace_name, k->plural, name ? "/" : "", name ? name : "");
+	snprintf(out, POLICY_PATH_BYTES_MAX, "/apis/%s/%s%s%s/%s%s%s", k->group, k->version,
+	         is_everywhere ? "" : "/namespaces/", is_everywhere ? "" : s->namespace_name, k->plural,
+	         name ? "/" : "", name ? name : "");
 	return 0;
 }
 
@@ -119,6 +120,8 @@ int policy_fetch_explain(struct err *e, enum object_kind kind, const char *name)
 	char message[ERR_MSG_BYTES];
 	snprintf(message, sizeof message, "%s", e->msg);
 	bool is_about_name = name && strstr(message, name) && strstr(message, "not found");
+	if (e->code == 404 && !is_about_name && kind == OBJECT_SCALED_OBJECT)
+		return err_set_code(e, ERR_NOT_FOUND, e->code, "the cluster has no CRD for ScaledObjects");
 	if (e->code == 404 && !is_about_name)
 		return err_set_code(e, ERR_NOT_FOUND, e->code,
 		                    "the cluster has no CRD for %s; install it: "

@@ -89,7 +89,7 @@ static void cost_cell(struct table *t, const struct policy_view *p, const struct
 
 static void put_name(struct buf *out, enum object_kind kind, const struct policy_view *p)
 {
-	print_to(out, "%s." CRD_GROUP "/%s\n", object_kind_info(kind)->singular, p->name);
+	print_to(out, "%s.%s/%s\n", object_kind_info(kind)->singular, object_kind_info(kind)->group, p->name);
 }
 
 // ---- get ----

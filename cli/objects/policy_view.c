@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "controller/status/scaled_object_doc.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
@@ -122,6 +123,32 @@ static void read_gpus(struct policy_view *p, const struct doc_node *gpus)
 		p->gpus_per_replica = 0;
 }
 
+// A ScaledObject has the status of its policy in a condition (controller/status/scaled_object_doc.h). Without one,
+// Ready has the cause.
+static int read_scaled_object(struct policy_views *v, struct policy_view *p, const struct doc_node *spec,
+                              const struct doc_node *status, struct err *e)
+{
+	const struct doc_node *conditions = doc_get(status, "conditions"), *ready = NULL;
+	struct doc_node *state = NULL;
+	p->min = text_of(spec, "minReplicaCount", "0");
+	p->max = text_of(spec, "maxReplicaCount", "100");
+	for (const struct doc_node *c = conditions ? conditions->child : NULL; c; c = c->next) {
+		const char *type = doc_get_text(c, "type", ""), *message = doc_get_text(c, "message", "");
+		if (strcmp(type, "Ready") == 0)
+			ready = c;
+		else if (strcmp(type, "Paused") == 0)
+			p->paused_annotation = strcmp(doc_get_text(c, "status", ""), "True") == 0;
+		else if (strcmp(type, SCALED_OBJECT_STATE) == 0 &&
+		         doc_from_json(&v->arena, message, strlen(message), &state, NULL) < 0)
+			p->status_fault = "the condition " SCALED_OBJECT_STATE " is not JSON";
+	}
+	if (read_status(v, p, doc_get(state, "status"), e) < 0)
+		return -1;
+	p->status.reason = p->status.reason ? p->status.reason : doc_get_text(ready, "reason", NULL);
+	p->status.message = p->status.message ? p->status.message : doc_get_text(ready, "message", NULL);
+	return 0;
+}
+
 static int read_object(struct policy_views *v, struct policy_view *p, const struct doc_node *root, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
@@ -144,6 +171,8 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 	p->min = text_of(spec, "minReplicas", "1");
 	p->max = text_of(spec, "maxReplicas", "");
 	read_gpus(p, doc_get(spec, "gpus"));
+	if (v->kind == OBJECT_SCALED_OBJECT)
+		return read_scaled_object(v, p, spec, doc_get(root, "status"), e);
 	p->paused_spec = is_true(spec, "paused");
 	p->dry_run_spec = is_true(spec, "dryRun");
 	p->paused_annotation = is_true(p->annotations, POLICY_ANNOTATION_PAUSED);

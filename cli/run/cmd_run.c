@@ -10,6 +10,7 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "controller/controller.h"
+#include "controller/policy/keda_watch.h"
 #include "controller/serve/http_servers.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
@@ -29,7 +30,8 @@ struct run_args {
 	struct serve_options serve;
 	struct series_options series;
 	const char *listen, *namespace_name, *state_dir, *prices;
-	bool dry_run, once, crd, idle_rules;
+	const char *keda_namespace;
+	bool dry_run, once, crd, idle_rules, scaled_objects;
 };
 
 static void check(void *options, struct argp_state *state)
@@ -44,6 +46,11 @@ static void check(void *options, struct argp_state *state)
 	if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
 		print_usage(state, "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
 		                   "--once, or --policies without --crd");
+	if (a->scaled_objects && a->once)
+		print_usage(state,
+		            "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
+	if (!k8s_name_is_valid(a->keda_namespace))
+		print_usage(state, "--keda-namespace: \"%s\" is not a valid namespace name", a->keda_namespace);
 	if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
 		print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
 }
@@ -63,6 +70,8 @@ static const struct flag_set command = {
 		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
 		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
 		FLAG_SWITCH(1, 0, "idle-rules", idle_rules, "also the GPUIdleRule objects of the cluster"),
+		FLAG_SWITCH(1, 0, "scaled-objects", scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
+		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
 		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
 		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "only the objects of this namespace (default: of all)"),
 		FLAG_TEXT(1, 0, "listen", "ADDR", listen, "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)"),
@@ -81,13 +90,14 @@ static const struct flag_set command = {
 // otherwise.
 static void default_leader_election(struct run_args *a)
 {
-	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+	if (a->once || a->dry_run ||
+	    (!a->crd && !a->scaled_objects && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
 		a->ha.leader_elect = HA_OFF;
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run_args args = {.listen = ":8080"};
+	struct run_args args = {.listen = ":8080", .keda_namespace = KEDA_NAMESPACE};
 	prometheus_options_init(&args.prometheus);
 	ha_options_init(&args.ha);
 	serve_options_init(&args.serve);
@@ -121,6 +131,8 @@ int cmd_run(int argc, char **argv)
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
 	                                 .idle_rules = args.idle_rules,
+	                                 .scaled_objects = args.scaled_objects,
+	                                 .keda_namespace = args.keda_namespace,
 	                                 .series_matchers = series_options_matchers(&args.series),
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,

@@ -33,6 +33,7 @@ static const struct command table[] = {
 	{"ui",         "open the status page of the leader", cmd_ui},
 	{"explain",    "describe a policy field: type, default, range", cmd_explain},
 	{"convert",    "convert HPAs, ScaledObjects, WatermarkPodAutoscalers to policies", cmd_convert},
+	{"takeover",   "move ScaledObjects from KEDA's operator to gpuscale, and back", cmd_takeover},
 	{"crd",        "print the CustomResourceDefinitions of gpuscale.dev", cmd_crd},
 	{"completion", "print a completion script for a shell", cmd_completion},
 	{"version",    "print the version", cmd_version},

@@ -52,6 +52,7 @@ int cmd_diagnose(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_remediate(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
+int cmd_takeover(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -15,10 +15,11 @@
 
 // clang-format off
 static const struct object_kind_info table[OBJECT_KIND__COUNT] = {
-	[OBJECT_POLICY]      = {POLICY_KIND,    POLICY_KIND "s",    CRD_PLURAL,     "gpuautoscaler", "gpua",  true},
-	[OBJECT_POOL]        = {POOL_KIND,      POOL_KIND "s",      "gpupools",     "gpupool",       "gpup",  false},
-	[OBJECT_IDLE_RULE]   = {IDLE_RULE_KIND, IDLE_RULE_KIND "s", "gpuidlerules", "gpuidlerule",   "gpuir", false},
-	[OBJECT_REMEDIATION] = {"Remediation",  "Remediations",     "remediations", "remediation",   NULL,    false},
+	[OBJECT_POLICY]        = {POLICY_KIND,    POLICY_KIND "s",    CRD_PLURAL,      "gpuautoscaler", "gpua",  true,  CRD_GROUP, CRD_VERSION},
+	[OBJECT_POOL]          = {POOL_KIND,      POOL_KIND "s",      "gpupools",      "gpupool",       "gpup",  false, CRD_GROUP, CRD_VERSION},
+	[OBJECT_IDLE_RULE]     = {IDLE_RULE_KIND, IDLE_RULE_KIND "s", "gpuidlerules",  "gpuidlerule",   "gpuir", false, CRD_GROUP, CRD_VERSION},
+	[OBJECT_REMEDIATION]   = {"Remediation",  "Remediations",     "remediations",  "remediation",   NULL,    false, CRD_GROUP, CRD_VERSION},
+	[OBJECT_SCALED_OBJECT] = {"ScaledObject", "ScaledObjects",    "scaledobjects", "scaledobject",  "so",    true,  "keda.sh", "v1alpha1"},
 };
 // A kind is the singular in other letters.
 #define NAMES_OF(singular, kind) {"gpu" singular "s", kind}, {"gpu" singular, kind}, {singular "s", kind}, {singular, kind}
@@ -31,6 +32,7 @@ static const struct {
 	NAMES_OF("pool", OBJECT_POOL),
 	NAMES_OF("idlerule", OBJECT_IDLE_RULE),
 	{"remediations", OBJECT_REMEDIATION}, {"remediation", OBJECT_REMEDIATION},
+	{"scaledobjects", OBJECT_SCALED_OBJECT}, {"scaledobject", OBJECT_SCALED_OBJECT}, {"so", OBJECT_SCALED_OBJECT},
 };
 // clang-format on
 #define N_NAMES (sizeof names / sizeof names[0])
@@ -43,13 +45,15 @@ const struct object_kind_info *object_kind_info(enum object_kind r)
 
 enum object_kind object_kind_find(const char *word, size_t len)
 {
-	static const char group[] = "." CRD_GROUP;
-	const size_t group_len = sizeof group - 1;
-	if (len > group_len && strncmp(word + len - group_len, group, group_len) == 0)
-		len -= group_len;
-	for (size_t i = 0; i < N_NAMES; i++)
-		if (strlen(names[i].word) == len && strncasecmp(word, names[i].word, len) == 0)
+	for (size_t i = 0; i < N_NAMES; i++) {
+		const char *group = table[names[i].kind].group;
+		size_t n = strlen(names[i].word);
+		if (n > len || strncasecmp(word, names[i].word, n) != 0)
+			continue;
+		if (n == len ||
+		    (word[n] == '.' && len - n - 1 == strlen(group) && strncmp(word + n + 1, group, len - n - 1) == 0))
 			return names[i].kind;
+	}
 	return OBJECT_KIND__COUNT;
 }
 

@@ -10,16 +10,24 @@
 #define CRD_VERSION "v1alpha1"
 #define CRD_PLURAL  "gpuautoscalers"
 
-enum object_kind { OBJECT_POLICY, OBJECT_POOL, OBJECT_IDLE_RULE, OBJECT_REMEDIATION, OBJECT_KIND__COUNT };
+enum object_kind {
+	OBJECT_POLICY,
+	OBJECT_POOL,
+	OBJECT_IDLE_RULE,
+	OBJECT_REMEDIATION,
+	OBJECT_SCALED_OBJECT,
+	OBJECT_KIND__COUNT
+};
 
 struct object_kind_info {
 	const char *kind, *kinds, *plural, *singular, *short_name; // kinds: several, for messages
 	bool is_namespaced;
+	const char *group, *version;
 };
 
 const struct object_kind_info *object_kind_info(enum object_kind r);
 // Returns the resource that a word of `len` bytes names: plural, singular, short name or kind, in any case, with or
-// without ".gpuscale.dev" behind. OBJECT_KIND__COUNT: none.
+// without its group behind. OBJECT_KIND__COUNT: none.
 enum object_kind object_kind_find(const char *word, size_t len);
 // Returns the name of a resource that is similar to a word of `len` bytes, or NULL.
 const char *object_kind_closest(const char *word, size_t len);

@@ -21,6 +21,7 @@ struct connections;
 struct early_check;
 struct early_checks;
 struct event;
+struct keda_watch;
 struct log;
 struct metrics;
 struct ownership;
@@ -56,6 +57,7 @@ struct managed_policies {
 	struct log *log;
 	struct policy_sync *policy_sync;
 	struct conflicts *conflicts; // NULL: the connections are being closed
+	struct keda_watch *keda;     // NULL: without ScaledObjects, or the connections are being closed
 	struct ownership *ownership;
 	struct early_checks *early_checks;
 	struct policy_pools *policy_pools;

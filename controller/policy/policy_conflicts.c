@@ -13,7 +13,9 @@
 #include "base/num.h"
 #include "base/process/log.h"
 #include "base/timer.h"
+#include "controller/policy/keda_watch.h"
 #include "controller/policy/managed_policy.h"
+#include "controller/source/policy_store.h"
 #include "controller/tick/observe.h"
 #include "k8s/cache/conflict_watch.h"
 #include "k8s/client/discovery.h"
@@ -44,7 +46,8 @@ static void on_change(void *arg, void *user)
 
 struct conflicts *conflicts_new(struct managed_policies *all, struct err *e)
 {
-	const struct conflict_watch_options options = {.client = all->connections->k8s, .on_change = on_change};
+	const struct conflict_watch_options options = {
+	        .client = all->connections->k8s, .on_change = on_change, .skip_scaled_objects = all->keda != NULL};
 	struct conflicts *c = calloc(1, sizeof *c);
 	if (!c) {
 		err_set(e, ERR_INTERNAL, "out of memory");
@@ -254,17 +257,29 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 		log_error(m, conflict_watch_error(m->conflict_interest));
 }
 
+// Returns the state of KEDA's operator as far as it concerns the policy.
+static enum keda_state keda_state_for(const struct managed_policy *m)
+{
+	bool concerns = m->all->keda && m->stored && m->stored->entry->source == POLICY_FROM_SCALED_OBJECT;
+	return concerns ? keda_watch_state(m->all->keda) : KEDA_STOPPED;
+}
+
 bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)
 {
 	bool writes = !m->all->dry_run && !body->policy.dry_run && !body->policy.paused;
 	if (!writes || !m->all->conflicts)
 		return true;
+	if (keda_state_for(m) != KEDA_STOPPED)
+		return false;
 	return !m->pause && (!m->conflict_interest || (conflict_watch_is_known(m->conflict_interest) &&
 	                                               !conflict_watch_find(m->conflict_interest)));
 }
 
 const char *conflicts_find(const struct managed_policy *m)
 {
+	enum keda_state keda = keda_state_for(m);
+	if (keda == KEDA_RUNS || keda == KEDA_UNREADABLE)
+		return keda_watch_text(m->all->keda);
 	const char *found =
 	        m->all->conflicts && m->conflict_interest ? conflict_watch_find(m->conflict_interest) : NULL;
 	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;

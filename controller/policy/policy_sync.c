@@ -188,15 +188,10 @@ static void forget_reconciler(struct managed_policy *m)
 	pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
 }
 
-static const struct policy_identity *identity_of(const struct managed_policy *m)
-{
-	return m->stored->entry->versions[POLICY_FROM_OBJECT].identity;
-}
-
 static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 {
 	struct policy_sync *s = m->all->policy_sync;
-	const struct policy_identity *id = identity_of(m);
+	const struct policy_identity *id = policy_entry_identity(m->stored->entry);
 	struct reconcile_subject subject = {
 	        .binding = managed_policy_binding(m, body),
 	        .generation = body->generation,
@@ -269,10 +264,12 @@ static void log_shadowed(struct managed_policy *m)
 static void sync_status(struct managed_policy *m)
 {
 	struct policy_sync *s = m->all->policy_sync;
-	const struct policy_identity *id = identity_of(m);
-	const struct status_env *env = id ? &s->status_env : &s->file_env;
+	const struct policy_identity *id = policy_entry_identity(m->stored->entry);
+	const struct status_env *env = !id                                                     ? &s->file_env
+	                               : m->stored->entry->source == POLICY_FROM_SCALED_OBJECT ? &s->scaled_object_env
+	                                                                                       : &s->status_env;
 	bool wanted = (env->writer || env->dir) && ownership_term(m);
-	bool is_same = m->status && policy_status_is_file(m->status) == (env->dir != NULL);
+	bool is_same = m->status && policy_status_is_in(m->status, env);
 	if (wanted == (m->status != NULL) && (!wanted || is_same))
 		return;
 	struct policy_status *before = m->status;

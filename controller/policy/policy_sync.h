@@ -26,6 +26,7 @@ struct policy_sync {
 	struct policy_report_env report_env;
 	struct status_env status_env; // for policies from objects
 	struct status_env file_env;   // for policies from files
+	struct status_env scaled_object_env;
 	struct restore_env restore_env;
 	void (*check_clock)(void *arg); // call before a stored time is read
 	void (*on_quiet)(void *arg);    // called when a tick ended

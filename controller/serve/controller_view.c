@@ -71,6 +71,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .is_synced = objects.is_synced,
 	        .watch_error = objects.error,
 	        .watch = c->watch,
+	        .scaled_objects = c->scaled_objects,
 	        .pool_watch = c->pools->watch,
 	        .status_writer = c->sync.status_env.writer,
 	        .event_recorder = c->sync.status_env.events,

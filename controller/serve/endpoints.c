@@ -21,9 +21,11 @@
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
+#include "controller/source/scaled_object_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/status_writer.h"
 #include "controller/tick/reconcile.h"
+#include "k8s/cache/autoscaler_object.h"
 #include "k8s/cache/target_store.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/explain/explain.h"
@@ -177,10 +179,13 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct idle_summary idle_rules[IDLE_RULES_SHOWN];
 	mv.idle_rules = idle_rules;
 	mv.n_idle_rules = controller_get_idle_rules(arg, idle_rules, IDLE_RULES_SHOWN);
-	struct metrics_watch watches[3];
+	struct metrics_watch watches[4];
 	mv.watches = watches;
 	if (v.watch)
 		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(v.watch));
+	if (v.scaled_objects)
+		watches[mv.n_watches++] = objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
+		                                        scaled_object_watch_objects(v.scaled_objects));
 	if (v.pool_watch && pool_watch_objects(v.pool_watch))
 		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_watch_objects(v.pool_watch));
 	if (v.targets)

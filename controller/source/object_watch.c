@@ -104,9 +104,11 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 	if (error) {
 		e = *error;
 		if (e.kind == ERR_NOT_FOUND && e.code == 404)
-			snprintf(e.msg, sizeof e.msg,
-			         "the cluster has no resource %s.%s; install it: gpuscale crd | kubectl apply -f -",
-			         w->options.plural, POLICY_API_VERSION);
+			snprintf(e.msg, sizeof e.msg, "the cluster has no resource %s.%s; install %s",
+			         w->options.plural, w->options.group_version,
+			         strcmp(w->options.group_version, POLICY_API_VERSION) == 0
+			                 ? "it: gpuscale crd | kubectl apply -f -"
+			                 : "its CustomResourceDefinition");
 	}
 	if (error ? w->error && strcmp(w->error, e.msg) == 0 : !w->error)
 		return;
@@ -122,15 +124,18 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 struct object_watch *object_watch_new(const struct object_watch_options *options, struct err *e)
 {
 	struct object_watch *w = calloc(1, sizeof *w);
-	char key[INFORMER_KEY_BYTES];
+	char key[INFORMER_KEY_BYTES], group_path[INFORMER_RESOURCE_BYTES];
 	if (!w) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	w->options = *options;
+	if (!w->options.group_version)
+		w->options.group_version = POLICY_API_VERSION;
+	snprintf(group_path, sizeof group_path, "/apis/%s", w->options.group_version);
 	snprintf(key, sizeof key, "%s/", options->namespace_name ? options->namespace_name : "");
 	w->informer = informer_new(&(struct informer_options){.client = options->client,
-	                                                      .group_path = "/apis/" POLICY_API_VERSION,
+	                                                      .group_path = group_path,
 	                                                      .plural = options->plural,
 	                                                      .is_cluster_scoped = options->is_cluster_scoped,
 	                                                      .callbacks = {.on_object = on_object,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches all objects of one resource of the group gpuscale.dev through an informer, for the sources of policies, pools
-// and idle rules: keeps a record of each object, distinguishes a new spec from a new status, and reports each error
-// once.
+// Watches all objects of one resource through an informer, for the sources of policies, pools and idle rules: keeps a
+// record of each object, distinguishes a new spec from a new status, and reports each error once.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_OBJECT_WATCH_H
 #define GPUSCALE_CONTROLLER_SOURCE_OBJECT_WATCH_H
 
@@ -37,6 +36,7 @@ struct watched_object {
 // All callbacks run from the loop and must not free the watch.
 struct object_watch_options {
 	struct k8s_client *client;  // not owned
+	const char *group_version;  // a constant; NULL: that of GPUAutoscalers
 	const char *plural;         // a constant
 	const char *namespace_name; // NULL: all namespaces, or a resource without namespaces; valid during the call
 	bool is_cluster_scoped;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
 #include "base/num.h"
@@ -172,4 +173,13 @@ int policy_object_decode(const char *json, size_t len, struct arena *a, struct p
 	}
 	arena_done(&tree);
 	return rc;
+}
+
+void policy_object_print_errors(const struct schema_errors *errors, struct buf *out)
+{
+	for (size_t i = 0; i < errors->n; i++)
+		buf_printf(out, "%s%s%s%s", i ? "; " : "", errors->items[i].path, errors->items[i].path[0] ? ": " : "",
+		           errors->items[i].message);
+	if (errors->dropped)
+		buf_printf(out, "; %zu more", errors->dropped);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct arena;
+struct buf;
 struct policy_document;
 struct schema_errors;
 
@@ -36,5 +37,7 @@ struct policy_object {
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
                          struct policy_document *ret_document, struct schema_errors *errors,
                          struct schema_errors *unknown);
+// Appends the errors as one line: "spec.maxReplicas: must be ..; spec.signals[0].query: ..".
+void policy_object_print_errors(const struct schema_errors *errors, struct buf *out);
 
 #endif

@@ -319,7 +319,7 @@ static struct policy_entry *entry_for(struct policy_store *s, enum policy_source
 	}
 	struct space *space;
 	HASH_FIND_STR(s->spaces, namespace_name, space);
-	if (source == POLICY_FROM_OBJECT && space && space->n >= POLICY_STORE_NAMESPACE_MAX) {
+	if (source != POLICY_FROM_FILE && space && space->n >= POLICY_STORE_NAMESPACE_MAX) {
 		err_set(e, ERR_LIMIT, "policy %s/%s is one more than the ceiling of %d objects of namespace \"%s\"",
 		        namespace_name, name, POLICY_STORE_NAMESPACE_MAX, namespace_name);
 		return NULL;
@@ -415,7 +415,7 @@ void policy_store_remove(struct policy_store *s, enum policy_source source, cons
 {
 	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
 	if (entry)
-		remove_version(s, entry, source, source == POLICY_FROM_OBJECT);
+		remove_version(s, entry, source, source != POLICY_FROM_FILE);
 }
 
 // ---- reading ----
@@ -440,6 +440,12 @@ const char *policy_entry_error(const struct policy_entry *entry)
 	if (entry->source >= POLICY_SOURCE__COUNT || !entry->versions[entry->source].error)
 		return "";
 	return entry->versions[entry->source].error;
+}
+
+const struct policy_identity *policy_entry_identity(const struct policy_entry *entry)
+{
+	enum policy_source source = entry->source == POLICY_FROM_SCALED_OBJECT ? entry->source : POLICY_FROM_OBJECT;
+	return entry->versions[source].identity;
 }
 
 void policy_store_get_counts(const struct policy_store *s, struct policy_counts *ret_counts)

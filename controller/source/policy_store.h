@@ -21,8 +21,9 @@ struct policy_store;
 #define POLICY_UID_BYTES           64
 #define POLICY_ERROR_BYTES_MAX     4096 // limit on the error text of a version; longer texts are cut
 
-// A name may come from both sources: an object with a valid version overrides a file.
-enum policy_source { POLICY_FROM_OBJECT, POLICY_FROM_FILE, POLICY_SOURCE__COUNT };
+// A name may come from several sources: the first with a valid version overrides the others, and of several policies
+// for one target, that of the first source owns it.
+enum policy_source { POLICY_FROM_OBJECT, POLICY_FROM_FILE, POLICY_FROM_SCALED_OBJECT, POLICY_SOURCE__COUNT };
 
 // The metadata of an object. A policy from a file has none.
 struct policy_identity {
@@ -93,12 +94,15 @@ struct policy_entry *policy_store_find(const struct policy_store *s, const char 
 // particular order. NULL at the end.
 struct stored_binding *policy_store_next(const struct policy_store *s, const struct stored_binding *b);
 // Returns the owner of the binding's target: the binding itself, or the one it waits for. NULL without a valid version.
-// Objects take precedence over files, then the older object, then the first name.
+// The first source takes precedence, then the older object, then the first name.
 struct stored_binding *stored_binding_winner(const struct stored_binding *b);
 // Returns the owner of the target of `binding`, which need not be in the store; NULL: none.
 struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding);
 // Returns the faults of the newest version of the entry's source; "": none.
 const char *policy_entry_error(const struct policy_entry *entry);
+// Returns the identity of the object that has the status of the entry; NULL: the policy is from a file. The object of a
+// version without a valid body has one beside a file.
+const struct policy_identity *policy_entry_identity(const struct policy_entry *entry);
 
 struct policy_counts {
 	size_t entries, in_force; // in_force: have a body, whether or not they own their target

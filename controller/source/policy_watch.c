@@ -25,16 +25,6 @@ struct policy_watch {
 	bool is_full;
 };
 
-// "spec.maxReplicas: must be ..; spec.signals[0].query: .."
-static void print_errors(const struct schema_errors *errors, struct buf *out)
-{
-	for (size_t i = 0; i < errors->n; i++)
-		buf_printf(out, "%s%s%s%s", i ? "; " : "", errors->items[i].path, errors->items[i].path[0] ? ": " : "",
-		           errors->items[i].message);
-	if (errors->dropped)
-		buf_printf(out, "; %zu more", errors->dropped);
-}
-
 static struct policy_identity identity_of(const struct policy_object *o)
 {
 	struct policy_identity id = {
@@ -58,7 +48,7 @@ static void warn_unknown(struct policy_watch *w, const struct policy_object *o)
 		return;
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	print_errors(w->unknown, &text);
+	policy_object_print_errors(w->unknown, &text);
 	LOG(w->options.log, LOG_WARNING, "Policy has unknown fields, which are ignored",
 	    LOG_S("namespace", o->namespace_name), LOG_S("policy", o->name), LOG_S("fields", buf_str(&text)));
 	buf_done(&text);
@@ -69,7 +59,7 @@ static int put_bad(struct policy_watch *w, const struct policy_object *o, const 
 {
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	print_errors(w->errors, &text);
+	policy_object_print_errors(w->errors, &text);
 	const struct policy_entry *known = policy_store_find(w->options.store, o->namespace_name, o->name);
 	const char *before = known ? known->versions[POLICY_FROM_OBJECT].error : NULL;
 	if (!before || strcmp(before, buf_str(&text)) != 0)
@@ -102,7 +92,7 @@ static void report_nameless(struct policy_watch *w, size_t len)
 {
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	print_errors(w->errors, &text);
+	policy_object_print_errors(w->errors, &text);
 	LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name", LOG_I("bytes", (int64_t)len),
 	    LOG_S("err", buf_str(&text)));
 	buf_done(&text);

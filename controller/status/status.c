@@ -11,9 +11,11 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "controller/status/saved_state.h"
+#include "controller/status/scaled_object_doc.h"
 #include "controller/status/state_dir.h"
 #include "controller/status/status_doc.h"
 #include "controller/status/status_writer.h"
+#include "k8s/cache/autoscaler_object.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision_grant.h"
@@ -21,8 +23,7 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
-#define PATH_BYTES 700 // namespace and name have at most 253 each
-#define KEY_BYTES  320 // kind and name of a target have at most 63 and 253
+#define KEY_BYTES 320 // kind and name of a target have at most 63 and 253
 
 struct policy_status {
 	const struct status_env *env;
@@ -46,10 +47,26 @@ struct policy_status {
 	char namespace_name[];
 };
 
-static void path_of(const struct policy_status *s, char out[PATH_BYTES])
+void policy_status_path(const struct policy_status *s, const char *suffix, char *out)
 {
-	snprintf(out, PATH_BYTES, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
-	         s->namespace_name, s->name);
+	const struct autoscaler_kind_info *kind =
+	        s->env->is_scaled_object ? &autoscaler_kinds[AUTOSCALER_SCALED_OBJECT] : NULL;
+	snprintf(out, POLICY_STATUS_PATH_BYTES, "/apis/%s/namespaces/%s/%s/%s%s",
+	         kind ? kind->group_version : POLICY_API_VERSION, s->namespace_name,
+	         kind ? kind->plural : "gpuautoscalers", s->name, suffix);
+}
+
+void policy_status_write_replicas(const struct policy_status *s, const struct binding *binding, int32_t replicas,
+                                  int64_t generation, struct buf *out)
+{
+	struct buf state;
+	buf_init(&state, STATUS_BYTES_MAX);
+	status_doc_write_replicas(&state, binding->key, replicas, generation);
+	if (s->env->is_scaled_object)
+		scaled_object_doc_write(out, &(struct scaled_object_doc){.binding = binding, .state = buf_str(&state)});
+	else
+		buf_puts(out, buf_str(&state));
+	buf_done(&state);
 }
 
 struct policy_status *policy_status_new(const struct status_env *env, const struct status_place *place)
@@ -89,14 +106,28 @@ void policy_status_free(struct policy_status *s)
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct binding *binding,
                           void *state, int64_t now_ms, struct err *e)
 {
+	struct buf text;
 	status_record_done(&s->record);
-	if (status_doc_read(json, len, binding, state, &s->record, now_ms, e) < 0)
+	buf_init(&text, SCALED_OBJECT_BYTES_MAX);
+	if (s->env->is_scaled_object) {
+		(void)scaled_object_doc_read(&text, json, len);
+		json = buf_str(&text);
+		len = text.len;
+	}
+	int rc = status_doc_read(json, len, binding, state, &s->record, now_ms, e);
+	buf_done(&text);
+	if (rc < 0)
 		return -1;
 	s->is_recorded = s->record.replicas >= 0;
 	return 0;
 }
 
 // ---- in a file ----
+
+bool policy_status_is_in(const struct policy_status *s, const struct status_env *env)
+{
+	return s->env == env;
+}
 
 bool policy_status_is_file(const struct policy_status *s)
 {
@@ -146,10 +177,10 @@ void policy_status_forget(struct policy_status *s, const struct binding *binding
 		state_slot_cancel(&s->file);
 		saved_state_forget(s->env->dir, binding);
 	} else if (s->key) {
-		char path[PATH_BYTES];
+		char path[POLICY_STATUS_PATH_BYTES];
 		struct buf body;
 		buf_init(&body, STATUS_BYTES_MAX);
-		path_of(s, path);
+		policy_status_path(s, "/status", path);
 		status_doc_write_removal(&body, s->key);
 		status_writer_put_last(s->env->writer, &s->slot, path, buf_str(&body));
 		buf_done(&body);
@@ -241,9 +272,12 @@ static uint64_t seen_of(const struct status_update *u)
 	return hash_details(h, u->facts.decided);
 }
 
-static uint64_t major_of(const struct status_update *u, const struct condition *conditions)
+static uint64_t major_of(const struct policy_status *s, const struct status_update *u,
+                         const struct condition *conditions)
 {
 	uint64_t h = hash_i64(HASH_START, u->generation);
+	if (s->env->is_scaled_object)
+		h = hash_i64(h, scaled_object_is_active(&u->facts) << 1 | scaled_object_is_in_fallback(&u->facts));
 	for (int i = 0; i < CONDITION_OBJECTIVE_NOT_REACHABLE; i++) // that one comes and goes with the demand
 		h = hash_i64(h, conditions[i].status);
 	if (u->facts.decided) {
@@ -328,9 +362,10 @@ static void on_written(void *arg, const struct err *error)
 
 static void put(struct policy_status *s, const struct status_update *u, const struct condition *conditions)
 {
-	struct buf body;
-	char path[PATH_BYTES];
+	struct buf body, state;
+	char path[POLICY_STATUS_PATH_BYTES];
 	buf_init(&body, STATUS_BYTES_MAX);
+	buf_init(&state, STATUS_BYTES_MAX);
 	status_doc_write(&body, &(struct status_doc){.facts = &u->facts,
 	                                             .conditions = conditions,
 	                                             .record = &s->record,
@@ -339,7 +374,17 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	                                             .generation = u->generation,
 	                                             .now_ms = u->now_ms,
 	                                             .key = s->key});
-	path_of(s, path);
+	if (s->env->is_scaled_object) {
+		state = body;
+		buf_init(&body, SCALED_OBJECT_BYTES_MAX);
+		scaled_object_doc_write(&body,
+		                        &(struct scaled_object_doc){.facts = &u->facts,
+		                                                    .conditions = conditions,
+		                                                    .binding = u->binding,
+		                                                    .state = u->binding ? buf_str(&state) : NULL});
+		body.failed |= state.failed;
+	}
+	policy_status_path(s, "/status", path);
 	status_past_write(&s->past, s->major, s->minor, u->now_ms);
 	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
 	s->written_phase = u->facts.phase;
@@ -353,6 +398,7 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 		on_written(s, &e);
 	}
 	buf_done(&body);
+	buf_done(&state);
 }
 
 // ---- Events ----
@@ -362,6 +408,10 @@ static void record_event(const struct policy_status *s, const char *type, const 
 	if (!s->env->events)
 		return;
 	struct event_object object = {POLICY_API_VERSION, POLICY_KIND, s->namespace_name, s->name, s->uid};
+	if (s->env->is_scaled_object) {
+		object.api_version = autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].group_version;
+		object.kind = autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].name;
+	}
 	char text[RENDER_SENTENCE_BYTES + 64 + KEY_BYTES];
 	if (s->key) // the Events of all bindings are those of one object
 		snprintf(text, sizeof text, "%s: %s", s->key, message);
@@ -480,7 +530,7 @@ static enum status_extra extra_of(const struct policy_status *s, const struct st
 void policy_status_update(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	uint64_t seen = seen_of(u);
+	uint64_t seen = hash_i64(seen_of(u), s->env->is_scaled_object && scaled_object_is_active(&u->facts));
 	enum status_extra extra = extra_of(s, u);
 	if (s->env->dir && !u->binding)
 		return; // nothing to save; the file keeps the earlier state
@@ -497,9 +547,11 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 		s->record.condition[i] = conditions[i].status;
 		s->record.since_ms[i] = u->now_ms;
 	}
-	s->major = major_of(u, conditions);
+	s->major = major_of(s, u, conditions);
 	s->minor = minor_of(u, conditions);
 	enum status_action action = status_reasons[schedule(s, u, extra)].action;
+	if (s->env->is_read_only)
+		return;
 	if (action == STATUS_WRITE) {
 		note_signals(s, u);
 		put(s, u, conditions);
@@ -512,7 +564,7 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 void policy_status_flush(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	if (schedule(s, u, STATUS_EXTRA_NONE) == STATUS_UNCHANGED)
+	if (s->env->is_read_only || schedule(s, u, STATUS_EXTRA_NONE) == STATUS_UNCHANGED)
 		return;
 	status_conditions(&u->facts, conditions);
 	put(s, u, conditions);

@@ -9,6 +9,7 @@
 
 #include "controller/status/status_conditions.h"
 
+struct buf;
 struct clock;
 struct err;
 struct event_recorder;
@@ -16,6 +17,8 @@ struct binding;
 struct policy_status;
 struct state_dir;
 struct status_writer;
+
+#define POLICY_STATUS_PATH_BYTES 700 // namespace and name have at most 253 each
 
 #define STATUS_MINOR_MS   60000  // reasons, ready counts and recommendations that come and go: at most this often
 #define STATUS_RETRY_MS   15000  // a patch that failed is written again after this time
@@ -28,6 +31,8 @@ struct status_env {
 	struct event_recorder *events; // not owned; NULL: no Events
 	struct state_dir *dir;         // not owned; used without a writer, for policies that have no object
 	const struct clock *clock;     // not owned; used with dir
+	bool is_scaled_object;         // the objects are ScaledObjects instead of GPUAutoscalers
+	bool is_read_only;             // another program writes the status; Events are recorded all the same
 	// The API server answered a request for the object with 404. May be NULL.
 	void (*on_missing)(void *arg, const char *namespace_name, const char *name);
 	void *arg;
@@ -52,6 +57,14 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 void policy_status_failed(const struct policy_status *s, const struct err *error);
 // Returns whether the status is written to a file instead of an object.
 bool policy_status_is_file(const struct policy_status *s);
+// Returns whether `env` says where the status is written.
+bool policy_status_is_in(const struct policy_status *s, const struct status_env *env);
+// Writes the path of the object to `out`, which has POLICY_STATUS_PATH_BYTES, with `suffix` after it.
+void policy_status_path(const struct policy_status *s, const char *suffix, char *out);
+// Appends the merge-PATCH that records only the replicas requested for the target, before its first scale. Valid only
+// unless policy_status_is_file().
+void policy_status_write_replicas(const struct policy_status *s, const struct binding *binding, int32_t replicas,
+                                  int64_t generation, struct buf *out);
 // Like policy_status_restore, from the state file of the policy. Returns 1, 0 when there is no file, or -1 and *e when
 // the file cannot be used. After -1 nothing is restored, and the last scale counts as of now_ms, unless the file
 // belongs to another policy or target.

@@ -12,6 +12,7 @@
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pool_membership.h"
+#include "controller/status/scaled_object_doc.h"
 #include "controller/status/status.h"
 #include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
@@ -22,8 +23,6 @@
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/schema/policy_schema.h"
-
-#define RECONCILE_PATH_BYTES 700 // namespace and name have at most 253 each
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
         [TICK_PHASE_IDLE] = "Idle",        [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
@@ -169,7 +168,7 @@ static void on_initial_status(void *arg, const struct http_response *response, c
 // it writes more, the next one can compare.
 static void write_initial_status(struct reconciler *r)
 {
-	char path[RECONCILE_PATH_BYTES];
+	char path[POLICY_STATUS_PATH_BYTES];
 	struct buf body;
 	struct err e;
 	enter(r, TICK_PHASE_RECORD);
@@ -177,10 +176,10 @@ static void write_initial_status(struct reconciler *r)
 		policy_status_begin(r->subject.status, r->subject.binding, r->work->write_from, on_recorded, r);
 		return;
 	}
-	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
-	         r->policy->namespace_name, r->policy->name);
-	buf_init(&body, STATUS_BYTES_MAX);
-	status_doc_write_replicas(&body, r->subject.binding->key, r->work->write_from, r->subject.generation);
+	policy_status_path(r->subject.status, "/status", path);
+	buf_init(&body, SCALED_OBJECT_BYTES_MAX);
+	policy_status_write_replicas(r->subject.status, r->subject.binding, r->work->write_from, r->subject.generation,
+	                             &body);
 	int rc = k8s_request(r->env->sources.k8s, "PATCH", path, "application/merge-patch+json", buf_str(&body),
 	                     body.len, on_initial_status, r, &e);
 	buf_done(&body);
@@ -392,10 +391,9 @@ static void recall(struct reconciler *r)
 // A request, not the watch: the process that had the policy until now may have written just before it exited.
 static void fetch_past(struct reconciler *r)
 {
-	char path[RECONCILE_PATH_BYTES];
+	char path[POLICY_STATUS_PATH_BYTES];
 	struct err e;
-	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s",
-	         r->policy->namespace_name, r->policy->name);
+	policy_status_path(r->subject.status, "", path);
 	if (k8s_request(r->env->sources.k8s, "GET", path, NULL, NULL, 0, on_past, r, &e) < 0)
 		on_past(r, NULL, &e);
 }

@@ -155,7 +155,8 @@ static struct target *leave_target(struct conflict *c)
 static void join_target(const struct resource_watch *watch, struct conflict *c, const struct autoscaler_object *o)
 {
 	char text[CONFLICT_TEXT_BYTES];
-	bool is_kedas = watch->kind == AUTOSCALER_HPA && o->scaled_object[0];
+	bool is_kedas = watch->kind == AUTOSCALER_HPA && o->scaled_object[0] &&
+	                !conflict_watch_skips(watch->s, AUTOSCALER_SCALED_OBJECT);
 	enum autoscaler_kind kind = is_kedas ? AUTOSCALER_SCALED_OBJECT : watch->kind;
 	snprintf(text, sizeof text, "%s %s/%s", autoscaler_kinds[kind].name, o->namespace_name,
 	         is_kedas ? o->scaled_object : o->name);

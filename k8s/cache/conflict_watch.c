@@ -60,6 +60,8 @@ static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind ki
 	c->s = s;
 	c->kind = kind;
 	c->served = kind == AUTOSCALER_HPA ? SERVED_YES : SERVED_UNKNOWN;
+	if (conflict_watch_skips(s, kind))
+		c->served = SERVED_NO;
 	c->informer = informer_new(
 	        &(struct informer_options){
 	                .client = s->options.client,
@@ -142,7 +144,7 @@ static void ask_again_in(struct conflict_watch *s, int64_t ms)
 		const struct resource_watch *c = &s->of[kind];
 		if (c->asking)
 			return; // its response comes here
-		is_needed |= c->served != SERVED_YES;
+		is_needed |= c->served != SERVED_YES && !conflict_watch_skips(s, c->kind);
 		ms = c->error && ms > CONFLICT_ASK_RETRY_MS ? CONFLICT_ASK_RETRY_MS : ms;
 	}
 	if (is_needed)
@@ -217,7 +219,7 @@ static void ask(struct conflict_watch *s)
 		struct resource_watch *asker = asker_of(s, kind);
 		char path[PATH_BYTES];
 		struct err e;
-		if (s->of[kind].served == SERVED_YES || asker->asking)
+		if (s->of[kind].served == SERVED_YES || asker->asking || conflict_watch_skips(s, asker->kind))
 			continue;
 		path_of(asker->kind, path);
 		asker->n_asked++;

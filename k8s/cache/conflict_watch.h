@@ -31,6 +31,9 @@ struct conflict_watch_options {
 	void (*on_change)(void *arg, void *user);
 	void *arg;
 	int64_t ask_ms; // 0: CONFLICT_ASK_MS
+	// The caller acts on ScaledObjects itself: they do not conflict, and an HPA of KEDA is reported by its own
+	// name.
+	bool skip_scaled_objects;
 };
 
 // Creates a conflict watch. It sends no request before a target is wanted. Returns NULL and *e when memory is

@@ -77,6 +77,12 @@ struct conflict_watch {
 	struct event ask_timer, later;
 };
 
+// Returns whether objects of the kind are not watched, because the caller acts on them.
+static inline bool conflict_watch_skips(const struct conflict_watch *s, enum autoscaler_kind kind)
+{
+	return kind == AUTOSCALER_SCALED_OBJECT && s->options.skip_scaled_objects;
+}
+
 // conflict_objects.c
 char *conflict_watch_copy(const char *text); // never NULL
 struct target *conflict_watch_target_get(struct conflict_watch *s, const char *namespace_name, const char *kind,

@@ -3,20 +3,31 @@
 #ifndef GPUSCALE_POLICIES_LOAD_POLICY_REF_H
 #define GPUSCALE_POLICIES_LOAD_POLICY_REF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 
 struct doc_node;
 
 #define POLICY_BODY_ARENA_MAX (8 * 1024 * 1024)
 
+// Facts of the ScaledObject from which a policy was converted, which its status repeats. The texts live in the arena.
+struct policy_origin {
+	const char *target_kind;                      // "apps/v1.Deployment"
+	const char *trigger_types;                    // "prometheus,cron"
+	const char *metric_names[POLICY_SIGNALS_MAX]; // KEDA's names, by signal; NULL: none
+	bool is_paused;                               // an annotation keeps the target at a number of replicas
+};
+
 struct policy_ref {
 	int refs;
-	uint64_t fingerprint; // fingerprint of the document; policies with equal fingerprints are equal
-	int64_t generation;   // metadata.generation of the object; 0: from a file
+	uint64_t fingerprint;               // fingerprint of the document; policies with equal fingerprints are equal
+	int64_t generation;                 // metadata.generation of the object; 0: from a file
+	const struct policy_origin *origin; // NULL: the policy is not from a ScaledObject
 	const char *objective_record, *startup_seconds; // texts of a status in the file; NULL or "": none
 	struct arena arena;                             // the memory that `policy` and `target` point into
 	struct policy policy;

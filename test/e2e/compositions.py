@@ -27,6 +27,7 @@ FEATURES = {
     "kinds": (["kinds"], ["kinds={rollouts,leaderworkersets,disaggregatedsetrolescalers,podcliquescalinggroups,dynamographdeploymentscalingadapters,modelservings,modelservingrolereplicas,jobs,jobsets,rayclusters,inferenceservices}"]),
     "pools": (["pools"], ["pools.enabled=true"]),
     "idle-rules": (["idle-rules"], ["idleRules.enabled=true"]),
+    "scaled-objects": (["scaled-objects"], ["scaledObjects.enabled=true"]),
     "idle-rules-scale": (["idle-rules-scale", "idle-rules"], ["idleRules.enabled=true", "idleRules.scale=true"]),
     "remediate": (["remediate"], ["remediate.enabled=true"]),
     "remediate-devices": (["remediate-devices", "remediate"], ["remediate.enabled=true", "remediate.deviceTaints=true"]),

@@ -12,12 +12,12 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 
-#define INPUT_MAX   (16 * 1024) // texts beyond convert's own ceiling end the command
+#define INPUT_MAX   (16 * 1024)
 #define OBJECTS_MAX 8
 
 static void same(const struct doc_node *map, const char *key, const char *text)
@@ -87,6 +87,29 @@ static void check_result(struct arena *a, const struct buf *out, const struct co
 	check_policy(a, root);
 }
 
+static const char *source_of(void *arg, const char *url)
+{
+	return strstr(url, "//") ? "default" : NULL;
+}
+
+// A conversion that is used at once: what was lost is named, and the rest is one document.
+static void convert_alive(struct arena *a, const struct doc_node *root, const struct doc_node *list)
+{
+	static const struct convert_live live = {.source_of = source_of};
+	struct conversion *c = arena_alloc(a, sizeof *c);
+	struct err e;
+	struct buf out;
+	assert(c);
+	if (convert_object(c, a, root, list, &live, &e) < 0)
+		return;
+	assert(c->is_incomplete == (c->lost && c->lost[0]));
+	buf_init(&out, 16 * 1024 * 1024);
+	convert_write(&out, c);
+	if (!c->is_incomplete)
+		check_result(a, &out, c);
+	buf_done(&out);
+}
+
 static void convert(struct arena *a, const struct doc_node *root, const struct doc_node *list, size_t *left)
 {
 	const struct doc_node *items = doc_get(root, "items");
@@ -98,8 +121,9 @@ static void convert(struct arena *a, const struct doc_node *root, const struct d
 	--*left;
 	struct conversion *c = arena_alloc(a, sizeof *c);
 	assert(c);
-	if (convert_object(c, a, root, list, &e) < 0) {
-		assert((e.kind == ERR_UNSUPPORTED || e.kind == ERR_INPUT) && e.msg[0]);
+	convert_alive(a, root, list);
+	if (convert_object(c, a, root, list, NULL, &e) < 0) {
+		assert((e.kind == ERR_UNSUPPORTED || e.kind == ERR_INPUT || e.kind == ERR_LIMIT) && e.msg[0]);
 		return;
 	}
 	struct buf out;

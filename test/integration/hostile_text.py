@@ -347,7 +347,7 @@ def autoscaler(name, **spec):
 
 
 def run_cluster():
-    p, found = start([out + '/fake-apiserver', '--write-kubeconfig', 'kubeconfig'], 'api.log', r'listening on (\S+)')
+    p, found = start([out + '/fake-apiserver', '--keda', '--write-kubeconfig', 'kubeconfig'], 'api.log', r'listening on (\S+)')
     try:
         api = found.group(1)
         env = {'KUBECONFIG': work + '/kubeconfig'}
@@ -375,6 +375,9 @@ def run_cluster():
         case('get: name', ['get', MARK + HOSTILE], env=env)
         for command in ('describe', 'top', 'capacity'):
             each_format(command, [], env=env, unmarked=['name'])
+        put(api, {'apiVersion': 'apps/v1', 'kind': 'Deployment', 'metadata': {'name': 'keda-operator', 'namespace': 'keda', 'annotations': {'gpuscale.dev/keda-replicas': HOSTILE}}, 'spec': {'replicas': 1}})
+        put(api, {'apiVersion': 'keda.sh/v1alpha1', 'kind': 'ScaledObject', 'metadata': {'name': 'p', 'namespace': 'default'}, 'spec': {'scaleTargetRef': {'name': HOSTILE}, 'triggers': [{'type': HOSTILE, 'metadata': {}}]}})
+        case('takeover', ['takeover', '--dry-run'], env=env)
         case('capacity --pool-label', ['capacity', '--pool-label', 'pool'], env=env)
         for command in ('pause', 'resume'):
             case(command, [command, 'w'] + (['--reason', HOSTILE] if command == 'pause' else []), env=env, want_mark=command == 'pause')

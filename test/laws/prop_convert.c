@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "test/laws/prop.h"
@@ -93,7 +93,7 @@ static void convert(struct converted *v, int32_t replicas)
 	struct conversion *c = &v->conversion;
 	struct policy_document document = {0};
 	if (doc_parse_yaml(&v->arena, "object", buf_str(&v->object), v->object.len, &file, &e) < 0 ||
-	    convert_object(c, &v->arena, file.roots[0], NULL, &e) < 0)
+	    convert_object(c, &v->arena, file.roots[0], NULL, NULL, &e) < 0)
 		fail_msg("%s\n%s", e.msg, buf_str(&v->object));
 	buf_init(&v->text, TEXT_BYTES);
 	convert_write(&v->text, c);

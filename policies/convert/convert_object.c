@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 static bool has_template(const struct doc_node *node)
 {
@@ -47,10 +47,10 @@ static const struct doc_node *find_nul(const struct doc_node *node)
 }
 
 int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
-                   struct err *e)
+                   const struct convert_live *live, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *nul = find_nul(root);
-	*c = (struct conversion){.arena = a};
+	*c = (struct conversion){.arena = a, .live = live};
 	c->kind = convert_get(root, "kind", list_kind(c, list));
 	c->api_version = convert_get(root, "apiVersion", convert_get(list, "apiVersion", "no apiVersion"));
 	c->name = convert_get(metadata, "name", NULL);
@@ -64,5 +64,7 @@ int convert_object(struct conversion *c, struct arena *a, const struct doc_node 
 		               "WatermarkPodAutoscaler, PodAutoscaler (AIBrix) and DatadogPodAutoscaler are",
 		               root->line, c->kind[0] ? c->kind : "an object without kind");
 	note_templates(c, root);
+	if (c->is_too_large)
+		return err_set(e, ERR_LIMIT, "%d: an object this large is not converted", root->line);
 	return 0;
 }

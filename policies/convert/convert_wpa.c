@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 static bool is_zero(const char *text)
 {
@@ -27,15 +27,13 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 	const struct doc_node *m = external ? external : resource;
 	const char *name = convert_get(m, external ? "metricName" : "name", "");
 	if (!m) {
-		convert_note(c, "a metric of type \"%s\": not known here", convert_get(metric, "type", ""));
-		c->is_incomplete = true;
+		convert_lost(c, "a metric of type \"%s\": not known here", convert_get(metric, "type", ""));
 		return;
 	}
 	if (resource && strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0) {
-		convert_note(c,
+		convert_lost(c,
 		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
 		             name);
-		c->is_incomplete = true;
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, name);

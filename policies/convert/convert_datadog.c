@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 static void add_resource(struct conversion *c, const struct doc_node *objective)
 {
@@ -24,12 +24,11 @@ static void note_query(struct conversion *c, const struct doc_node *objective, c
 		                    convert_get(doc_get(q, "metrics"), "query", ""));
 	for (const struct doc_node *f = formulas ? formulas->child : NULL; f; f = f->next)
 		text = convert_text(c, "%s; formula %s", text, convert_get(f, "formula", ""));
-	convert_note(
+	convert_lost(
 	        c,
 	        "not converted: an objective of type %s is a query of Datadog (%s), for each replica %s: write it in "
 	        "PromQL with target type AverageValue",
 	        type, text, convert_get(value, "absoluteValue", convert_get(value, "utilization", "without a value")));
-	c->is_incomplete = true;
 }
 
 static void add_objective(struct conversion *c, const struct doc_node *o)

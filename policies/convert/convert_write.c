@@ -7,7 +7,7 @@
 #include "base/schema/doc.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/schema/policy_schema.h"
 
 #define KEY_BYTES_MAX 64

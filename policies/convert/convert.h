@@ -2,8 +2,8 @@
 // Converts objects of other autoscalers to GPUAutoscalers: HorizontalPodAutoscaler, ScaledObject (KEDA),
 // WatermarkPodAutoscaler, PodAutoscaler (AIBrix) and DatadogPodAutoscaler. Each converter fills a struct conversion,
 // which convert_write() prints; settings that were not converted become comments in the corresponding place.
-#ifndef GPUSCALE_CLI_CONVERT_CONVERT_H
-#define GPUSCALE_CLI_CONVERT_CONVERT_H
+#ifndef GPUSCALE_POLICIES_CONVERT_CONVERT_H
+#define GPUSCALE_POLICIES_CONVERT_CONVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,8 @@ struct conversion_signal {
 	const char *high, *low, *tolerance, *algorithm; // watermarks
 	const char *sustain_up, *sustain_down;
 	const char *on_missing, *window_seconds;
-	const char *note; // above the signal
+	const char *note;          // above the signal
+	const char *external_name; // the name that KEDA gives the metric of the trigger; NULL: none
 };
 
 struct conversion_schedule {
@@ -45,15 +46,24 @@ struct conversion_window {
 	struct cron start, end;
 };
 
+// For a conversion whose result is used at once instead of being read by a person.
+struct convert_live {
+	// Returns the name of the source for the URL of a trigger, or NULL: the object cannot be converted then.
+	const char *(*source_of)(void *arg, const char *url);
+	void *arg;
+};
+
 struct conversion {
 	struct arena *arena;
-	const char *kind, *api_version; // of the source; for items of a typed list, from the list
-	const char *from;               // "HorizontalPodAutoscaler llama (autoscaling/v2)"
+	const struct convert_live *live; // NULL: a person reads the result. Not owned
+	const char *kind, *api_version;  // of the source; for items of a typed list, from the list
+	const char *from;                // "HorizontalPodAutoscaler llama (autoscaling/v2)"
 	const char *name, *namespace_name;
 	const struct doc_node *annotations; // of an HPA; NULL = none
 	const char *target_api_version, *target_kind, *target_name;
 	const char *min_replicas, *max_replicas, *interval, *replica_multiple;
 	bool dry_run, paused;
+	const char *paused_replicas; // a pause keeps the target at this number; NULL: no such pause
 	struct conversion_signal signals[CONVERT_SIGNALS_MAX];
 	size_t n_signals;
 	struct conversion_schedule schedules[CONVERT_SCHEDULES_MAX];
@@ -79,11 +89,15 @@ struct conversion {
 	bool is_full; // there are more notes than fit; the output says so
 	bool is_default_noted;
 	bool is_incomplete; // what decides about the scale could not be converted; a note has it
+	bool is_too_large;  // a text did not fit, and is "" instead
+	const char *lost;   // the first of the notes about that; NULL: none
 };
 
-// Formats into the arena. Exits the process if memory is exhausted; only commands call it.
+// Formats into the arena. Returns "" and sets is_too_large if the text does not fit.
 const char *convert_text(struct conversion *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void convert_note(struct conversion *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Adds a note about a setting without which the result decides otherwise: sets is_incomplete.
+void convert_lost(struct conversion *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // Returns the number of notes of `c`, at the fields and at the top.
 size_t convert_count_notes(const struct conversion *c);
 // Adds a signal with a unique name. Returns NULL, and adds a note, if there are too many.
@@ -140,10 +154,11 @@ bool convert_datadog(struct conversion *c, const struct doc_node *root);
 
 // Fills `c` from one object. `list` is the list that contains `root`, or NULL: items of `kubectl get -o yaml` have
 // their kind, items of a typed list (HorizontalPodAutoscalerList) take it from the list. Everything in `c` lives in
-// `a` or in the tree. Returns -1 and fills `e` with a message that starts with the line: ERR_UNSUPPORTED for another
-// kind, ERR_INPUT for a text with a NUL.
+// `a` or in the tree. `live` is NULL, or must outlive the call. Returns -1 and fills `e` with a message that starts
+// with the line: ERR_UNSUPPORTED for another kind, ERR_INPUT for a text with a NUL, ERR_LIMIT for an object that is too
+// large.
 int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
-                   struct err *e);
+                   const struct convert_live *live, struct err *e);
 
 // Writes `c` as one YAML document, starting with "---". Whatever its texts contain, the result is one document with
 // these texts.

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
@@ -19,13 +17,11 @@
 static const char *keep(struct conversion *c, struct buf *b)
 {
 	char *text = b->failed ? NULL : arena_alloc(c->arena, b->len + 1);
-	if (!text) {
-		print_error("gpuscale convert: an object this large is not converted\n");
-		exit(1);
-	}
-	memcpy(text, buf_str(b), b->len + 1);
+	if (text)
+		memcpy(text, buf_str(b), b->len + 1);
+	c->is_too_large |= !text;
 	buf_done(b);
-	return text;
+	return text ? text : "";
 }
 
 const char *convert_text(struct conversion *c, const char *fmt, ...)
@@ -54,6 +50,20 @@ void convert_note(struct conversion *c, const char *fmt, ...)
 	c->notes[c->n_notes++] = keep(c, &b);
 }
 
+void convert_lost(struct conversion *c, const char *fmt, ...)
+{
+	struct buf b;
+	va_list ap;
+	buf_init(&b, TEXT_BYTES_MAX);
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	const char *text = keep(c, &b);
+	convert_note(c, "%s", text);
+	c->is_incomplete = true;
+	c->lost = c->lost ? c->lost : text;
+}
+
 // True for letters, digits, '_', '-' and '.', as in names of signals.
 static const char *signal_name(struct conversion *c, const char *text)
 {
@@ -77,12 +87,11 @@ static bool name_is_taken(const struct conversion *c, const char *name)
 struct conversion_signal *convert_add_signal(struct conversion *c, const char *name)
 {
 	if (c->n_signals == CONVERT_SIGNALS_MAX) {
-		convert_note(c, "the metric %s: a policy has at most %d signals", name, CONVERT_SIGNALS_MAX);
-		c->is_incomplete = true;
+		convert_lost(c, "the metric %s: a policy has at most %d signals", name, CONVERT_SIGNALS_MAX);
 		return NULL;
 	}
 	const char *base = signal_name(c, name), *unique = base;
-	for (int i = 2; name_is_taken(c, unique); i++)
+	for (int i = 2; !c->is_too_large && name_is_taken(c, unique); i++)
 		unique = convert_text(c, "%s-%d", base, i);
 	struct conversion_signal *s = &c->signals[c->n_signals++];
 	*s = (struct conversion_signal){.name = unique};
@@ -284,15 +293,13 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 {
 	bool cpu = strcmp(resource, "cpu") == 0, memory = strcmp(resource, "memory") == 0;
 	if (!cpu && !memory) {
-		convert_note(c,
+		convert_lost(c,
 		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
 		             resource);
-		c->is_incomplete = true;
 		return;
 	}
 	if (!utilization && !average_value) {
-		convert_note(c, "the resource %s: no target", resource);
-		c->is_incomplete = true;
+		convert_lost(c, "the resource %s: no target", resource);
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, resource);

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 // v2 and v2beta2 put the name and selector of a metric in `metric` and its value in `target`. v2beta1, and the
 // annotation in which autoscaling/v1 stores fields that it lacks, use metricName, selector, targetAverageValue and so
@@ -154,8 +154,7 @@ static void add_metric(struct conversion *c, const struct doc_node *m)
 			return;
 		}
 	}
-	convert_note(c, "a metric of type \"%s\": not known here", type);
-	c->is_incomplete = true;
+	convert_lost(c, "a metric of type \"%s\": not known here", type);
 }
 
 static bool add_metrics(struct conversion *c, const struct doc_node *metrics)
@@ -173,8 +172,7 @@ static const struct doc_node *annotation(struct conversion *c, const struct doc_
 	struct doc_node *node = NULL;
 	struct err e;
 	if (json && doc_from_json(c->arena, json, strlen(json), &node, &e) < 0) {
-		convert_note(c, "the annotation %s: %s", key, e.msg);
-		c->is_incomplete = true;
+		convert_lost(c, "the annotation %s: %s", key, e.msg);
 		return NULL;
 	}
 	return node;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/engine/formula.h"
 
 #define HPA_SECONDS          15              // KEDA's HPA queries this often
@@ -17,24 +17,44 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 {
 	static const char *const lost[] = {"customHeaders", "queryParameters", "authModes", "unsafeSsl",
 	                                   "cortexOrgID",   "namespace",       "timeout"};
-	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
-		if (convert_bool(convert_get(meta, lost[i], "false")) != 0)
+	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+		if (convert_bool(convert_get(meta, lost[i], "false")) == 0)
+			continue;
+		if (c->live && strcmp(lost[i], "timeout") != 0)
+			convert_lost(c, "not supported: authentication or access by %s of the trigger %s", lost[i],
+			             trigger);
+		else
 			convert_note(c, "%s of the trigger %s: configure access to the server in a file of --sources",
 			             lost[i], trigger);
+	}
 }
 
 // What the triggers of one object have in common.
 struct triggers {
 	const char *server; // of the first trigger of type prometheus
 	size_t n_queries, n_cron, n_resources;
+	size_t index;        // of the current trigger
 	const char *formula; // of scalingModifiers, over the values of triggers; NULL: each trigger decides
 	struct formula compiled;
 	struct formula_op ops[FORMULA_OPS_MAX];
 };
 
+static void find_source(struct conversion *c, struct conversion_signal *s, const char *address)
+{
+	s->source = address[0] ? c->live->source_of(c->live->arg, address) : NULL;
+	if (!s->source)
+		convert_lost(
+		        c,
+		        "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source of "
+		        "the controller",
+		        address, s->name);
+}
+
 static void note_server(struct conversion *c, struct conversion_signal *s, const char *address, struct triggers *t)
 {
-	if (t->server && strcmp(t->server, address) != 0) {
+	if (c->live) {
+		find_source(c, s, address);
+	} else if (t->server && strcmp(t->server, address) != 0) {
 		s->source = s->name;
 		convert_note(c,
 		             "the query of the signal %s goes to another server: --prometheus %s=%s, and name this "
@@ -56,7 +76,8 @@ static const char *activation_threshold(struct conversion *c, const char *trigge
 	struct err e;
 	if (num_parse_f64(text, strlen(text), &value, &e) == 0)
 		return text;
-	convert_note(c, "activationThreshold of the trigger %s: %s is not a number; replaced by 0", trigger, text);
+	(c->live ? convert_lost : convert_note)(
+	        c, "activationThreshold of the trigger %s: %s is not a number; replaced by 0", trigger, text);
 	return "0";
 }
 
@@ -73,6 +94,7 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	if (!s)
 		return;
 	s->query = convert_get(meta, "query", NULL);
+	s->external_name = convert_text(c, "s%zu-prometheus", t->index);
 	t->n_queries++;
 	s->is_input = t->formula;
 	if (!s->is_input) {
@@ -85,7 +107,9 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		          "an empty reply holds the scale";
 	}
 	note_server(c, s, convert_get(meta, "serverAddress", ""), t);
-	if (doc_get(trigger, "authenticationRef"))
+	if (doc_get(trigger, "authenticationRef") && c->live)
+		convert_lost(c, "not supported: authentication by authenticationRef of the trigger %s", name);
+	else if (doc_get(trigger, "authenticationRef"))
 		convert_note(c,
 		             "authenticationRef of the trigger %s: configure credentials in a file of --sources, with "
 		             "this namespace in allowedNamespaces",
@@ -127,8 +151,7 @@ static void add_cron(struct conversion *c, const struct doc_node *trigger, struc
 	const char *text = convert_get(meta, "desiredReplicas", "1");
 	int64_t wanted, min, max;
 	if (!convert_whole(text, &wanted)) {
-		convert_note(c, "the trigger %s, not converted: desiredReplicas %s is not a whole number", name, text);
-		c->is_incomplete = true;
+		convert_lost(c, "the trigger %s, not converted: desiredReplicas %s is not a whole number", name, text);
 		return;
 	}
 	if (convert_whole(c->max_replicas, &max) && max > 0 && wanted > max) {
@@ -167,21 +190,19 @@ static const struct trigger_type *trigger_type_of(const struct doc_node *trigger
 	return NULL;
 }
 
-// `index` is that of the trigger.
-static void add_trigger(struct conversion *c, const struct doc_node *trigger, size_t index, struct triggers *t)
+static void add_trigger(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
 {
 	const char *type = convert_get(trigger, "type", "");
 	const struct trigger_type *found = trigger_type_of(trigger);
-	bool is_read = index < FORMULA_SIGNALS_MAX && (t->compiled.reads >> index & 1);
+	bool is_read = t->index < FORMULA_SIGNALS_MAX && (t->compiled.reads >> t->index & 1);
 	if (t->formula && !is_read && !(found && found->kind == TRIGGER_RESOURCE)) {
 		convert_note(c, "the trigger %s: left out, as the formula does not name it and KEDA ignores it then",
 		             convert_get(trigger, "name", type));
 	} else if (found) {
 		found->add(c, trigger, t);
 	} else {
-		convert_note(c, "not converted: a trigger of type %s: export the metric to Prometheus and add a query",
+		convert_lost(c, "not converted: a trigger of type %s: export the metric to Prometheus and add a query",
 		             type);
-		c->is_incomplete = true;
 	}
 }
 
@@ -222,9 +243,9 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback, 
 		if (strcmp(behavior, names[i][0]) == 0)
 			c->fallback_behavior = names[i][1];
 	if (!c->fallback_behavior) {
-		convert_note(c,
-		             "fallback.behavior %s: requires a formula, which cannot be converted; replaced by Static",
-		             behavior);
+		(c->live ? convert_lost : convert_note)(
+		        c, "fallback.behavior %s: requires a formula, which cannot be converted; replaced by Static",
+		        behavior);
 		c->fallback_behavior = "Static";
 	}
 	if (strcmp(c->fallback_behavior, "CurrentReplicas") != 0 &&
@@ -301,6 +322,28 @@ static bool is_annotated(const struct doc_node *annotations, const char *name)
 	return doc_get(annotations, name) && convert_bool(convert_get(annotations, name, "")) != 0;
 }
 
+// Replaces everything that decides by a constant number of replicas.
+static void keep_at(struct conversion *c, const char *replicas)
+{
+	int64_t n;
+	if (!convert_whole(replicas, &n)) {
+		convert_lost(c, "the annotation paused-replicas: expected a whole number, got \"%s\"", replicas);
+		return;
+	}
+	c->n_signals = c->n_schedules = c->n_activations = 0;
+	c->combine = c->fallback_threshold = c->idle_replicas = c->idle_after = c->idle_initial = NULL;
+	c->paused = false;
+	c->paused_replicas = replicas;
+	add_constant(c);
+	if (n == 0) {
+		c->idle_replicas = "0";
+		c->idle_after = "0s";
+	} else {
+		c->n_activations = 0;
+		c->min_replicas = c->max_replicas = replicas;
+	}
+}
+
 static void add_annotations(struct conversion *c, const struct doc_node *root)
 {
 	const struct doc_node *a = doc_get(doc_get(root, "metadata"), "annotations");
@@ -308,7 +351,9 @@ static void add_annotations(struct conversion *c, const struct doc_node *root)
 	c->paused = is_annotated(a, "autoscaling.keda.sh/paused") || replicas;
 	c->is_down_disabled = is_annotated(a, "autoscaling.keda.sh/paused-scale-in");
 	c->is_up_disabled = is_annotated(a, "autoscaling.keda.sh/paused-scale-out");
-	if (replicas)
+	if (replicas && c->live)
+		keep_at(c, replicas);
+	else if (replicas)
 		convert_note(
 		        c,
 		        "the annotation paused-replicas: KEDA keeps the target at %s; the policy is paused, and keeps "
@@ -368,14 +413,13 @@ static void read_formula(struct conversion *c, const struct doc_node *modifiers,
 		}
 		fault = (struct formula_fault){.message = "it and its triggers are more signals than a policy has"};
 	}
-	convert_note(c,
+	convert_lost(c,
 	             "not converted: advanced.scalingModifiers, whose formula over the values of the triggers decides: "
 	             "formula \"%s\", target %s, activationTarget %s, metricType %s: %.*s %s",
 	             formula, convert_get(modifiers, "target", "missing"),
 	             convert_get(modifiers, "activationTarget", "0"),
 	             convert_get(modifiers, "metricType", "AverageValue"), (int)fault.len, formula + fault.offset,
 	             fault.message);
-	c->is_incomplete = true;
 }
 
 // The formula becomes a signal; only its value decides.
@@ -388,6 +432,7 @@ static void add_formula(struct conversion *c, const struct doc_node *modifiers, 
 	if (!s)
 		return;
 	s->formula = t->formula;
+	s->external_name = "composite-metric";
 	s->target_type = target_type(modifiers);
 	s->target_value = convert_get(modifiers, "target", NULL);
 	for (uint32_t i = 0; i < t->compiled.n_ops && !is_filled; i++)
@@ -407,7 +452,6 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
 	const struct doc_node *modifiers = doc_get(advanced, "scalingModifiers"), *fallback = doc_get(spec, "fallback");
 	struct triggers t = {0};
-	size_t index = 0;
 	c->from = convert_origin(c);
 	convert_target(c, spec, "scaleTargetRef");
 	set_bounds(c, spec);
@@ -416,7 +460,9 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	convert_note_growth(c);
 	c->interval = period(c, spec, "pollingInterval", NULL, 1, INTERVAL_SECONDS_MAX);
 	int64_t seconds;
-	if (!c->interval)
+	if (c->live && convert_whole(convert_get(spec, "pollingInterval", NULL), &seconds) && seconds > HPA_SECONDS)
+		c->interval = NULL; // 15 s, as its HPA
+	else if (!c->interval)
 		convert_note(c, "KEDA sends its queries every 30 s (pollingInterval) and its HPA every 15 s; the "
 		                "policy decides every 15 s");
 	else if (convert_whole(convert_get(spec, "pollingInterval", NULL), &seconds) && seconds > HPA_SECONDS)
@@ -425,8 +471,9 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 		             "between two decisions",
 		             (long long)seconds, HPA_SECONDS);
 	read_formula(c, modifiers, triggers, &t);
-	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next)
-		add_trigger(c, trigger, index++, &t);
+	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger;
+	     trigger = trigger->next, t.index++)
+		add_trigger(c, trigger, &t);
 	add_formula(c, modifiers, fallback, &t);
 	if (t.n_queries == 0 && c->n_windows > 0)
 		add_constant(c);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 
 #define RESYNC_SECONDS     "10"
 #define WINDOW_SECONDS_MAX 3600 // of behavior.stabilizationWindowSeconds
@@ -69,12 +69,11 @@ static void add_source(struct conversion *c, const struct doc_node *source, cons
 		else
 			convert_resource(c, name, NULL, whole, NULL);
 	} else {
-		convert_note(
+		convert_lost(
 		        c,
 		        "not converted: the metric %s of a source of type %s (http://%s%s): bring it to Prometheus, "
 		        "and write its query",
 		        name, type, convert_get(source, "endpoint", ""), convert_get(source, "path", ""));
-		c->is_incomplete = true;
 	}
 }
 
@@ -180,11 +179,10 @@ static void add_schedule(struct conversion *c, const struct doc_node *node)
 	int length = is_read ? (end_hour - hour) * 60 + end_minute - minute : 0;
 	if (c->n_schedules == CONVERT_SCHEDULES_MAX || length == 0 || !days_of(c, week, 0, &days) ||
 	    !days_of(c, week, length < 0, &end_days)) {
-		convert_note(c,
+		convert_lost(c,
 		             "not converted: the schedule %s needs startTime and endTime as HH:MM that differ, and "
 		             "daysOfWeek such as Mon; a policy has at most %d",
 		             name, CONVERT_SCHEDULES_MAX);
-		c->is_incomplete = true;
 		return;
 	}
 	if (length < 0)
@@ -217,12 +215,11 @@ static void note_lost(struct conversion *c, const struct doc_node *spec, const s
 {
 	const char *role = convert_get(doc_get(spec, "subTargetSelector"), "roleName", NULL);
 	if (role) {
-		convert_note(
+		convert_lost(
 		        c,
 		        "not converted: subTargetSelector.roleName %s: a policy scales the whole target, or the role "
 		        "as an object of its own with a scale subresource",
 		        role);
-		c->is_incomplete = true;
 	}
 	if (doc_get(spec, "predictive"))
 		convert_note(c, "predictive: spec.forecast looks ahead, too, and has fields of its own");

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/print.h"
+#include "base/must.h"
 #include "base/schema/doc.h"
-#include "cli/convert/convert.h"
+#include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 
@@ -104,8 +104,7 @@ static const char *normalize(struct conversion *c, const char *text)
 void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int64_t replicas)
 {
 	if (c->n_windows == CONVERT_SCHEDULES_MAX) {
-		convert_note(c, "the cron trigger %s: a policy has at most %d schedules", name, CONVERT_SCHEDULES_MAX);
-		c->is_incomplete = true;
+		convert_lost(c, "the cron trigger %s: a policy has at most %d schedules", name, CONVERT_SCHEDULES_MAX);
 		return;
 	}
 	struct conversion_window *w = &c->windows[c->n_windows];
@@ -117,13 +116,11 @@ void convert_window(struct conversion *c, const char *name, const struct doc_nod
 	w->end_text = normalize(c, end);
 	const char *fault = cron_parse(&w->start, w->start_text), *end_fault = cron_parse(&w->end, w->end_text);
 	if (fault || end_fault) {
-		convert_note(c, "the cron trigger %s, not converted: %s %s", name, fault ? "start" : "end",
+		convert_lost(c, "the cron trigger %s, not converted: %s %s", name, fault ? "start" : "end",
 		             fault ? fault : end_fault);
-		c->is_incomplete = true;
 	} else if (strcmp(start_zone, end_zone) != 0) {
-		convert_note(c, "the cron trigger %s, not converted: a schedule has one time zone, not %s and %s", name,
+		convert_lost(c, "the cron trigger %s, not converted: a schedule has one time zone, not %s and %s", name,
 		             start_zone, end_zone);
-		c->is_incomplete = true;
 	} else {
 		c->n_windows++;
 	}
@@ -346,11 +343,7 @@ static void note_all_unused(struct conversion *c, const struct week *y)
 // Returns false if there are more schedules than a policy may have.
 static bool convert_week(struct conversion *c)
 {
-	struct week *y = calloc(1, sizeof *y);
-	if (!y) {
-		print_error("gpuscale convert: out of memory\n");
-		exit(1);
-	}
+	struct week *y = must_alloc(calloc(1, sizeof *y));
 	fill_week(c, y);
 	bool changes = find_runs(y), fits = y->n_runs <= CONVERT_SCHEDULES_MAX;
 	note_all_unused(c, y);
@@ -407,7 +400,7 @@ static void convert_each(struct conversion *c)
 			memmove(&schedules[i], &schedules[i + 1], (c->n_windows - i) * sizeof schedules[i]);
 			continue;
 		}
-		if (!opens_alike(&schedules[i]))
+		if (!c->live && !opens_alike(&schedules[i])) // takes too long for an event loop
 			convert_note(
 			        c,
 			        "the cron trigger %s: open from a start to the next end, in KEDA only from the last "
