@@ -111,7 +111,8 @@ static void stages_actions_and_states_have_names(void **state)
 {
 	static const char *const stages[] = {"sources",   "windows",  "signals",   "sustain",  "panic",    "forecast",
 	                                     "objective", "combine",  "stabilize", "rate",     "cooldown", "idle",
-	                                     "bounds",    "multiple", "guards",    "capacity", "mode",     "pool"};
+	                                     "bounds",    "multiple", "guards",    "capacity", "mode",     "pool",
+	                                     "victims"};
 	_Static_assert(sizeof stages / sizeof stages[0] == STAGE__COUNT, "one per stage");
 	for (int i = 0; i < STAGE__COUNT; i++)
 		assert_string_equal(stage_name((enum stage)i), stages[i]);
