@@ -362,13 +362,6 @@ static void on_victims(void *arg, const struct victims_result *v)
 		end_tick(r, TICK_DECIDED, NULL);
 }
 
-// Returns whether it matters which pods go: all of them may, if nothing is waited for.
-static bool has_victims(const struct reconciler *r, const struct decision *d)
-{
-	const struct policy_scaling_rules *rules = &r->policy->scale_down;
-	return rules->victims.set && d->desired < d->current && (d->desired > 0 || rules->drain_ms > 0);
-}
-
 static void decide_and_act(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
@@ -386,7 +379,7 @@ static void decide_and_act(struct reconciler *r)
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
 	share_pool(r, &d);
 	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
-	if (d.write && !r->env->dry_run && has_victims(r, &d)) {
+	if (!r->env->dry_run && victims_are_chosen(r->policy, &d)) {
 		w->decision = must_alloc(malloc(sizeof d));
 		*w->decision = d;
 		start_victims(r, true, d.desired, on_victims);

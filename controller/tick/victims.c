@@ -105,13 +105,18 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct pod_info *)a)->name, ((const struct pod_info *)b)->name);
 }
 
-// Sets the work of each pod, in the order of the list: the sum of its series. An unusable sample makes the pod busy.
-// Returns whether any pod has a value.
-static bool read_loads(const struct victims_call *c, double *ret_loads)
+struct load {
+	double value; // NaN: none
+	int64_t time_ms;
+};
+
+// Sets the work of each pod, in the order of the list: the sum of its series, as old as the oldest. An unusable sample
+// makes the pod busy. Returns whether any pod has a value.
+static bool read_loads(const struct victims_call *c, struct load *ret_loads)
 {
 	bool has_loads = false;
 	for (size_t i = 0; i < c->list.n; i++)
-		ret_loads[i] = NAN;
+		ret_loads[i] = (struct load){NAN, INT64_MAX};
 	for (size_t i = 0; c->answer && c->answer->state == OBS_OK && i < c->answer->n_series; i++) {
 		const struct obs_series *s = &c->answer->series[i];
 		const struct pod_info key = {.name = s->pod};
@@ -120,15 +125,16 @@ static bool read_loads(const struct victims_call *c, double *ret_loads)
 		if (!p)
 			continue;
 		bool is_usable = isfinite(s->value) && c->question.now_ms - s->time_ms <= VICTIMS_STALE_MS;
-		double *load = &ret_loads[p - c->list.items];
-		*load = (isnan(*load) ? 0 : *load) + (is_usable ? s->value : INFINITY);
+		struct load *load = &ret_loads[p - c->list.items];
+		load->value = (isnan(load->value) ? 0 : load->value) + (is_usable ? s->value : INFINITY);
+		load->time_ms = s->time_ms < load->time_ms ? s->time_ms : load->time_ms;
 		has_loads |= is_usable;
 	}
 	return has_loads;
 }
 
 // Takes the pods whose controller reads the deletion cost, in the order in which it deletes them.
-static void take_pods(struct victims_call *c, const double *loads)
+static void take_pods(struct victims_call *c, const struct load *loads)
 {
 	c->pods = must_alloc(calloc(c->list.n ? c->list.n : 1, sizeof *c->pods));
 	for (size_t i = 0; i < c->list.n; i++) {
@@ -141,7 +147,8 @@ static void take_pods(struct victims_call *c, const double *loads)
 		                                           .has_cost = p->removal->has_cost,
 		                                           .cost = p->removal->has_cost ? p->removal->cost : 0,
 		                                           .marked_ms = p->removal->marked_ms,
-		                                           .load = loads[i]};
+		                                           .load = loads[i].value,
+		                                           .load_ms = loads[i].time_ms};
 		c->result.has_marks |= p->removal->marked_ms > 0 && p->kind != POD_KIND_DELETED;
 	}
 	qsort(c->pods, c->n_pods, sizeof *c->pods, victims_compare);
@@ -186,7 +193,7 @@ static void name_victims(struct victims_call *c)
 static void make_plan(struct victims_call *c)
 {
 	const struct victims_question *q = &c->question;
-	double *loads = must_alloc(calloc(c->list.n ? c->list.n : 1, sizeof *loads));
+	struct load *loads = must_alloc(calloc(c->list.n ? c->list.n : 1, sizeof *loads));
 	if (c->list.n)
 		qsort(c->list.items, c->list.n, sizeof c->list.items[0], by_name);
 	bool has_loads = read_loads(c, loads);

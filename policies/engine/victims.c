@@ -40,10 +40,10 @@ int victims_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-// A pending pod serves nothing.
-static bool is_busy(const struct victim_pod *p)
+// A pending pod serves nothing. Another one is empty when it was so after the wait began: before, it was given work.
+static bool is_busy(const struct victim_pod *p, int64_t since_ms)
 {
-	return p->state != POD_PENDING && !(p->load <= 0);
+	return p->state != POD_PENDING && !(p->load <= 0 && i64_sub(p->load_ms, since_ms) >= VICTIM_NOTICE_MS);
 }
 
 // Without a drain, a mark is needed only where the order of Kubernetes could choose another pod. With one, it also
@@ -71,7 +71,7 @@ void victims_plan(const struct victim_rules *r, struct victim_pod *pods, size_t 
 		int64_t left_ms = r->drain_ms - i64_max(i64_sub(r->now_ms, since_ms), 0);
 		p->action = needs_mark(r, p, is_choice) && plan->n_marks < VICTIM_MARKS_MAX ? VICTIM_MARK : VICTIM_KEEP;
 		plan->n_marks += p->action == VICTIM_MARK;
-		if (!r->is_down || left_ms <= 0 || !is_busy(p))
+		if (!r->is_down || left_ms <= 0 || !is_busy(p, since_ms))
 			continue;
 		plan->n_busy++;
 		plan->left_ms = i64_max(plan->left_ms, left_ms);
@@ -82,6 +82,12 @@ void victims_plan(const struct victim_rules *r, struct victim_pod *pods, size_t 
 		pods[i].action = is_live && pods[i].marked_ms > 0 && !plan->waits ? VICTIM_UNMARK : VICTIM_KEEP;
 		plan->n_unmarks += pods[i].action == VICTIM_UNMARK;
 	}
+}
+
+bool victims_are_chosen(const struct policy *policy, const struct decision *d)
+{
+	const struct policy_scaling_rules *rules = &policy->scale_down;
+	return d->write && rules->victims.set && d->desired < d->current && (d->desired > 0 || rules->drain_ms > 0);
 }
 
 void decide_victims(const struct victims_plan *plan, enum victims_outcome outcome, struct decision *d)

@@ -12,9 +12,12 @@
 #include "policies/engine/observation.h"
 
 struct decision;
+struct policy;
 
 // The deletion cost of a marked pod: lower than any cost that another client is likely to set.
 #define VICTIM_COST (-2147483647)
+// After this time, whatever gives work to pods has noticed a mark: a pod is empty when this was measured later.
+#define VICTIM_NOTICE_MS 1000
 // Pods that are marked in one tick. The controller of a larger scale-down chooses the rest by its own order.
 #define VICTIM_MARKS_MAX 500
 
@@ -28,6 +31,7 @@ struct victim_pod {
 	int32_t cost;      // that cost; 0 without one
 	int64_t marked_ms; // when this pod was marked, in ms since the epoch; 0: it is not marked
 	double load;       // its work; NaN: unknown, which is treated as busy. 0 or less: empty
+	int64_t load_ms;   // when that was measured
 	enum victim_action action; // set by victims_plan()
 };
 
@@ -42,7 +46,7 @@ struct victim_rules {
 
 struct victims_plan {
 	int32_t n_victims; // the first pods in the order of victims_compare()
-	int32_t n_busy;    // victims that still have work, and whose time is not over
+	int32_t n_busy;    // victims that may still have work, and whose time is not over
 	int32_t n_marks, n_unmarks;
 	bool waits;      // the scale-down must wait
 	int64_t left_ms; // for at most this time
@@ -56,6 +60,9 @@ int victims_compare(const void *a, const void *b);
 // Plans the pods, which are in that order: sets the action of each and fills *ret_plan. A mark stays until a write
 // follows, so that a pod is written at most twice: when it is marked, and when the scale-down goes ahead without it.
 void victims_plan(const struct victim_rules *rules, struct victim_pod *pods, size_t n, struct victims_plan *ret_plan);
+
+// Returns whether the decision is written and it matters which pods go: without a drain, all of them may.
+bool victims_are_chosen(const struct policy *policy, const struct decision *d);
 
 // What became of the victims, for the trace.
 enum victims_outcome {
