@@ -25,6 +25,7 @@ FEATURES = {
     "capacity": (["capacity"], ["capacity.enabled=true"]),
     "capacity-controller": (["capacity-controller"], ["capacity.controller=true"]),
     "pools": (["pools"], ["pools.enabled=true"]),
+    "victims": (["victims"], ["victims.enabled=true"]),
     "idle-rules": (["idle-rules"], ["idleRules.enabled=true"]),
     "idle-rules-scale": (["idle-rules-scale", "idle-rules"], ["idleRules.enabled=true", "idleRules.scale=true"]),
     "remediate": (["remediate"], ["remediate.enabled=true"]),
