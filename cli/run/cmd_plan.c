@@ -63,7 +63,7 @@ struct plan_item {
 	struct observation_call observation;
 	struct decision decision;
 	bool decided;
-	char *pool; // why its pool changed the decision; NULL: it did not
+	char *pool;                       // why its pool changed the decision; NULL: it did not
 	char victims[VICTIMS_TEXT_BYTES]; // the pods that the decision removes; "": none
 	struct err error;
 };

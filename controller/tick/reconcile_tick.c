@@ -27,9 +27,9 @@
 #define RECONCILE_PATH_BYTES 700 // namespace and name have at most 253 each
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
-        [TICK_PHASE_IDLE] = "Idle",        [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
-        [TICK_PHASE_REFILL] = "Refilling", [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_VICTIMS] = "Marking",
-        [TICK_PHASE_DEFERRED] = "Deferred", [TICK_PHASE_RECORD] = "Recording", [TICK_PHASE_WRITE] = "Writing",
+        [TICK_PHASE_IDLE] = "Idle",         [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
+        [TICK_PHASE_REFILL] = "Refilling",  [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_VICTIMS] = "Marking",
+        [TICK_PHASE_DEFERRED] = "Deferred", [TICK_PHASE_RECORD] = "Recording",  [TICK_PHASE_WRITE] = "Writing",
 };
 
 static void enter(struct reconciler *r, enum tick_phase phase)

@@ -167,8 +167,7 @@ static const char *obstacle(const struct victims_call *c, bool has_loads)
 {
 	const struct victims_question *q = &c->question;
 	const struct query_answer *a = c->answer;
-	const struct workload_kind *k =
-	        workload_kind_find(q->binding->target->api_version, q->binding->target->kind);
+	const struct workload_kind *k = workload_kind_find(q->binding->target->api_version, q->binding->target->kind);
 	if (c->n_pods == 0 && c->list.n > 0)
 		return "the controller of these pods does not read their deletion cost";
 	if (!workload_kind_is_pod(k) && count_live(c) > q->replicas)
@@ -213,8 +212,8 @@ static void make_plan(struct victims_call *c)
 	} else if (q->is_down) {
 		name_victims(c);
 	}
-	c->result.has_marks = (c->result.has_marks && (q->is_down || c->result.plan.n_victims > 0)) ||
-	                      c->result.plan.n_marks > 0;
+	c->result.has_marks =
+	        (c->result.has_marks && (q->is_down || c->result.plan.n_victims > 0)) || c->result.plan.n_marks > 0;
 }
 
 // Without the list, every pod is treated as busy.
@@ -263,8 +262,8 @@ static void on_answer(void *arg, struct query_answer *a)
 void victims_start(const struct victims_question *question, victims_done_fn *done, void *arg)
 {
 	const struct policy *p = question->binding->policy;
-	const struct observe_query query = {p->scale_down.victims.source, p->scale_down.victims.query,
-	                                    VICTIMS_STALE_MS, 0};
+	const struct observe_query query = {p->scale_down.victims.source, p->scale_down.victims.query, VICTIMS_STALE_MS,
+	                                    0};
 	struct victims_call *c = must_alloc(calloc(1, sizeof *c));
 	c->question = *question;
 	c->done = done;

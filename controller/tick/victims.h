@@ -32,8 +32,8 @@ struct victims_question {
 struct victims_result {
 	struct victims_plan plan;
 	enum victims_outcome outcome;
-	bool has_marks;     // pods may still be marked
-	bool is_forbidden;  // pods must not be patched (RBAC); the plan does not wait then
+	bool has_marks;                // pods may still be marked
+	bool is_forbidden;             // pods must not be patched (RBAC); the plan does not wait then
 	char text[VICTIMS_TEXT_BYTES]; // for struct decided: the names of the first victims, or what is missing
 };
 // Called once, maybe before victims_start() returns. The result is valid during the call.

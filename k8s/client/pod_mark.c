@@ -39,10 +39,9 @@ int pod_mark(struct k8s_client *c, const char *namespace_name, const struct pod_
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	int rc = path.failed || body.failed
-	                 ? err_set(e, ERR_LIMIT, "the path or body of a pod's mark is too long")
-	                 : k8s_request(c, "PATCH", buf_str(&path), "application/merge-patch+json", buf_str(&body),
-	                               body.len, done, arg, e);
+	int rc = path.failed || body.failed ? err_set(e, ERR_LIMIT, "the path or body of a pod's mark is too long")
+	                                    : k8s_request(c, "PATCH", buf_str(&path), "application/merge-patch+json",
+	                                                  buf_str(&body), body.len, done, arg, e);
 	buf_done(&path);
 	buf_done(&body);
 	return rc;

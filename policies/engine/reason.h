@@ -84,7 +84,7 @@
 	ROW(RATIO_LIMITED,           "RatioLimited",           LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
 	ROW(WAITING_FOR_GPUS,        "WaitingForGPUs",         LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
 	ROW(POOL_HELD,               "PoolHeld",               LIMITED,  WARNING, "requested {before}, granted {after}: {pool}") \
-	ROW(DRAINING,                "Draining",               HOLDS,    NORMAL,  "{before} is wanted, but {count} of the pods that would be removed may still have work, which is waited for: staying at {after} for at most another {duration}") \
+	ROW(DRAINING,                "Draining",               HOLDS,    NORMAL,  "{before} is wanted, but {count} of the pods that would be removed ({victims}) may still have work: staying at {after} for at most another {duration}") \
 	ROW(SCALING_DISABLED,        "ScalingDisabled",        ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand") \
 	ROW(PAUSED,                  "Paused",                 PAUSED,   NORMAL,  "paused: {before} would be wanted, staying at {after}") \
 	ROW(DRY_RUN,                 "DryRun",                 DRY_RUN,  NORMAL,  "dry run: {before} -> {after} is not written") \

@@ -27,11 +27,11 @@ struct victim_pod {
 	const char *name;
 	size_t index; // of the caller
 	enum pod_state state;
-	bool has_cost;     // another client set the deletion cost: it is respected and never overwritten
-	int32_t cost;      // that cost; 0 without one
-	int64_t marked_ms; // when this pod was marked, in ms since the epoch; 0: it is not marked
-	double load;       // its work; NaN: unknown, which is treated as busy. 0 or less: empty
-	int64_t load_ms;   // when that was measured
+	bool has_cost;             // another client set the deletion cost: it is respected and never overwritten
+	int32_t cost;              // that cost; 0 without one
+	int64_t marked_ms;         // when this pod was marked, in ms since the epoch; 0: it is not marked
+	double load;               // its work; NaN: unknown, which is treated as busy. 0 or less: empty
+	int64_t load_ms;           // when that was measured
 	enum victim_action action; // set by victims_plan()
 };
 

@@ -44,7 +44,8 @@ static const struct row rows[] = {
         {"drain waits for the busy one", 3, 60000, "rrrrr", "50913", ".m.m.", ".....", 2, 1},
         {"drain ends with the last work", 3, 60000, "rrrrr", "50903", ".m.m.", ".....", 2, 0},
         {"drain ends with its time", 3, 10000, "rrrrr", "59913", ".m.m.", ".....", 2, 0},
-        {"work measured before the mark was noticed is not trusted", 3, 60000, "rrrrr", "50903", ".f.f.", ".....", 2, 2},
+        {"work measured before the mark was noticed is not trusted", 3, 60000, "rrrrr", "50903", ".f.f.", ".....", 2,
+         2},
         {"drain keeps a surplus mark while it waits", 4, 60000, "rrrrr", "52913", ".m.m.", ".....", 1, 1},
         {"drain does not wait for pending pods", 4, 60000, "rrrrp", "5091-", ".....", ".....", 1, 0},
         {"drain waits for the pod with a cost of another client", 4, 60000, "rrrrr", "50913", "..-..", ".....", 1, 1},
@@ -62,8 +63,12 @@ static struct victim_pod pod_of(const struct row *row, size_t i)
 	                                    : state == 'p' ? POD_PENDING
 	                                                   : POD_DELETED,
 	                           .has_cost = mark == '+' || mark == '-',
-	                           .cost = mark == '+' ? 5 : mark == '-' ? -5 : 0,
-	                           .marked_ms = mark == 'm' ? NOW - 10 * SECOND : mark == 'f' ? NOW - 500 : 0,
+	                           .cost = mark == '+'   ? 5
+	                                   : mark == '-' ? -5
+	                                                 : 0,
+	                           .marked_ms = mark == 'm'   ? NOW - 10 * SECOND
+	                                        : mark == 'f' ? NOW - 500
+	                                                      : 0,
 	                           .load = row->loads[i] == '-' ? NAN : row->loads[i] - '0',
 	                           .load_ms = NOW};
 }
