@@ -24,7 +24,7 @@
 #include "cli/term/progress.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/refill.h"
-#include "controller/tick/victims.h"
+#include "controller/tick/victim_marks.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
@@ -216,7 +216,7 @@ static void ask_victims(struct plan *p)
 		        .is_down = true,
 		        .now_ms = p->now_ms};
 		if (it->decided && victims_are_chosen(it->policy, &it->decision))
-			victims_start(&question, on_victims, it);
+			victim_marks_start(&question, on_victims, it);
 	}
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);

@@ -15,7 +15,7 @@
 #include "controller/status/status.h"
 #include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
-#include "controller/tick/victims.h"
+#include "controller/tick/victim_marks.h"
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
@@ -100,7 +100,7 @@ static void start_victims(struct reconciler *r, bool is_down, int32_t desired, v
 	        .since_ms = r->victims->since_ms,
 	        .now_ms = w->now_ms};
 	enter(r, TICK_PHASE_VICTIMS);
-	victims_start(&question, done, r);
+	victim_marks_start(&question, done, r);
 }
 
 static void on_marks_removed(void *arg, const struct victims_result *v)
@@ -356,6 +356,10 @@ static void on_victims(void *arg, const struct victims_result *v)
 	else if (r->victims->since_ms == 0)
 		r->victims->since_ms = w->now_ms;
 	keep(r, &d, v->text);
+	if (v->outcome != VICTIMS_CHOSEN && !v->plan.waits)
+		LOG(r->env->log, LOG_WARNING, "Cannot choose the pods to remove",
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_S("err", v->text));
 	if (d.write)
 		order(r, &d);
 	else

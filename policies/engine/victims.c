@@ -40,7 +40,7 @@ int victims_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-// A pending pod serves nothing. Another one is empty when it was so after the wait began: before, it was given work.
+// A pending pod serves nothing. Any other pod is empty when it was so after the wait began: before, it was given work.
 static bool is_busy(const struct victim_pod *p, int64_t since_ms)
 {
 	return p->state != POD_PENDING && !(p->load <= 0 && i64_sub(p->load_ms, since_ms) >= VICTIM_NOTICE_MS);

@@ -32,7 +32,7 @@ static const struct row rows[] = {
         {"names decide between equals", 3, 0, "rrrrr", "00000", ".....", "MM...", 2, 0},
         {"pending pods go unmarked", 3, 0, "rrrrp", "50913", ".....", ".M...", 2, 0},
         {"unready pods go before ready ones", 3, 0, "rrrru", "50919", ".....", ".M...", 2, 0},
-        {"deleted pods are no victims", 3, 0, "rrrrd", "50913", ".....", ".M...", 1, 0},
+        {"deleted pods stay out", 3, 0, "rrrrd", "50913", ".....", ".M...", 1, 0},
         {"pod without a value is busy", 3, 0, "rrrrr", "5-9-3", ".....", "M...M", 2, 0},
         {"nothing is marked when all go", 0, 0, "rrrrr", "50913", ".....", ".....", 5, 0},
         {"mark is not repeated", 3, 0, "rrrrr", "50913", ".m.m.", ".....", 2, 0},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/tick/victims.h"
+#include "controller/tick/victim_marks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -259,7 +259,7 @@ static void on_answer(void *arg, struct query_answer *a)
 	finish_one(c);
 }
 
-void victims_start(const struct victims_question *question, victims_done_fn *done, void *arg)
+void victim_marks_start(const struct victims_question *question, victims_done_fn *done, void *arg)
 {
 	const struct policy *p = question->binding->policy;
 	const struct observe_query query = {p->scale_down.victims.source, p->scale_down.victims.query, VICTIMS_STALE_MS,

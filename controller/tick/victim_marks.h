@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods that a scale-down removes (behavior.scaleDown.victims): reads the work of each pod and the marks, plans with
 // policies/engine/victims.h, and writes marks. The marks are the only memory, so that another process continues.
-#ifndef GPUSCALE_CONTROLLER_TICK_VICTIMS_H
-#define GPUSCALE_CONTROLLER_TICK_VICTIMS_H
+#ifndef GPUSCALE_CONTROLLER_TICK_VICTIM_MARKS_H
+#define GPUSCALE_CONTROLLER_TICK_VICTIM_MARKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +36,8 @@ struct victims_result {
 	bool is_forbidden;             // pods must not be patched (RBAC); the plan does not wait then
 	char text[VICTIMS_TEXT_BYTES]; // for struct decided: the names of the first victims, or what is missing
 };
-// Called once, maybe before victims_start() returns. The result is valid during the call.
+// Called once, maybe before victim_marks_start() returns. The result is valid during the call.
 typedef void victims_done_fn(void *arg, const struct victims_result *result);
-void victims_start(const struct victims_question *question, victims_done_fn *done, void *arg);
+void victim_marks_start(const struct victims_question *question, victims_done_fn *done, void *arg);
 
 #endif
