@@ -165,6 +165,7 @@ static int lint_root(const struct doc_node *root, const char *text, struct conne
 	if (document.target.kind && document.target.api_version)
 		lint_target(&document.target, root, &lists->errors);
 	if (is_valid) {
+		lint_victims(policy, &document.target, root, &lists->warnings);
 		if (source && check_sources(source, policy, root, text, &lists->errors, bad) && ask_source)
 			rc = ask(source, policy, root, text, lists, bad, e);
 	}

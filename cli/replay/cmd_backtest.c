@@ -182,7 +182,8 @@ static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
-	const struct decided decided = {log->policy, &policy_ref_of(log->policy)->target, decision, no_details, NULL};
+	const struct decided decided = {log->policy, &policy_ref_of(log->policy)->target, decision, no_details, NULL,
+	                                NULL};
 	struct json_writer w;
 	buf_reset(&log->line);
 	json_write_init(&w, &log->line, 0);

@@ -24,6 +24,7 @@
 #include "cli/term/progress.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/refill.h"
+#include "controller/tick/victim_marks.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
@@ -62,7 +63,8 @@ struct plan_item {
 	struct observation_call observation;
 	struct decision decision;
 	bool decided;
-	char *pool; // why its pool changed the decision; NULL: it did not
+	char *pool;                       // why its pool changed the decision; NULL: it did not
+	char victims[VICTIMS_TEXT_BYTES]; // the pods that the decision removes; "": none
 	struct err error;
 };
 
@@ -185,6 +187,51 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 	return rc;
 }
 
+static void on_victims(void *arg, const struct victims_result *v)
+{
+	struct plan_item *it = arg;
+	decide_victims(&v->plan, v->outcome, &it->decision);
+	snprintf(it->victims, sizeof it->victims, "%s", v->text);
+	item_done(it);
+}
+
+// Chooses the pods that the decisions remove, as `run` does, but marks none.
+static void ask_victims(struct plan *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		n += it->decided && victims_are_chosen(it->policy, &it->decision) && p->sources.k8s;
+	}
+	p->n_done = p->n - n;
+	for (size_t i = 0; i < p->n && n > 0; i++) {
+		struct plan_item *it = &p->items[i];
+		const struct scale *s = &it->observation.scale;
+		const struct victims_question question = {
+		        .sources = &p->sources,
+		        .binding = it->binding,
+		        .selector = s->selector,
+		        .replicas = s->spec_replicas > s->status_replicas ? s->spec_replicas : s->status_replicas,
+		        .desired = it->decision.desired,
+		        .is_down = true,
+		        .now_ms = p->now_ms};
+		if (it->decided && victims_are_chosen(it->policy, &it->decision))
+			victim_marks_start(&question, on_victims, it);
+	}
+	if (p->n_done < p->n)
+		event_base_dispatch(p->connections.loop);
+}
+
+static struct decided as_decided(const struct plan_item *it)
+{
+	return (struct decided){.policy = it->policy,
+	                        .target = it->binding->target,
+	                        .decision = &it->decision,
+	                        .details = it->observation.details,
+	                        .pool = it->pool,
+	                        .victims = it->victims[0] ? it->victims : NULL};
+}
+
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
 static int32_t read_gpus(const struct plan *p, const struct policy *policy)
 {
@@ -248,8 +295,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 		if (!is_shown(args, it))
 			continue;
 		if (it->decided) {
-			list[n++] = (struct decided){it->policy, it->binding->target, &it->decision,
-			                             it->observation.details, it->pool};
+			list[n++] = as_decided(it);
 			if (!it->observation.pods_known)
 				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
 				            it->policy->namespace_name, it->policy->name,
@@ -322,8 +368,7 @@ static int code_of(struct plan *p, const struct plan_args *args)
 		return fail_on_check(&args->fail_on, "gpuscale plan", changes);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
-		struct decided decided = {it->policy, it->binding->target, &it->decision, it->observation.details,
-		                          it->pool};
+		struct decided decided = as_decided(it);
 		char message[RENDER_SENTENCE_BYTES];
 		if (!is_shown(args, it) || !is_blind(&it->decision))
 			continue;
@@ -359,6 +404,7 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 	if (complete) {
 		ask_all(p);
 		int rc = share_pools(p, objects, args);
+		ask_victims(p);
 		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
 		if (code == EXIT_OK)
 			code = code_of(p, args);

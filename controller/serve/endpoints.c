@@ -241,6 +241,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 		struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 		d.decision = reconciler_decision(r, &d.details);
 		d.pool = reconciler_pool(r);
+		d.victims = reconciler_victims(r);
 		if (d.decision && is_asked_for(only, v->policies[i]))
 			explain_decision_json(w, &d);
 	}

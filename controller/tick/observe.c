@@ -34,20 +34,25 @@ bool observe_needs_pods(const struct policy *p)
 	return p->guards.unhealthy != UNHEALTHY_IGNORE;
 }
 
-static void build_pods(struct observation_call *c)
+enum pod_state observe_pod_state(enum pod_kind kind)
 {
 	static const enum pod_state states[] = {
 	        [POD_KIND_READY] = POD_READY,  [POD_KIND_UNREADY] = POD_UNREADY, [POD_KIND_PENDING] = POD_PENDING,
 	        [POD_KIND_ENDED] = POD_FAILED, [POD_KIND_DELETED] = POD_DELETED,
 	};
 	_Static_assert(sizeof states / sizeof states[0] == POD_KIND__COUNT, "one state per kind");
+	return states[kind];
+}
+
+static void build_pods(struct observation_call *c)
+{
 	const struct pod_list *l = &c->pod_list;
 	c->observed_pods = must_alloc(calloc(l->n ? l->n : 1, sizeof *c->observed_pods));
 	c->observation.n_pods = 0;
 	for (size_t i = 0; i < l->n; i++) {
 		if (!c->is_wide || l->items[i].member.is_leader)
 			c->observed_pods[c->observation.n_pods++] =
-			        (struct obs_pod){l->items[i].name, states[l->items[i].kind]};
+			        (struct obs_pod){l->items[i].name, observe_pod_state(l->items[i].kind)};
 	}
 	c->observation.pods = c->observed_pods;
 }
@@ -384,13 +389,12 @@ bool observe_takes_one_series(const struct policy_signal *s)
 	return s->series == SERIES_SINGLE && !(s->target.set && s->target.type == TARGET_PODS);
 }
 
-void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
-                 query_answer_fn *fn, void *arg)
+void observe_ask_query(struct query_hub *hub, const struct policy *p, const struct observe_query *q, int64_t now_ms,
+                       struct buf *scratch, query_answer_fn *fn, void *arg)
 {
-	const struct policy_signal *s = &p->signals[i];
 	struct err e;
 	const char *query =
-	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
+	        promql_sources_admit(query_hub_sources(hub), q->source, p->namespace_name, q->query, scratch, NULL, &e);
 	if (!query) {
 		struct query_answer *a =
 		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, e.msg);
@@ -398,13 +402,22 @@ void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_
 		query_answer_unref(a);
 		return;
 	}
-	struct query_question question = {.source = s->source,
+	struct query_question question = {.source = q->source,
 	                                  .query = query,
-	                                  .stale_after_ms = s->stale_after_ms,
-	                                  .max_series = observe_takes_one_series(s) ? QUERY_SERIES_SINGLE : 0,
+	                                  .stale_after_ms = q->stale_after_ms,
+	                                  .max_series = q->max_series,
 	                                  .namespace_name = p->namespace_name,
 	                                  .wait_ms = p->interval_ms};
 	query_failover_ask(hub, &question, now_ms, fn, arg);
+}
+
+void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                 query_answer_fn *fn, void *arg)
+{
+	const struct policy_signal *s = &p->signals[i];
+	const struct observe_query query = {s->source, s->query, s->stale_after_ms,
+	                                    observe_takes_one_series(s) ? QUERY_SERIES_SINGLE : 0};
+	observe_ask_query(hub, p, &query, now_ms, scratch, fn, arg);
 }
 
 bool observe_check_early(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,

@@ -30,10 +30,21 @@ struct observe_sources {
 	struct fit_store *fits;       // what fits into the cluster; NULL: unknown
 };
 
+// A query of a policy: name of its source (NULL: the default one), text, and as in struct query_question.
+struct observe_query {
+	const char *source, *query;
+	int64_t stale_after_ms;
+	size_t max_series;
+};
+// Sends a query of the policy as of now_ms, as query_hub_ask() does, within the access rules of its source. scratch: an
+// initialized buffer for the query.
+void observe_ask_query(struct query_hub *hub, const struct policy *p, const struct observe_query *query, int64_t now_ms,
+                       struct buf *scratch, query_answer_fn *fn, void *arg);
+// Returns the state of a pod as the engine names it.
+enum pod_state observe_pod_state(enum pod_kind kind);
 // Returns whether a signal uses one series, so that more are ambiguous.
 bool observe_takes_one_series(const struct policy_signal *s);
-// Asks the query of signal i of the policy as of now_ms, as query_hub_ask() does, within the access rules of its
-// source. scratch: an initialized buffer for the query.
+// Sends the query of signal i of the policy with observe_ask_query().
 void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                  query_answer_fn *fn, void *arg);
 

@@ -93,6 +93,15 @@ void reconcile_acquire_target(struct reconciler *r)
 		r->fit = observe_acquire_fit(&r->env->sources, r->subject.binding, &e); // without it, the trace says so
 }
 
+// An earlier process may have marked pods.
+static void acquire_victims(struct reconciler *r)
+{
+	if (!r->policy->scale_down.victims.set || r->victims)
+		return;
+	r->victims = must_alloc(calloc(1, sizeof *r->victims));
+	r->victims->may_have_marks = true;
+}
+
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
 {
 	struct reconciler *r = calloc(1, sizeof *r);
@@ -112,6 +121,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	reconcile_pack_state(r, state);
 	free(state);
 	unacked_write_clear(&r->unacked);
+	acquire_victims(r);
 	r->needs_past =
 	        subject->has_past && subject->status && (env->sources.k8s || policy_status_is_file(subject->status));
 	r->needs_refill = refill_is_needed(r->policy);
@@ -130,6 +140,10 @@ static void forget_details(struct reconciler *r)
 static void forget_decision(struct reconciler *r)
 {
 	forget_details(r);
+	if (r->victims) {
+		free(r->victims->text);
+		r->victims->text = NULL;
+	}
 	free(r->pool);
 	r->pool = NULL;
 	free(r->decision);
@@ -146,6 +160,7 @@ void reconciler_free(struct reconciler *r)
 	release_target(r, r->subject.binding);
 	fit_target_release(r->fit);
 	forget_decision(r);
+	free(r->victims);
 	free(r->packed);
 	free(r);
 }
@@ -172,6 +187,7 @@ int reconciler_set_policy(struct reconciler *r, const struct binding *binding, i
 	r->fit = NULL;
 	r->subject.binding = binding;
 	r->policy = policy;
+	acquire_victims(r);
 	reconcile_pack_state(r, state);
 	free(state);
 	r->subject.generation = generation;
@@ -190,6 +206,8 @@ void reconciler_set_status(struct reconciler *r, struct policy_status *status)
 void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms)
 {
 	reconcile_drop_order(r);
+	if (r->victims && r->victims->since_ms > 0)
+		r->victims->since_ms += step_ms;
 	if (r->decision)
 		r->decision->time_ms += step_ms;
 	r->needs_refill = refill_is_needed(r->policy);
@@ -248,6 +266,11 @@ const struct decision *reconciler_decision(const struct reconciler *r, const cha
 const char *reconciler_pool(const struct reconciler *r)
 {
 	return r->pool;
+}
+
+const char *reconciler_victims(const struct reconciler *r)
+{
+	return r->victims ? r->victims->text : NULL;
 }
 
 int64_t reconciler_last_scale_ms(const struct reconciler *r)

@@ -27,6 +27,7 @@ enum tick_phase {
 	TICK_PHASE_OBSERVE,  // waits for the sources and the target
 	TICK_PHASE_REFILL,   // waits for range queries that fill the windows
 	TICK_PHASE_DECIDE,   // calls decide()
+	TICK_PHASE_VICTIMS,  // chooses the pods that a scale-down removes, or removes their marks
 	TICK_PHASE_DEFERRED, // no tick is in progress; what the last one decided waits for its turn to be written
 	TICK_PHASE_RECORD,   // writes the initial status before the first scale
 	TICK_PHASE_WRITE,    // waits for the answer to the PATCH of the scale
@@ -130,6 +131,8 @@ int64_t reconciler_generation(const struct reconciler *r);
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
 // Returns why the pool of the policy changed the last decision; NULL: it did not.
 const char *reconciler_pool(const struct reconciler *r);
+// Returns the pods that the last decision removes, as in struct decided; NULL: none.
+const char *reconciler_victims(const struct reconciler *r);
 // Returns when the target was scaled last, in ms since the epoch; -1: not known.
 int64_t reconciler_last_scale_ms(const struct reconciler *r);
 // Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not

@@ -18,6 +18,8 @@ struct tick_work {
 	int64_t now_ms;
 	int64_t started_us; // clock_real_mono_us()
 	int32_t write_from, write_to, stored;
+	enum tick_outcome outcome;  // of the tick, while it removes marks
+	struct decision *decision;  // while its victims are chosen
 	void *state;                // unpacked; NULL: r->packed is current (reconcile_state)
 	struct refill_call *refill; // NULL: the windows were not refilled
 	struct observation_call observation;
@@ -30,6 +32,13 @@ struct write_order {
 	char resource_version[]; // of the target, as that tick saw it
 };
 
+// For a policy with behavior.scaleDown.victims, or one that had them.
+struct victims_memory {
+	int64_t since_ms; // the scale-down waits for pods that are not marked since then; 0: it does not
+	bool may_have_marks;
+	char *text; // as in struct decided, for `decision`; NULL: none
+};
+
 // What every policy costs all the time: kept small, because there may be 20,000 of them.
 struct reconciler {
 	const struct reconcile_env *env;
@@ -38,12 +47,13 @@ struct reconciler {
 	void *packed;                          // the engine's state between two ticks, without its unused room
 	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
 	uint32_t packed_bytes, decision_bytes; // allocated for them
-	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
-	char *pool;                // why the pool changed `decision`; NULL: it did not
-	struct fit_target *fit;    // NULL: a policy without capacity
-	struct tick_work *work;    // NULL: idle
-	struct write_order *order; // of the last tick, TICK_DEFERRED; NULL: none
-	int64_t last_scale_ms;     // -1: not known
+	char **details; // as in struct decided, copies that live as long as `decision`; NULL: none has any
+	char *pool;     // why the pool changed `decision`; NULL: it did not
+	struct victims_memory *victims; // NULL: a policy without victims
+	struct fit_target *fit;         // NULL: a policy without capacity
+	struct tick_work *work;         // NULL: idle
+	struct write_order *order;      // of the last tick, TICK_DEFERRED; NULL: none
+	int64_t last_scale_ms;          // -1: not known
 	struct unacked_write unacked;
 	enum err_kind pods_error_kind;
 	bool needs_past; // what an earlier process recorded has not been read yet

@@ -16,6 +16,7 @@
 #include "controller/status/status.h"
 #include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
+#include "controller/tick/victim_marks.h"
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
@@ -25,9 +26,9 @@
 #include "policies/schema/policy_schema.h"
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
-        [TICK_PHASE_IDLE] = "Idle",        [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
-        [TICK_PHASE_REFILL] = "Refilling", [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_DEFERRED] = "Deferred",
-        [TICK_PHASE_RECORD] = "Recording", [TICK_PHASE_WRITE] = "Writing",
+        [TICK_PHASE_IDLE] = "Idle",         [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
+        [TICK_PHASE_REFILL] = "Refilling",  [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_VICTIMS] = "Marking",
+        [TICK_PHASE_DEFERRED] = "Deferred", [TICK_PHASE_RECORD] = "Recording",  [TICK_PHASE_WRITE] = "Writing",
 };
 
 static void enter(struct reconciler *r, enum tick_phase phase)
@@ -77,7 +78,54 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 	r->env->finished(r->subject.owner, &result);
 	free(w->state);
 	free(w->refill);
+	free(w->decision);
 	free(w);
+}
+
+// ---- the pods that a scale-down removes ----
+
+static void start_victims(struct reconciler *r, bool is_down, int32_t desired, victims_done_fn *done)
+{
+	const struct tick_work *w = r->work;
+	const struct scale *s = &w->observation.scale;
+	const struct victims_question question = {
+	        .sources = &r->env->sources,
+	        .binding = r->subject.binding,
+	        .selector = s->selector,
+	        .replicas = s->spec_replicas > s->status_replicas ? s->spec_replicas : s->status_replicas,
+	        .desired = desired,
+	        .is_down = is_down,
+	        .writes = true,
+	        .since_ms = r->victims->since_ms,
+	        .now_ms = w->now_ms};
+	enter(r, TICK_PHASE_VICTIMS);
+	victim_marks_start(&question, done, r);
+}
+
+static void on_marks_removed(void *arg, const struct victims_result *v)
+{
+	struct reconciler *r = arg;
+	r->victims->may_have_marks = v->has_marks;
+	if (v->outcome == VICTIMS_UNMARKED)
+		LOG(r->env->log, LOG_WARNING, "Cannot remove the marks of pods",
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_S("err", v->text));
+	end_tick(r, r->work->outcome, NULL);
+}
+
+// Ends a tick that does not scale down: no pod stays marked, unless its removal is in progress.
+static void end_without_victims(struct reconciler *r, enum tick_outcome outcome, int32_t replicas)
+{
+	struct victims_memory *m = r->victims;
+	if (m)
+		m->since_ms = 0;
+	if (!m || !m->may_have_marks || r->env->dry_run || !r->env->sources.k8s ||
+	    !r->work->observation.scale.selector[0] || is_over(r)) {
+		end_tick(r, outcome, NULL);
+		return;
+	}
+	r->work->outcome = outcome;
+	start_victims(r, false, replicas, on_marks_removed);
 }
 
 static void observe(struct reconciler *r);
@@ -115,7 +163,10 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
 		if (r->fit)
 			fit_target_scaled(r->fit, w->write_to);
-		end_tick(r, TICK_SCALED, NULL);
+		if (w->write_to > w->write_from)
+			end_without_victims(r, TICK_SCALED, w->write_to);
+		else
+			end_tick(r, TICK_SCALED, NULL);
 		return;
 	}
 	if (error->kind == ERR_NOT_FOUND)
@@ -249,11 +300,69 @@ static void share_pool(struct reconciler *r, struct decision *d)
 	                               .now_mono_ms = clock_real_mono_us() / 1000};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
 	pool_membership_decide(reconcile_membership(r), &tick, d, &text);
-	w->is_news = is_news(r->decision, d);
-	reconcile_keep_decision(r, d);
 	free(r->pool);
 	r->pool = text.len > 0 ? must_alloc(strdup(buf_str(&text))) : NULL;
 	buf_done(&text);
+}
+
+// victims: as in struct decided.
+static void keep(struct reconciler *r, const struct decision *d, const char *victims)
+{
+	r->work->is_decided = true;
+	r->work->is_news = is_news(r->decision, d);
+	reconcile_keep_decision(r, d);
+	if (!r->victims)
+		return;
+	free(r->victims->text);
+	r->victims->text = victims ? must_alloc(strdup(victims)) : NULL;
+}
+
+// Writes the decision, or queues its order.
+static void order(struct reconciler *r, const struct decision *d)
+{
+	struct tick_work *w = r->work;
+	if (r->env->yield && r->env->yield(r->subject.owner, d->current, d->desired)) {
+		end_tick(r, TICK_SUPERSEDED, NULL);
+		return;
+	}
+	w->write_from = d->current;
+	w->write_to = d->desired;
+	if (r->fit)
+		fit_target_ordered(r->fit, w->write_from, w->write_to);
+	if (r->env->take_turn(r->subject.owner)) {
+		act(r);
+		return;
+	}
+	keep_order(r);
+	end_tick(r, TICK_DEFERRED, NULL);
+}
+
+static void on_victims(void *arg, const struct victims_result *v)
+{
+	struct reconciler *r = arg;
+	struct tick_work *w = r->work;
+	r->victims->may_have_marks = v->has_marks;
+	if (is_over(r)) {
+		end_tick(r, TICK_SUPERSEDED, NULL);
+		return;
+	}
+	struct decision d = *w->decision;
+	free(w->decision);
+	w->decision = NULL;
+	decide_victims(&v->plan, v->outcome, &d);
+	if (!v->plan.waits)
+		r->victims->since_ms = 0;
+	else if (r->victims->since_ms == 0)
+		r->victims->since_ms = w->now_ms;
+	keep(r, &d, v->text);
+	if (v->outcome != VICTIMS_CHOSEN && !v->plan.waits)
+		LOG(r->env->log, LOG_WARNING, "Cannot choose the pods to remove",
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_S("err", v->text));
+	if (d.write)
+		order(r, &d);
+	else
+		end_tick(r, TICK_DECIDED, NULL);
 }
 
 static void decide_and_act(struct reconciler *r)
@@ -271,27 +380,19 @@ static void decide_and_act(struct reconciler *r)
 	r->is_emptied = r->is_emptied && w->observation.observation.spec_replicas == 0;
 	w->observation.observation.is_emptied = r->is_emptied;
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
-	w->is_decided = true;
 	share_pool(r, &d);
 	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
-	if (!d.write || r->env->dry_run) {
-		end_tick(r, TICK_DECIDED, NULL);
+	if (!r->env->dry_run && victims_are_chosen(r->policy, &d)) {
+		w->decision = must_alloc(malloc(sizeof d));
+		*w->decision = d;
+		start_victims(r, true, d.desired, on_victims);
 		return;
 	}
-	if (r->env->yield && r->env->yield(r->subject.owner, d.current, d.desired)) {
-		end_tick(r, TICK_SUPERSEDED, NULL);
-		return;
-	}
-	w->write_from = d.current;
-	w->write_to = d.desired;
-	if (r->fit)
-		fit_target_ordered(r->fit, w->write_from, w->write_to);
-	if (r->env->take_turn(r->subject.owner)) {
-		act(r);
-		return;
-	}
-	keep_order(r);
-	end_tick(r, TICK_DEFERRED, NULL);
+	keep(r, &d, NULL);
+	if (d.write && !r->env->dry_run)
+		order(r, &d);
+	else
+		end_without_victims(r, TICK_DECIDED, d.current);
 }
 
 static void on_refilled(void *arg, bool ok, const struct err *error)

@@ -61,15 +61,25 @@ typedef void pod_counts_done_fn(void *arg, const struct pod_counts *counts, cons
 // phase Failed or Succeeded; POD_KIND_DELETED: being deleted, in any phase.
 enum pod_kind { POD_KIND_READY, POD_KIND_UNREADY, POD_KIND_PENDING, POD_KIND_ENDED, POD_KIND_DELETED, POD_KIND__COUNT };
 enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready);
+// What decides which pods a controller of replicas deletes first.
+struct pod_removal {
+	const char *resource_version; // in the list's arena
+	bool is_by_cost;              // the controller of the pod reads the deletion cost
+	bool has_cost;                // another client set the cost
+	int32_t cost;                 // that cost; 0 without one
+	int64_t marked_ms;            // of pod_mark(), in ms since the epoch; 0: none
+};
 struct pod_info {
 	const char *name; // in the list's arena
 	enum pod_kind kind;
 	bool has_gpus; // requests accelerators or devices; only of pods_list()
 	struct group_member member;
+	const struct pod_removal *removal; // in the list's arena; NULL: not read
 };
 struct pod_list {
 	const struct workload_kind
 	        *workload;      // kind of the target, set by the caller of pods_list(); NULL: no groups are read
+	bool reads_removal;     // set by the caller of pods_list(): pod_info.removal
 	struct pod_info *items; // by name, as the server sorts them
 	size_t n, cap;
 	struct arena names;

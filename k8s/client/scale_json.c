@@ -9,7 +9,9 @@
 
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "base/num.h"
 #include "k8s/client/accelerators.h"
+#include "k8s/client/pod_mark.h"
 
 // An absent count is 0: the API leaves zeros out.
 static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
@@ -69,7 +71,8 @@ static bool is_ready(const cJSON *status)
 	return false;
 }
 
-#define POD_LIST_NAMES_BYTES_MAX ((size_t)PODS_MAX * 272) // 253 bytes and a NUL each, as the arena counts them
+// 253 bytes and a NUL each, as the arena counts them, and a struct pod_removal with its version.
+#define POD_LIST_NAMES_BYTES_MAX ((size_t)PODS_MAX * 384)
 
 void pod_list_init(struct pod_list *l)
 {
@@ -129,6 +132,42 @@ static struct group_member read_member(const struct workload_kind *k, const cJSO
 	                         find_text(labels, k->leader_label));
 }
 
+// Kubernetes: pkg/controller/replicaset, which also runs ReplicationControllers. OpenKruise: CloneSet.
+static bool is_by_cost(const cJSON *owners)
+{
+	static const char *const kinds[] = {"ReplicaSet", "ReplicationController", "CloneSet"};
+	const cJSON *owner;
+	cJSON_ArrayForEach(owner, owners)
+	{
+		for (size_t i = 0; cJSON_IsTrue(json_get(owner, "controller")) && i < sizeof kinds / sizeof kinds[0];
+		     i++)
+			if (strcmp(json_get_str(owner, "kind", ""), kinds[i]) == 0)
+				return true;
+	}
+	return false;
+}
+
+// An invalid cost is treated as 0, as by the controllers.
+static const struct pod_removal *read_removal(struct arena *a, const cJSON *metadata)
+{
+	struct pod_removal *r = arena_calloc(a, 1, sizeof *r);
+	const cJSON *annotations = json_get(metadata, "annotations");
+	const char *cost = find_text(annotations, POD_COST_ANNOTATION);
+	const char *marked = find_text(annotations, POD_VICTIM_ANNOTATION);
+	int64_t n = 0;
+	if (!r)
+		return NULL;
+	r->resource_version = arena_strdup(a, json_get_str(metadata, "resourceVersion", ""));
+	r->is_by_cost = is_by_cost(json_get(metadata, "ownerReferences"));
+	if (marked && num_parse_rfc3339_ms(marked, strlen(marked), &r->marked_ms, NULL) < 0)
+		r->marked_ms = 1; // someone changed it: long ago
+	if (cost && num_parse_i64(cost, strlen(cost), INT32_MIN, INT32_MAX, &n, NULL) < 0)
+		n = 0;
+	r->cost = (int32_t)n;
+	r->has_cost = cost && !(marked && n == POD_MARK_COST);
+	return r->resource_version ? r : NULL;
+}
+
 static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
                        struct err *e)
 {
@@ -163,6 +202,12 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		list->items[list->n - 1].has_gpus = accelerators_of_pod(json_get(pod, "spec"));
 		if (list->workload)
 			list->items[list->n - 1].member = read_member(list->workload, json_get(pod, "metadata"));
+		if (!list->reads_removal)
+			continue;
+		list->items[list->n - 1].removal = read_removal(&list->names, json_get(pod, "metadata"));
+		if (!list->items[list->n - 1].removal)
+			return err_set(e, ERR_LIMIT, "the names of the pods exceed %zu bytes",
+			               POD_LIST_NAMES_BYTES_MAX);
 	}
 	return json_get_text(metadata, "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }

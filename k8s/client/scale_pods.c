@@ -47,9 +47,11 @@ static void on_page(void *arg, const struct http_response *response, const struc
 		n->counts = (struct pod_counts){0};
 		if (n->list) {
 			const struct workload_kind *workload = n->list->workload;
+			bool reads_removal = n->list->reads_removal;
 			pod_list_done(n->list);
 			pod_list_init(n->list);
 			n->list->workload = workload;
+			n->list->reads_removal = reads_removal;
 		}
 	} else if (error) {
 		finish(n, error);

@@ -98,6 +98,12 @@ struct policy_rate {
 	int64_t period_ms;
 };
 
+// How the pods that a scale-down removes are chosen.
+struct policy_victims {
+	bool set;
+	const char *query, *source; // as those of a signal: the work of each pod, by its label pod or exported_pod
+};
+
 struct policy_scaling_rules {
 	int64_t stabilization_window_ms;
 	int select; // enum select_policy
@@ -106,6 +112,8 @@ struct policy_scaling_rules {
 	bool rates_set; // the document has the field. With n_rates 0 the HPA's defaults apply
 	double tolerance_ratio;
 	bool tolerance_set; // overrides the signal's tolerance in this direction (HPA v2 behavior.*.tolerance)
+	struct policy_victims victims; // scaleDown only
+	int64_t drain_ms;              // scaleDown only: the longest wait until the victims are empty; 0: none
 };
 
 // No growth where one more replica adds less than `gain` of one.

@@ -84,6 +84,7 @@
 	ROW(RATIO_LIMITED,           "RatioLimited",           LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
 	ROW(WAITING_FOR_GPUS,        "WaitingForGPUs",         LIMITED,  NORMAL,  "requested {before}, granted {after}: {pool}") \
 	ROW(POOL_HELD,               "PoolHeld",               LIMITED,  WARNING, "requested {before}, granted {after}: {pool}") \
+	ROW(DRAINING,                "Draining",               HOLDS,    NORMAL,  "{before} is wanted, but {count} of the pods that would be removed ({victims}) may still have work: staying at {after} for at most another {duration}") \
 	ROW(SCALING_DISABLED,        "ScalingDisabled",        ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand") \
 	ROW(PAUSED,                  "Paused",                 PAUSED,   NORMAL,  "paused: {before} would be wanted, staying at {after}") \
 	ROW(DRY_RUN,                 "DryRun",                 DRY_RUN,  NORMAL,  "dry run: {before} -> {after} is not written") \
@@ -122,6 +123,9 @@
 	ROW(BACKLOG_DOUBTFUL,        "BacklogDoubtful",        NOTE,     WARNING, "{signal} has always been 0, even while more work arrived than the replicas can serve: check its query") \
 	ROW(CAPACITY_PENDING,        "CapacityPending",        NOTE,     NORMAL,  "{count} replicas are unschedulable ({detail})") \
 	ROW(CAPACITY_UNKNOWN,        "CapacityUnknown",        NOTE,     WARNING, "the capacity of the cluster is unknown and limits nothing ({detail})") \
+	ROW(VICTIMS_CHOSEN,          "VictimsChosen",          NOTE,     NORMAL,  "{count} pods are removed, those with the least work first: {victims}") \
+	ROW(VICTIMS_UNKNOWN,         "VictimsUnknown",         NOTE,     WARNING, "{count} pods are removed, and Kubernetes chooses which: {victims}") \
+	ROW(VICTIMS_UNMARKED,        "VictimsUnmarked",        NOTE,     WARNING, "{count} pods are removed, and Kubernetes may choose others than those with the least work: {victims}") \
 	ROW(PODS_FILLED,             "PodsFilled",             NOTE,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each") \
 	ROW(GAIN_LEARNING,           "GainLearning",           NOTE,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} that agree are needed, the largest at least 1.5 times the smallest") \
 	ROW(THROTTLED,               "Throttled",              NOTE,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are lowered to {count} %") \

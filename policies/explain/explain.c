@@ -146,6 +146,8 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		snprintf(out, size, "%s", detail ? detail : "no details");
 	} else if (IS("pool"))
 		snprintf(out, size, "%s", d->pool ? d->pool : "the limit of its pool");
+	else if (IS("victims"))
+		snprintf(out, size, "%s", d->victims ? d->victims : "no details");
 	else
 		return false;
 	return true;

@@ -44,7 +44,8 @@ struct decided {
 	// One per signal: the error message of the source, for {detail}; then one for the stage capacity. The array and
 	// its entries may be NULL.
 	const char *const *details;
-	const char *pool; // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
+	const char *pool;    // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
+	const char *victims; // the pods that the scale-down removes, or why they are unknown, for {victims}; NULL: none
 };
 
 // Writes the sentence of one trace entry, from the template of its reason; what a signal proposes is followed by the

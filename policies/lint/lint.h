@@ -26,6 +26,10 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 // apiVersion.
 void lint_target(const struct scale_target *target, const struct doc_node *root, struct schema_errors *errors);
 
+// Warns about behavior.scaleDown.victims of a target whose pods are not removed by their deletion cost.
+void lint_victims(const struct policy *policy, const struct scale_target *target, const struct doc_node *root,
+                  struct schema_errors *warnings);
+
 // Reports queries of the document that Prometheus refuses, or that never match a series, whether or not the document is
 // a valid policy. kind_of returns the kind of the source of that name (enum promql_kind; NULL: the default source): of
 // a query for VictoriaMetrics, which accepts more, only brackets and quotes are checked. Skips signals with bad[i], and

@@ -321,35 +321,52 @@ static void check_balance(struct checker *c)
 		report(c, c->errors, &stack[depth - 1], "this %c is never closed", *stack[depth - 1].start);
 }
 
+// What all queries of a document are checked with.
+struct query_lists {
+	const char *text;
+	int (*kind_of)(void *arg, const char *source);
+	void *arg;
+	struct schema_errors *errors, *warnings;
+};
+
+// Checks the query of a map with `query` and `source`. Returns whether it has an error.
+static bool lint_query_of(const struct query_lists *l, const struct doc_node *map, const char *path)
+{
+	const struct doc_node *node = doc_get(map, "query");
+	size_t n = l->errors->n + l->errors->dropped;
+	if (!node || node->kind != DOC_SCALAR || node->text_len == 0 || strlen(node->text) != node->text_len)
+		return false; // the decoder reports it
+	struct checker c = {.query = {.node = node, .text = l->text, .path = path},
+	                    .errors = l->errors,
+	                    .odd = l->warnings,
+	                    .syntax = {.query = node->text,
+	                               .arg = &c,
+	                               .matcher = check_matcher,
+	                               .selector = end_selector,
+	                               .mistake = report_mistake}};
+	int kind = l->kind_of(l->arg, doc_get_text(map, "source", NULL));
+	c.syntax.is_thanos = kind == PROMQL_KIND_THANOS;
+	if (kind == PROMQL_KIND_VICTORIAMETRICS)
+		check_balance(&c);
+	else
+		check_query(&c);
+	return l->errors->n + l->errors->dropped > n;
+}
+
 void lint_queries(const struct doc_node *root, const char *text, int (*kind_of)(void *arg, const char *source),
                   void *arg, struct schema_errors *errors, struct schema_errors *warnings, bool *bad)
 {
-	const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
+	const struct query_lists lists = {text, kind_of, arg, errors, warnings};
+	const struct doc_node *spec = doc_get(root, "spec"), *signals = doc_get(spec, "signals");
 	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
 	for (size_t i = 0; signal && i < POLICY_SIGNALS_MAX; signal = signal->next, i++) {
-		const struct doc_node *node = doc_get(signal, "query");
-		size_t n = errors->n + errors->dropped;
 		char path[64];
-		if (bad[i] || !node || node->kind != DOC_SCALAR || node->text_len == 0 ||
-		    strlen(node->text) != node->text_len)
-			continue; // the decoder reports it
 		snprintf(path, sizeof path, "spec.signals[%zu].query", i);
-		struct checker c = {.query = {.node = node, .text = text, .path = path},
-		                    .errors = errors,
-		                    .odd = warnings,
-		                    .syntax = {.query = node->text,
-		                               .arg = &c,
-		                               .matcher = check_matcher,
-		                               .selector = end_selector,
-		                               .mistake = report_mistake}};
-		int kind = kind_of(arg, doc_get_text(signal, "source", NULL));
-		c.syntax.is_thanos = kind == PROMQL_KIND_THANOS;
-		if (kind == PROMQL_KIND_VICTORIAMETRICS)
-			check_balance(&c);
-		else
-			check_query(&c);
-		bad[i] = errors->n + errors->dropped > n;
+		if (!bad[i])
+			bad[i] = lint_query_of(&lists, signal, path);
 	}
+	lint_query_of(&lists, doc_get(doc_get(doc_get(spec, "behavior"), "scaleDown"), "victims"),
+	              "spec.behavior.scaleDown.victims.query");
 }
 
 // ---- values ----

@@ -78,3 +78,17 @@ void lint_target(const struct scale_target *target, const struct doc_node *root,
 		              "%s is in %s, got %s", target->kind, version, target->api_version);
 	}
 }
+
+// Kubernetes: pkg/controller/statefulset; LeaderWorkerSet: pkg/controllers, which creates StatefulSets.
+void lint_victims(const struct policy *policy, const struct scale_target *target, const struct doc_node *root,
+                  struct schema_errors *warnings)
+{
+	static const char *const by_ordinal[] = {"StatefulSet", "LeaderWorkerSet"};
+	const struct doc_node *down = doc_get(doc_get(doc_get(root, "spec"), "behavior"), "scaleDown");
+	for (size_t i = 0; policy->scale_down.victims.set && i < COUNT_OF(by_ordinal); i++)
+		if (strcmp(target->kind, by_ordinal[i]) == 0)
+			schema_report(warnings, lint_nearest(down, "victims", NULL), "spec.behavior.scaleDown.victims",
+			              "has no effect: a %s removes the highest number first, whatever the deletion "
+			              "costs of its pods: remove it, or use a Deployment",
+			              by_ordinal[i]);
+}

@@ -6,6 +6,7 @@
 
 #define STABILIZATION_SECONDS_MAX 3600
 #define PERIOD_SECONDS_MAX        1800
+#define DRAIN_MS_MAX              HOUR_MS
 
 static const char *const rate_types[] = {
         [RATE_PODS] = "Pods",
@@ -38,18 +39,48 @@ static const struct schema rate = {
         .n_fields = COUNT_OF(rate_fields),
 };
 
-// The two directions have the same fields with different defaults.
 // clang-format off
-#define RULES_FIELDS(stabilization_default, stabilization_tuned, stabilization_doc, policies_default) { \
+static const struct schema_field victims_fields[] = {
+	{ROW("query", STRING),  FIELD(struct policy_victims, query),  REQUIRED, RANGE(1, 65536), DOC("PromQL, sent only when the scale is reduced: the work of each pod, such as its running requests, in series with a label pod or exported_pod. Several series of a pod are added. 0 means that the pod is empty; a pod without a value, or with one older than a minute, is treated as busy.")},
+	{ROW("source", STRING), FIELD(struct policy_victims, source), OPTIONAL, RANGE(1, 63),    DOC("Name of the server to query, as of a signal. Default: the default server.")},
+};
+// clang-format on
+
+static const struct schema victims = {
+        .name = "GPUAutoscaler.spec.behavior.scaleDown.victims",
+        .doc = "The pods with the least work are removed first, by their deletion cost.",
+        .struct_size = sizeof(struct policy_victims),
+        .fields = victims_fields,
+        .n_fields = COUNT_OF(victims_fields),
+};
+
+// The two directions have the same fields with different defaults, and scaleDown has more.
+// clang-format off
+#define RULES_FIELDS(stabilization_default, stabilization_tuned, stabilization_doc, policies_default, ...) { \
 	{ROW("stabilizationWindowSeconds", SECONDS_MS), FIELD(struct policy_scaling_rules, stabilization_window_ms),            DEFAULT(stabilization_default), RANGE(0, STABILIZATION_SECONDS_MAX), TUNE(LINEAR, 0, stabilization_tuned), DOC(stabilization_doc)}, \
 	{ROW("selectPolicy", ENUM),                     FIELD(struct policy_scaling_rules, select),                             DEFAULT("Max"),                 ONE_OF(select_policies),                                                   DOC("Which of the policies holds: Max the one that allows the largest change, Min the smallest. Disabled: no scaling in this direction.")}, \
 	{ROW("policies", LIST),                         FIELD_LIST_SET(struct policy_scaling_rules, rates, n_rates, rates_set), DEFAULT(policies_default),      ITEMS(1, POLICY_RATE_POLICIES_MAX), CHILD(rate),                           DOC("How many replicas may change in a period of time.")}, \
 	{ROW("tolerance", QUANTITY),                    FIELD_SET(struct policy_scaling_rules, tolerance_ratio, tolerance_set), OPTIONAL,                       RANGE(0, 10),                                                              DOC("Overrides the tolerance of every signal with a target in this direction.")}, \
+	__VA_ARGS__ \
 }
 
-static const struct schema_field up_fields[] = RULES_FIELDS("0", 300, "Scale up no further than the smallest recommendation of this many seconds.", "[{type: Pods, value: 4, periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]");
-static const struct schema_field down_fields[] = RULES_FIELDS("300", 1800, "Scale down no further than the largest recommendation of this many seconds.", "[{type: Percent, value: 100, periodSeconds: 15}]");
+static const struct schema_field up_fields[] = RULES_FIELDS("0", 300, "Scale up no further than the smallest recommendation of this many seconds.", "[{type: Pods, value: 4, periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]", );
+static const struct schema_field down_fields[] = RULES_FIELDS("300", 1800, "Scale down no further than the largest recommendation of this many seconds.", "[{type: Percent, value: 100, periodSeconds: 15}]",
+	{ROW("victims", OBJECT),    FIELD_SET(struct policy_scaling_rules, victims, victims.set), OPTIONAL, CHILD(victims),                 DOC("Remove the pods with the least work first. Needs the right to patch pods (manifests/victims) and pods of a ReplicaSet; see docs/scale-down.md.")},
+	{ROW("drain", DURATION_MS), FIELD(struct policy_scaling_rules, drain_ms),                 OPTIONAL, RANGE(SECOND_MS, DRAIN_MS_MAX), DOC("Do not scale down until the pods that would be removed are empty, or have been waited for this long. A scale-up is never delayed. Needs victims.")});
 // clang-format on
+
+static size_t check_down(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_scaling_rules *r = value;
+	if (r->drain_ms == 0 || r->victims.set)
+		return 0;
+	return schema_fault_put(ret_faults, max, "drain", "needs victims, whose query shows when a pod is empty");
+}
+
+static const struct schema_rule down_rules[] = {
+        {"!has(self.drain) || has(self.victims)", "drain needs victims, whose query shows when a pod is empty"},
+};
 
 static const struct schema up = {
         .name = "GPUAutoscaler.spec.behavior.scaleUp",
@@ -65,6 +96,9 @@ static const struct schema down = {
         .struct_size = sizeof(struct policy_scaling_rules),
         .fields = down_fields,
         .n_fields = COUNT_OF(down_fields),
+        .validate = check_down,
+        .rules = down_rules,
+        .n_rules = COUNT_OF(down_rules),
 };
 
 // clang-format off

@@ -26,6 +26,7 @@ FEATURES = {
     "capacity-controller": (["capacity-controller"], ["capacity.controller=true"]),
     "kinds": (["kinds"], ["kinds={rollouts,leaderworkersets,disaggregatedsetrolescalers,podcliquescalinggroups,dynamographdeploymentscalingadapters,modelservings,modelservingrolereplicas,jobs,jobsets,rayclusters,inferenceservices}"]),
     "pools": (["pools"], ["pools.enabled=true"]),
+    "victims": (["victims"], ["victims.enabled=true"]),
     "idle-rules": (["idle-rules"], ["idleRules.enabled=true"]),
     "scaled-objects": (["scaled-objects"], ["scaledObjects.enabled=true"]),
     "idle-rules-scale": (["idle-rules-scale", "idle-rules"], ["idleRules.enabled=true", "idleRules.scale=true"]),

@@ -36,8 +36,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char next[PODS_CONTINUE_BYTES_MAX];
 	struct pod_list pods;
 	pod_list_init(&pods);
+	pods.reads_removal = true;
 	if (pods_decode_page(text, size, &counts, &pods, next, &e) == 0) {
 		assert(pods.n == (size_t)counts.total);
+		for (size_t i = 0; i < pods.n; i++)
+			assert(pods.items[i].removal->marked_ms >= 0 && pods.items[i].removal->resource_version);
 		assert(counts.total >= 0 && counts.total <= PODS_MAX && counts.ready <= counts.total);
 		assert(counts.pending <= counts.total && counts.failed <= counts.total &&
 		       counts.terminating <= counts.total);

@@ -74,7 +74,7 @@ static void withdrawal_survives_a_restart_through_the_status(void **state)
 	struct status_record record = {0}, read = {0};
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	withdraw(&e);
-	struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL};
+	struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL, NULL};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
 	buf_init(&text, STATUS_BYTES_MAX);
 	status_conditions(&facts, conditions);
@@ -184,7 +184,7 @@ static void condition_states_the_rest_and_why(void **state)
 		e.seen.capacity = (struct obs_capacity){
 		        .is_known = rows[i].is_known, .fit = rows[i].fit, .unschedulable = rows[i].unschedulable};
 		engine_tick(&e);
-		struct decided decided = {&e.policy, NULL, &e.decision, details, NULL};
+		struct decided decided = {&e.policy, NULL, &e.decision, details, NULL, NULL};
 		status_conditions(&(struct status_facts){.phase = STATUS_DECIDED, .decided = &decided}, conditions);
 		const struct condition *c = &conditions[CONDITION_CAPACITY_LIMITED];
 		assert_int_equal(c->status, rows[i].status);

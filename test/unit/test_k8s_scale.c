@@ -318,6 +318,47 @@ static void pods_are_classified(void **state)
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 
+static void costs_and_marks_of_pods_are_read(void **state)
+{
+#define COST  "\"controller.kubernetes.io/pod-deletion-cost\":"
+#define MARK  "\"gpuscale.dev/victim\":"
+#define OWNER "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"controller\":true}]"
+	static const struct {
+		const char *metadata;
+		struct pod_removal removal;
+	} rows[] = {
+	        {OWNER, {"", true, false, 0, 0}},
+	        {"\"ownerReferences\":[{\"kind\":\"StatefulSet\",\"controller\":true}]", {"", false, false, 0, 0}},
+	        {"\"ownerReferences\":[{\"kind\":\"ReplicaSet\"}]", {"", false, false, 0, 0}},
+	        {"\"resourceVersion\":\"7\",\"annotations\":{" COST "\"-7\"}", {"7", false, true, -7, 0}},
+	        {"\"annotations\":{" COST "\"many\"}", {"", false, true, 0, 0}},
+	        {"\"annotations\":{" COST "\"-2147483647\"," MARK "\"1970-01-01T00:00:09Z\"}",
+	         {"", false, false, -2147483647, 9000}},
+	        {"\"annotations\":{" COST "\"5\"," MARK "\"1970-01-01T00:00:09Z\"}", {"", false, true, 5, 9000}},
+	        {"\"annotations\":{" MARK "\"yesterday\"}", {"", false, false, 0, 1}},
+	        {"\"annotations\":{" COST "5," MARK "{}},\"ownerReferences\":7", {"", false, false, 0, 0}},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char page[512], next[PODS_CONTINUE_BYTES_MAX];
+		struct pod_counts counts = {0};
+		struct pod_list list;
+		struct err e = {0};
+		snprintf(page, sizeof page, "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[{\"metadata\":{%s}}]}",
+		         rows[i].metadata);
+		pod_list_init(&list);
+		list.reads_removal = true;
+		if (pods_decode_page(page, strlen(page), &counts, &list, next, &e) < 0)
+			fail_msg("row %zu: %s", i, e.msg);
+		const struct pod_removal *r = list.items[0].removal, *expected = &rows[i].removal;
+		if (strcmp(r->resource_version, expected->resource_version) != 0 ||
+		    r->is_by_cost != expected->is_by_cost || r->has_cost != expected->has_cost ||
+		    r->cost != expected->cost || r->marked_ms != expected->marked_ms)
+			fail_msg("row %zu: by cost %d, has cost %d, %d, marked %lld", i, r->is_by_cost, r->has_cost,
+			         r->cost, (long long)r->marked_ms);
+		pod_list_done(&list);
+	}
+}
+
 static void page_of_pods_is_whole_or_none(void **state)
 {
 	static const struct {
@@ -369,6 +410,7 @@ int main(void)
 	        cmocka_unit_test(list_of_resources_is_whole_or_none),
 	        cmocka_unit_test(selector_over_the_ceiling_is_refused),
 	        cmocka_unit_test(pods_are_classified),
+	        cmocka_unit_test(costs_and_marks_of_pods_are_read),
 	        cmocka_unit_test(page_of_pods_is_whole_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void every_reason_has_a_sentence_without_leftovers(void **state)
 	(void)state;
 	const char *const details[] = {"connection refused"};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, details, NULL};
+	struct decided decided = {&policy_x, &target, &d, details, NULL, NULL};
 	for (int r = REASON_NONE + 1; r < REASON__COUNT; r++) {
 		struct trace_entry t = {
 		        .reason = (enum reason)r, .value = 0.7, .limit = 2, .before = 1, .after = 3, .count = 5};
@@ -80,7 +80,7 @@ static void numbers_in_sentences_are_for_people(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
 	static const struct {
 		double value;
 		const char *want;
@@ -106,7 +106,7 @@ static void starting_replicas_are_named_where_a_signal_proposes(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
 	struct trace_entry t = {.stage = STAGE_SIGNALS,
 	                        .reason = REASON_ABOVE_TARGET,
 	                        .before = 7,
@@ -130,7 +130,7 @@ static void times_are_rounded_but_never_to_their_limit(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
 	struct trace_entry t = {.reason = REASON_STALE_DATA, .duration_ms = 125004, .window_ms = 60000};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -148,7 +148,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 	detail[sizeof detail - 1] = '\0';
 	const char *const details[] = {detail};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, details, NULL};
+	struct decided decided = {&policy_x, &target, &d, details, NULL, NULL};
 	struct trace_entry t = {.reason = REASON_QUERY_FAILED, .signal = 0};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -158,7 +158,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 static void render(struct buf *b, enum output_format format)
 {
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
 	buf_init(b, 1 << 20);
 	if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
 		plan_render(b, &decided, 1, format == OUTPUT_WIDE);
@@ -223,7 +223,8 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	assert_non_null(kept);
 	assert_true(decision_kept_bytes(&d) < sizeof d / 10);
 	decision_keep(&d, kept);
-	struct decided items[] = {{&policy_x, &target, &d, NULL, NULL}, {&policy_x, &target, kept, NULL, NULL}};
+	struct decided items[] = {{&policy_x, &target, &d, NULL, NULL, NULL},
+	                          {&policy_x, &target, kept, NULL, NULL, NULL}};
 	struct buf texts[2];
 	for (size_t i = 0; i < 2; i++) {
 		buf_init(&texts[i], 65536);

@@ -92,7 +92,7 @@ static void drain(struct world *w)
 
 static void update_with(struct world *w, enum status_phase phase, const char *text)
 {
-	struct decided decided = {&w->e.policy, NULL, &w->e.decision, NULL, NULL};
+	struct decided decided = {&w->e.policy, NULL, &w->e.decision, NULL, NULL, NULL};
 	policy_status_update(
 	        w->status, &(struct status_update){.facts = {.phase = phase,
 	                                                     .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,
@@ -226,7 +226,7 @@ static void conflict_that_is_seen_or_not_is_written_at_once(void **state)
 	engine_show(&w.e, 0, 1);
 	engine_tick(&w.e);
 	for (int i = 0; i < 4; i++) {
-		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL};
+		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL, NULL};
 		w.e.now_ms += 1000;
 		policy_status_update(
 		        w.status,
@@ -340,7 +340,7 @@ static void scale_is_written_before_the_process_exits(void **state)
 	world_start(&w);
 	tick(&w, 2);
 	tick(&w, 3);
-	struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL};
+	struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL, NULL};
 	policy_status_flush(w.status, &(struct status_update){.facts = {.phase = STATUS_SCALED, .decided = &decided},
 	                                                      .binding = &(struct binding){&w.e.policy, &target, NULL},
 	                                                      .state = w.e.state,
