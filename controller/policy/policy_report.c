@@ -84,6 +84,7 @@ static struct decided as_decided(const struct reconciler *r)
 	struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 	d.decision = reconciler_decision(r, &d.details);
 	d.pool = reconciler_pool(r);
+	d.variants = reconciler_variants(r, &d.n_variants);
 	return d;
 }
 

@@ -23,6 +23,7 @@ enum stage {
 	STAGE_MODE,
 	STAGE_DECIDE__COUNT,
 	STAGE_POOL = STAGE_DECIDE__COUNT, // after decide(): decide_grant() adds its entry (decision_grant.h)
+	STAGE_VARIANTS,                   // after the pool: the decision is spread over the variants of the policy
 	STAGE__COUNT
 };
 
