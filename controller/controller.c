@@ -341,6 +341,12 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	return 0;
 }
 
+static const struct price_book *prices_of(void *arg)
+{
+	const struct controller *c = arg;
+	return price_follower_book(c->prices, clock_wall_ms(&c->connections->clock));
+}
+
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
 {
 	struct connections *to = c->connections;
@@ -368,6 +374,8 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .client = to->k8s, .namespace_name = o->keda_namespace, .log = o->log, .on_change = on_keda, .arg = c};
 	if (o->scaled_objects && !(all->keda = keda_watch_new(&keda, e)))
 		return -1;
+	env->prices = prices_of;
+	env->prices_arg = c;
 	all->conflicts = conflicts_new(all, e);
 	if (!all->conflicts || open_status(c, e) < 0 || clock_watch_open(&c->clock_watch, all, o->once, e) < 0 ||
 	    add_events(c, e) < 0 || ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)

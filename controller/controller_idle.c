@@ -71,12 +71,11 @@ static const char *find_policy(void *arg, const struct scale_ref *ref, char *tex
 {
 	const struct controller_idle *i = arg;
 	for (const struct stored_binding *b = NULL; (b = policy_store_next(i->options.all->store, b));) {
-		const struct scale_target *target = b->binding ? b->binding->target : NULL;
 		if (strcmp(b->entry->namespace_name, ref->namespace_name) != 0)
 			continue;
-		if (!target)
+		if (!b->binding)
 			snprintf(text, size, "policy %s is invalid, so its target is not known", b->entry->name);
-		else if (strcmp(target->kind, ref->kind) == 0 && strcmp(target->name, ref->name) == 0)
+		else if (binding_scales(b->binding, ref->kind, ref->name))
 			snprintf(text, size, "policy %s controls it", b->entry->name);
 		else
 			continue;

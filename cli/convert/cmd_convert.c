@@ -74,7 +74,7 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 		schema_errors_init(&warnings, name);
 		if (policy_decode(file.roots[i], &document, a, &errors) == 0) {
 			policy_zones_load(&document.policy, file.roots[i], a, &errors);
-			lint_target(&document.target, file.roots[i], &errors);
+			lint_target(&document, file.roots[i], &errors);
 			lint_queries(file.roots[i], buf_str(text), any_kind, NULL, &errors, &warnings, bad);
 		}
 		schema_errors_print(&errors, &report);

@@ -128,6 +128,31 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 	table_finish(&t, out, 2, true);
 }
 
+static void put_variants(struct buf *out, const struct status_view *s)
+{
+	static const char *const heads[] = {"NAME",    "TARGET", "REPLICAS", "READY",
+	                                    "DESIRED", "REASON", "MESSAGE",  NULL};
+	struct table t;
+	if (s->n_variants == 0)
+		return;
+	buf_puts(out, "Variants:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < s->n_variants; i++) {
+		const struct status_view_variant *v = &s->variants[i];
+		table_text(&t, v->name);
+		table_cell(&t, "%s/%s", v->kind ? v->kind : "", v->target ? v->target : "");
+		table_cell(&t, "%d", v->current);
+		if (v->ready_set)
+			table_cell(&t, "%d", v->ready);
+		else
+			table_cell(&t, "<unknown>");
+		table_cell(&t, "%d", v->desired);
+		policy_render_state(&t, v->reason);
+		table_cell(&t, "%s", v->message ? v->message : "");
+	}
+	table_finish(&t, out, 2, true);
+}
+
 static void put_conditions(struct buf *out, const struct status_view *s, int64_t now_ms)
 {
 	static const char *const heads[] = {"TYPE", "STATUS", "REASON", "SINCE", "MESSAGE", NULL};
@@ -188,6 +213,7 @@ static void put_status(struct buf *out, const struct policy_view *p, int64_t now
 	if (p->status_fault)
 		put_line(out, "Status fault:", p->status_fault);
 	put_signals(out, s, now_ms);
+	put_variants(out, s);
 	put_conditions(out, s, now_ms);
 	put_decisions(out, s, now_ms);
 }

@@ -152,7 +152,9 @@ static int read_scaled_object(struct policy_views *v, struct policy_view *p, con
 static int read_object(struct policy_views *v, struct policy_view *p, const struct doc_node *root, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
-	const struct doc_node *target = doc_get(spec, "scaleTargetRef");
+	const struct doc_node *variants = doc_get(spec, "variants"), *target = doc_get(spec, "scaleTargetRef");
+	if (!target && variants && variants->kind == DOC_SEQ) // the first one stands for all
+		target = doc_get(variants->child, "scaleTargetRef");
 	const char *generation = doc_get_text(metadata, "generation", "0");
 	p->root = root;
 	p->namespace_name = doc_get_text(metadata, "namespace", "");

@@ -163,7 +163,7 @@ static int lint_root(const struct doc_node *root, const char *text, struct conne
 		totals->has_note |= lists->notes.n > n_notes;
 	}
 	if (document.target.kind && document.target.api_version)
-		lint_target(&document.target, root, &lists->errors);
+		lint_target(&document, root, &lists->errors);
 	if (is_valid) {
 		lint_victims(policy, &document.target, root, &lists->warnings);
 		if (source && check_sources(source, policy, root, text, &lists->errors, bad) && ask_source)

@@ -107,7 +107,7 @@ static void put_decision(struct buf *out, const struct decided *decided)
 static void collect_decision(void *context, const struct decision *d)
 {
 	struct closeup *c = context;
-	const struct decided decided = {c->policy, NULL, d, NULL, NULL, NULL};
+	const struct decided decided = {.policy = c->policy, .decision = d};
 	if (d->time_ms < c->from_ms || d->time_ms > c->to_ms)
 		return;
 	if (c->n_decisions++ < DECISIONS_MAX)

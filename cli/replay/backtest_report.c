@@ -14,6 +14,7 @@
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/engine.h"
+#include "replay/variant_cost.h"
 
 #define P95         0.95
 #define NOTES_BYTES (16 * 1024)
@@ -95,6 +96,58 @@ static void put_verdict(const struct backtest_report *r, struct buf *out)
 		if (out->len > before)
 			buf_putc(out, '\n');
 	}
+}
+
+// ---- variants ----
+
+static void put_variants(const struct backtest_report *r, struct buf *out)
+{
+	static const char *const heads[] = {"VARIANT", "REPLICA-HOURS", "COST", NULL};
+	const struct variant_cost *c = r->variants;
+	struct table t;
+	if (!c)
+		return;
+	buf_putc(out, '\n');
+	table_init(&t, heads);
+	for (size_t i = 0; i < c->variants->n; i++) {
+		double hours = c->replica_s[i] / 3600;
+		table_text(&t, c->variants->items[i].name);
+		table_cell(&t, "%.2f", hours);
+		table_cell(&t, "%.2f", hours * c->now[i].price);
+	}
+	table_finish(&t, out, 0, true);
+	print_to(out, "\nthe variants would have cost %.2f %s, with %.0f replicas started\n", c->cost, r->currency,
+	         c->switches);
+	print_to(out,
+	         "cheapest first, all alike, would have cost %.2f %s more (%.1f%%): each replica counts as the weakest "
+	         "one, so that none is later\n",
+	         c->alike_cost - c->cost, r->currency, 100 * (c->alike_cost / c->cost - 1));
+	if (c->short_s > 0)
+		print_to(out, "for %.2f hours, the variants together had fewer units than the policy requested\n",
+		         c->short_s / 3600);
+}
+
+static void put_json_variants(const struct backtest_report *r, struct json_writer *w)
+{
+	const struct variant_cost *c = r->variants;
+	if (!c)
+		return;
+	json_write_member_object(w, "variants");
+	json_write_member_str(w, "currency", r->currency);
+	json_write_member_f64(w, "cost", c->cost);
+	json_write_member_f64(w, "alikeCost", c->alike_cost);
+	json_write_member_f64(w, "startedReplicas", c->switches);
+	json_write_member_f64(w, "shortSeconds", c->short_s);
+	json_write_member_array(w, "items");
+	for (size_t i = 0; i < c->variants->n; i++) {
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", c->variants->items[i].name);
+		json_write_member_f64(w, "replicaHours", c->replica_s[i] / 3600);
+		json_write_member_f64(w, "cost", c->replica_s[i] / 3600 * c->now[i].price);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_object_end(w);
 }
 
 // ---- notes ----
@@ -339,6 +392,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 	buf_putc(out, '\n');
 	before = out->len;
 	put_verdict(r, out);
+	put_variants(r, out);
 	backtest_report_notes(r, out);
 	if (!b->config.open_loop && !b->config.policy_only && !wide)
 		buf_puts(out, "peers: each at the setting that was best in hindsight; -o wide shows all settings\n");
@@ -446,6 +500,7 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 	for (size_t i = 0; i < b->n_rows; i++)
 		put_json_row(r, &b->rows[i], &w);
 	json_write_array_end(&w);
+	put_json_variants(r, &w);
 	json_write_object_end(&w);
 	buf_putc(out, '\n');
 }

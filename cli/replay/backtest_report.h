@@ -9,13 +9,16 @@
 
 struct buf;
 struct policy;
+struct variant_cost;
 
 struct backtest_report {
 	const struct backtest *backtest;
 	const struct policy *policy;
-	double price;            // of one GPU-hour; NaN: unknown
-	double gpus_per_replica; // > 0
-	const char *input_notes; // what is missing in the recording, one sentence per line
+	double price;                        // of one GPU-hour; NaN: unknown
+	double gpus_per_replica;             // > 0
+	const char *input_notes;             // what is missing in the recording, one sentence per line
+	const struct variant_cost *variants; // of the policy's row; NULL: the policy has none
+	const char *currency;                // of their prices
 };
 
 #define BACKTEST_FIGURE_BYTES 48

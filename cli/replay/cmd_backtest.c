@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
 #include "base/print.h"
 #include "cli/replay/backtest_charts.h"
 #include "cli/replay/backtest_page.h"
@@ -26,12 +27,16 @@
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 #include "policies/load/policy_ref.h"
+#include "policies/price/price_book.h"
+#include "policies/price/variant_price.h"
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
 #include "replay/parallel.h"
+#include "replay/variant_cost.h"
 
 #define OUTPUT_MAX        (1024 * 1024)
 #define DECISION_LINE_MAX (1024 * 1024)
+#define STARTUP_S         120 // as struct backtest_config assumes
 #define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
 
 struct backtest_args {
@@ -182,8 +187,10 @@ static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
-	const struct decided decided = {log->policy, &policy_ref_of(log->policy)->target, decision, no_details, NULL,
-	                                NULL};
+	const struct decided decided = {.policy = log->policy,
+	                                .target = &policy_ref_of(log->policy)->target,
+	                                .decision = decision,
+	                                .details = no_details};
 	struct json_writer w;
 	buf_reset(&log->line);
 	json_write_init(&w, &log->line, 0);
@@ -205,8 +212,41 @@ static void show_progress(void *progress, size_t done, size_t total, const char 
 	progress_show(progress, done, total, name);
 }
 
+// What is added up step by step. Both may be NULL.
+struct steps {
+	struct backtest_history *history;
+	struct variant_cost *variants;
+};
+
+static void on_step(void *steps, size_t row, enum backtest_kind kind, const struct loop_step *step)
+{
+	const struct steps *s = steps;
+	if (s->history)
+		backtest_history_add(s->history, row, kind, step);
+	if (s->variants && kind == BACKTEST_POLICY)
+		variant_cost_add(s->variants, step);
+}
+
+// Prepares the cost of the variants of the policy, with the prices of `book`.
+static struct variant_cost *variants_new(const struct backtest_args *a, const struct policy *policy,
+                                         const struct price_book *book)
+{
+	const struct binding *b = policy_ref_of(policy)->bindings;
+	const struct world_config *w = &a->replay.config.world;
+	double prices[VARIANTS_MAX];
+	if (!b->variants)
+		return NULL;
+	struct variant_cost *c = must_alloc(malloc(sizeof *c));
+	double startup_s = w->n_startups > 0 ? w->startups_s[0] : STARTUP_S;
+	if (w->n_startups == 0 && policy->startup.given)
+		startup_s = (double)policy->startup.start_ms / 1000;
+	variant_prices(b->variants, book, prices);
+	variant_cost_init(c, b->variants, prices, (int64_t)(startup_s * 1000));
+	return c;
+}
+
 static int backtest(const struct backtest_args *a, const struct replay_input *in, const struct engine_model *engine,
-                    struct err *e)
+                    const struct price_book *book, struct err *e)
 {
 	struct decision_log log = {.policy = in->policy};
 	struct backtest_config config = a->replay.config;
@@ -224,10 +264,12 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 	}
 	struct backtest *b = malloc(sizeof *b);
 	struct backtest_history *history = a->html ? malloc(sizeof *history) : NULL;
-	if (history) {
+	struct steps steps = {history, variants_new(a, in->policy, book)};
+	if (history)
 		backtest_history_init(history, &in->recording);
-		config.on_step = backtest_history_add;
-		config.step_context = history;
+	if (history || steps.variants) {
+		config.on_step = on_step;
+		config.step_context = &steps;
 	}
 	int rc = b && (history || !a->html) ? backtest_run(&config, in->policy, &in->recording, in->file, b, e)
 	                                    : err_set(e, ERR_INTERNAL, "out of memory");
@@ -236,11 +278,18 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 	if (close_log(&log, a->decisions, rc == 0 ? e : NULL) < 0)
 		rc = -1;
 	if (rc == 0) {
-		const struct backtest_report r = {b, in->policy, a->price, a->gpus_per_replica, buf_str(&in->notes)};
+		const struct backtest_report r = {b,
+		                                  in->policy,
+		                                  a->price,
+		                                  a->gpus_per_replica,
+		                                  buf_str(&in->notes),
+		                                  steps.variants,
+		                                  book->currency};
 		if (!history || backtest_page_write(a->html, &r, history, e) == 0)
 			code = print(a, &r) < 0 ? EXIT_FAILED : check_limits(a, &r);
 	}
 	free(history);
+	free(steps.variants);
 	if (b)
 		backtest_done(b);
 	free(b);
@@ -248,20 +297,21 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 }
 
 // The same with the engines of --engine. Returns the exit code, or -1 and *e.
-static int backtest_engine(const struct backtest_args *a, const struct replay_input *in, struct err *e)
+static int backtest_engine(const struct backtest_args *a, const struct replay_input *in, const struct price_book *book,
+                           struct err *e)
 {
 	struct engine_model model;
 	struct arena arena;
 	struct buf report;
 	if (!a->engine)
-		return backtest(a, in, NULL, e);
+		return backtest(a, in, NULL, book, e);
 	arena_init(&arena, ENGINE_ARENA_MAX);
 	buf_init(&report, OUTPUT_MAX);
 	int code = engine_model_read(a->engine, &arena, &model, &report, e);
 	print_notes(&report);
 	buf_done(&report);
 	if (code == 0)
-		code = backtest(a, in, &model, e);
+		code = backtest(a, in, &model, book, e);
 	arena_done(&arena);
 	return code;
 }
@@ -275,11 +325,18 @@ int cmd_backtest(int argc, char **argv)
 	struct err e;
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "backtest", &in);
-	if (code == EXIT_OK && (code = backtest_engine(&args, &in, &e)) < 0) {
+	struct price_book book = {0}; // of the variants
+	struct arena arena;
+	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
+	if (code == EXIT_OK && policy_ref_of(in.policy)->variants.n > 0 &&
+	    price_option_read(args.price_option.prices, &arena, &book, "gpuscale backtest") < 0)
+		code = EXIT_FAILED;
+	if (code == EXIT_OK && (code = backtest_engine(&args, &in, &book, &e)) < 0) {
 		print_notes(&in.notes);
 		print_error("gpuscale backtest: %s\n", e.msg);
 		code = EXIT_FAILED;
 	}
 	replay_input_done(&in);
+	arena_done(&arena);
 	return code;
 }

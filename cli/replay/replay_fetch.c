@@ -82,7 +82,8 @@ static bool has_signal(const struct policy *p, const char *name)
 }
 
 // Writes max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the controller
-// itself. metric NULL: only the controller knows this kind of target.
+// itself. metric NULL: only the controller knows this kind of target,
+// or the units of several.
 static bool write_replicas_query(char out[QUERY_BYTES_MAX], const char *metric, const char *label, const char *own,
                                  const struct policy *p)
 {
@@ -103,7 +104,8 @@ static int add_replicas(struct fetch *f, struct err *e)
 	const struct policy *p = f->options->policy;
 	const char *label = NULL, *spec = NULL, *ready = NULL;
 	for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
-		if (strcmp(workloads[i].kind, policy_ref_of(p)->target.kind) == 0) {
+		if (policy_ref_of(p)->variants.n == 0 &&
+		    strcmp(workloads[i].kind, policy_ref_of(p)->target.kind) == 0) {
 			label = workloads[i].label;
 			spec = workloads[i].spec;
 			ready = workloads[i].ready;

@@ -24,6 +24,7 @@
 #include "cli/term/progress.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/refill.h"
+#include "controller/tick/variant_scale.h"
 #include "controller/tick/victim_marks.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
@@ -61,6 +62,7 @@ struct plan_item {
 	void *state;
 	struct refill_call refill;
 	struct observation_call observation;
+	struct variant_scale *variants; // NULL: the policy has none, or the replicas are given
 	struct decision decision;
 	bool decided;
 	char *pool;                       // why its pool changed the decision; NULL: it did not
@@ -71,6 +73,7 @@ struct plan_item {
 struct plan {
 	struct connections connections;
 	struct observe_sources sources;
+	const struct price_book *prices;
 	struct plan_item *items;
 	size_t n, n_done;
 	int64_t now_ms;
@@ -133,7 +136,11 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 {
 	struct plan_item *it = arg;
 	observe_capacity(&it->observation);
+	if (it->variants)
+		variant_scale_fill(it->variants, &it->observation.observation);
 	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);
+	if (it->variants)
+		variant_scale_plan(it->variants, it->plan->prices, -1, it->plan->now_ms, &it->decision);
 	it->decided = true;
 	item_done(it);
 }
@@ -151,14 +158,41 @@ static void on_observed(void *arg, struct observation_call *c)
 		on_refilled(it, true, NULL);
 }
 
+// The targets of the variants have been read; the signals follow.
+static void on_variants(void *arg, const struct err *error)
+{
+	struct plan_item *it = arg;
+	struct observe_sources sources = it->plan->sources;
+	if (error) {
+		it->error = *error;
+		item_done(it);
+		return;
+	}
+	sources.k8s = NULL;
+	sources.given_replicas = variant_scale_units(it->variants);
+	observe_start(&it->observation, &sources, it->binding, it->plan->now_ms, on_observed, it);
+}
+
+static void ask(struct plan_item *it)
+{
+	struct plan *p = it->plan;
+	it->variants = p->sources.k8s ? variant_scale_new(&p->sources, NULL, it->binding) : NULL;
+	if (it->variants) {
+		variant_scale_acquire(it->variants);
+		variant_scale_observe(it->variants, p->now_ms, false, on_variants, it);
+	} else {
+		observe_start(&it->observation, &p->sources, it->binding, p->now_ms, on_observed, it);
+	}
+}
+
 static void ask_all(struct plan *p)
 {
 	struct err unused; // the trace says that the capacity is unknown
 	for (size_t i = 0; i < p->n; i++)
-		p->items[i].observation.fit = observe_acquire_fit(&p->sources, p->items[i].binding, &unused);
+		if (!p->items[i].binding->variants)
+			p->items[i].observation.fit = observe_acquire_fit(&p->sources, p->items[i].binding, &unused);
 	for (size_t i = 0; i < p->n; i++)
-		observe_start(&p->items[i].observation, &p->sources, p->items[i].binding, p->now_ms, on_observed,
-		              &p->items[i]);
+		ask(&p->items[i]);
 	p->progress = (struct progress){.what = "querying", .done = p->n_done, .total = p->n};
 	progress_watch(&p->progress, p->connections.loop);
 	if (p->n_done < p->n)
@@ -224,12 +258,15 @@ static void ask_victims(struct plan *p)
 
 static struct decided as_decided(const struct plan_item *it)
 {
-	return (struct decided){.policy = it->policy,
-	                        .target = it->binding->target,
-	                        .decision = &it->decision,
-	                        .details = it->observation.details,
-	                        .pool = it->pool,
-	                        .victims = it->victims[0] ? it->victims : NULL};
+	struct decided d = {.policy = it->policy,
+	                    .target = it->binding->target,
+	                    .decision = &it->decision,
+	                    .details = it->observation.details,
+	                    .pool = it->pool,
+	                    .victims = it->victims[0] ? it->victims : NULL};
+	if (it->variants)
+		d.variants = variant_scale_rows(it->variants, &d.n_variants);
+	return d;
 }
 
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
@@ -414,6 +451,7 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 	connections_cancel(&p->connections);
 	for (size_t i = 0; p->items && i < p->n; i++) {
 		observe_release(&p->items[i].observation);
+		variant_scale_free(p->items[i].variants);
 		free(p->items[i].state);
 		free(p->items[i].pool);
 	}
@@ -442,6 +480,7 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 		                                        .k8s = plan.connections.k8s,
 		                                        .given_replicas = args->replicas,
 		                                        .fits = plan.connections.fits};
+		plan.prices = &args->book;
 		plan.now_ms = clock_wall_ms(&plan.connections.clock);
 		code = plan_run(&plan, policies, n, objects, args);
 		if (n_errors)

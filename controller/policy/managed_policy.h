@@ -104,10 +104,11 @@ struct managed_policy {
 	struct managed_policy *previous_early, *next_early;
 
 	// policy_conflicts.h
-	struct conflict_interest *conflict_interest; // watches for autoscalers of the target; NULL: not watched
-	struct policy_ref *conflicts_of;             // the policy whose target that is, one reference
-	struct conflict_pause *pause;                // another client keeps changing the target; NULL: none does
-	struct scale_fight fight;                    // with that client
+	struct conflict_interest **conflict_interests; // watches for autoscalers of each target; NULL: not watched
+	size_t n_conflict_interests;
+	struct policy_ref *conflicts_of; // the policy whose target that is, one reference
+	struct conflict_pause *pause;    // another client keeps changing the target; NULL: none does
+	struct scale_fight fight;        // with that client
 
 	uint32_t term;           // of ownership when the reconciler was created
 	bool awaits_early_check; // queued in early_checks

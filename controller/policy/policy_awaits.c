@@ -40,7 +40,7 @@ void policy_awaits_update(struct managed_policy *m)
 	if (awaits == AWAITS_POLICY)
 		LOG(m->all->log, LOG_WARNING, "Conflict: target is owned by another policy",
 		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-		    LOG_S("target", m->stored->binding->target->name),
+		    LOG_S("target", stored_binding_awaited(m->stored)->name),
 		    LOG_S("other", stored_binding_winner(m->stored)->entry->name));
 	if (awaits == AWAITS_AUTOSCALER)
 		conflicts_log_started(m);
@@ -52,14 +52,16 @@ void policy_awaits_update(struct managed_policy *m)
 enum status_phase policy_awaits_explain(const struct managed_policy *m, char *ret_why, size_t size)
 {
 	const struct policy_entry *winner;
+	const struct scale_target *target;
 	switch (policy_awaits_now(m)) {
 	case AWAITS_VERSION:
 		snprintf(ret_why, size, "%s", policy_entry_error(m->stored->entry));
 		return STATUS_INVALID;
 	case AWAITS_POLICY:
 		winner = stored_binding_winner(m->stored)->entry;
+		target = stored_binding_awaited(m->stored);
 		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
-		         m->stored->binding->target->kind, m->stored->binding->target->name);
+		         target->kind, target->name);
 		return STATUS_CONFLICT;
 	case AWAITS_AUTOSCALER:
 		conflicts_explain(m, ret_why, size);

@@ -188,8 +188,11 @@ static void forget(struct managed_policy *m)
 		m->all->conflicts->blind = NULL;
 	pause_free(m->pause);
 	m->fight = (struct scale_fight){0};
-	conflict_watch_release(m->conflict_interest);
-	m->conflict_interest = NULL;
+	for (size_t i = 0; i < m->n_conflict_interests; i++)
+		conflict_watch_release(m->conflict_interests[i]);
+	free(m->conflict_interests);
+	m->conflict_interests = NULL;
+	m->n_conflict_interests = 0;
 	policy_ref_release(m->conflicts_of);
 	m->conflicts_of = NULL;
 }
@@ -226,35 +229,46 @@ void conflicts_log_started(const struct managed_policy *m)
 	    LOG_S("other", conflicts_find(m)));
 }
 
+// Watches for autoscalers of target i of the binding, unless they are watched already.
+static void watch_target(struct managed_policy *m, const struct binding *binding, size_t i)
+{
+	struct conflicts *all = m->all->conflicts;
+	const struct scale_target *t = binding_target(binding, i);
+	struct scale_ref ref = {t->api_version, t->kind, binding->policy->namespace_name, t->name};
+	struct err e;
+	if (m->conflict_interests[i])
+		return;
+	m->conflict_interests[i] = conflict_watch_acquire(all->watch, &ref, m, &e);
+	if (!m->conflict_interests[i] && !all->has_logged_target)
+		LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
+		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+		    LOG_S(m->key ? "target" : NULL, m->key), LOG_S("err", e.msg));
+	all->has_logged_target = all->has_logged_target || !m->conflict_interests[i];
+}
+
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 {
 	struct conflicts *all = m->all->conflicts;
-	struct err e;
 	if (!all)
 		return;
 	const struct binding *binding = body ? managed_policy_binding(m, body) : NULL;
 	if (m->conflicts_of &&
-	    (!body || !scale_target_equals(managed_policy_binding(m, m->conflicts_of)->target, binding->target)))
+	    (!body || !binding_has_same_targets(managed_policy_binding(m, m->conflicts_of), binding)))
 		forget(m);
 	if (!body)
 		return;
-	if (m->conflicts_of && m->conflicts_of != body) { // the same target, in a newer policy
+	if (m->conflicts_of != body) { // the same targets, in a newer policy, or the first version
 		policy_ref_release(m->conflicts_of);
 		m->conflicts_of = policy_ref_acquire(body);
 	}
-	if (!m->conflict_interest) {
-		struct scale_ref ref = binding_scale_ref(binding);
-		if (!m->conflicts_of)
-			m->conflicts_of = policy_ref_acquire(body);
-		m->conflict_interest = conflict_watch_acquire(all->watch, &ref, m, &e);
-		if (!m->conflict_interest && !all->has_logged_target)
-			LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
-			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-			    LOG_S(m->key ? "target" : NULL, m->key), LOG_S("err", e.msg));
-		all->has_logged_target = all->has_logged_target || !m->conflict_interest;
+	if (!m->conflict_interests) {
+		m->n_conflict_interests = binding_targets(binding);
+		m->conflict_interests = must_alloc(calloc(m->n_conflict_interests, sizeof(struct conflict_interest *)));
 	}
-	if (m->conflict_interest)
-		log_error(m, conflict_watch_error(m->conflict_interest));
+	for (size_t i = 0; i < m->n_conflict_interests; i++)
+		watch_target(m, binding, i);
+	if (m->conflict_interests[0])
+		log_error(m, conflicts_watch_error(m));
 }
 
 // Returns the state of KEDA's operator as far as it concerns the policy.
@@ -271,8 +285,12 @@ bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *bo
 		return true;
 	if (keda_state_for(m) != KEDA_STOPPED)
 		return false;
-	return !m->pause && (!m->conflict_interest || (conflict_watch_is_known(m->conflict_interest) &&
-	                                               !conflict_watch_find(m->conflict_interest)));
+	bool is_free = !m->pause;
+	for (size_t i = 0; i < m->n_conflict_interests; i++) {
+		const struct conflict_interest *c = m->conflict_interests[i];
+		is_free = is_free && (!c || (conflict_watch_is_known(c) && !conflict_watch_find(c)));
+	}
+	return is_free;
 }
 
 const char *conflicts_find(const struct managed_policy *m)
@@ -280,8 +298,9 @@ const char *conflicts_find(const struct managed_policy *m)
 	enum keda_state keda = keda_state_for(m);
 	if (keda == KEDA_RUNS || keda == KEDA_UNREADABLE)
 		return keda_watch_text(m->all->keda);
-	const char *found =
-	        m->all->conflicts && m->conflict_interest ? conflict_watch_find(m->conflict_interest) : NULL;
+	const char *found = NULL;
+	for (size_t i = 0; m->all->conflicts && !found && i < m->n_conflict_interests; i++)
+		found = m->conflict_interests[i] ? conflict_watch_find(m->conflict_interests[i]) : NULL;
 	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;
 }
 
@@ -301,5 +320,8 @@ void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t si
 
 const char *conflicts_watch_error(const struct managed_policy *m)
 {
-	return m->all->conflicts && m->conflict_interest ? conflict_watch_error(m->conflict_interest) : NULL;
+	const char *error = NULL;
+	for (size_t i = 0; m->all->conflicts && !error && i < m->n_conflict_interests; i++)
+		error = m->conflict_interests[i] ? conflict_watch_error(m->conflict_interests[i]) : NULL;
+	return error;
 }

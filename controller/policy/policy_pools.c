@@ -16,8 +16,10 @@
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/object_watch.h"
+#include "controller/source/policy_store.h"
 #include "policies/engine/policy.h"
 #include "policies/load/pool_set.h"
+#include "policies/schema/binding.h"
 #include "runtime/connections.h"
 
 #define REPORT_MAX (1024 * 1024)
@@ -160,7 +162,7 @@ int policy_pools_read_files(struct policy_pools *p, struct err *e)
 void policy_pools_sync(struct managed_policy *m, const struct policy *member)
 {
 	struct pools *pools = m->all->policy_pools->pools;
-	if (member && pools_count(pools) > 0) {
+	if (member && pools_count(pools) > 0 && !m->stored->binding->variants) {
 		if (!m->membership)
 			m->membership =
 			        pool_membership_new(pools, m->namespace_name, m->name, m->key, member->label_lines, m);

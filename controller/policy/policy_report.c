@@ -85,6 +85,7 @@ static struct decided as_decided(const struct reconciler *r)
 	d.decision = reconciler_decision(r, &d.details);
 	d.pool = reconciler_pool(r);
 	d.victims = reconciler_victims(r);
+	d.variants = reconciler_variants(r, &d.n_variants);
 	return d;
 }
 

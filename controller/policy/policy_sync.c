@@ -211,7 +211,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
 	const struct binding *before = managed_policy_binding(m, m->body), *after = managed_policy_binding(m, body);
-	if (!scale_target_equals(before->target, after->target))
+	if (!binding_has_same_targets(before, after))
 		pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
 	if (reconciler_set_policy(m->reconciler, after, body->generation) < 0)
 		abort();

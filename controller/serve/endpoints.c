@@ -164,6 +164,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		                                      .gpu_time = &v.policies[i]->report.gpu_time,
 		                                      .values_limited = v.policies[i]->report.values_limited,
 		                                      .gpus = reconciler_gpus(r)};
+		policies[i].variants = reconciler_variants(r, &policies[i].n_variants);
 	}
 	struct metrics_view mv = {.policies = policies,
 	                          .n_policies = v.n_policies,
@@ -242,6 +243,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 		d.decision = reconciler_decision(r, &d.details);
 		d.pool = reconciler_pool(r);
 		d.victims = reconciler_victims(r);
+		d.variants = reconciler_variants(r, &d.n_variants);
 		if (d.decision && is_asked_for(only, v->policies[i]))
 			explain_decision_json(w, &d);
 	}

@@ -16,6 +16,7 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
 #include "policies/price/price_book.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"
@@ -278,6 +279,19 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 		           n * (double)micro / 1e6);
 }
 
+static void render_variants(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
+                            size_t index, struct buf *out)
+{
+	const struct metrics_policy *p = &v->policies[index];
+	for (size_t i = 0; i < p->n_variants; i++) {
+		const struct decided_variant *x = &p->variants[i];
+		double value = id == FAMILY_VARIANT_REPLICAS  ? x->current
+		               : id == FAMILY_VARIANT_DESIRED ? x->desired
+		                                              : x->current * x->price_per_hour;
+		put_sample(out, id, labels, index, LABELS(x->name), value);
+	}
+}
+
 static void render_per_policy(const struct metrics_view *v, size_t n_policies, struct buf *out)
 {
 	struct label_texts labels = {.end = calloc(n_policies ? n_policies : 1, sizeof *labels.end)};
@@ -296,9 +310,10 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 		out->failed = true; // a truncated page would look like removed policies
 	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
 		void (*render)(enum metric_family_id, const struct metrics_view *, const struct label_texts *, size_t,
-		               struct buf *) = id >= FAMILY_SIGNAL_VALUE  ? render_signals
-		                               : id >= FAMILY_GPU_SECONDS ? render_gpus
-		                                                          : render_policy;
+		               struct buf *) = id >= FAMILY_SIGNAL_VALUE       ? render_signals
+		                               : id >= FAMILY_VARIANT_REPLICAS ? render_variants
+		                               : id >= FAMILY_GPU_SECONDS      ? render_gpus
+		                                                               : render_policy;
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < n_policies; i++)
 			if (v->policies[i].decision)

@@ -15,10 +15,16 @@
 
 #define KEY_BYTES 1024 // namespace, kind, name and path with slashes between: at most 63 + 63 + 253 + 253
 
-struct policy_claim {
-	struct stored_binding *claimants, *winner;
+struct policy_claim { // a target, and the bindings for it
+	struct policy_claimant *claimants, *winner;
 	UT_hash_handle hh;
 	char key[]; // "namespace/kind/name" of the target
+};
+
+struct policy_claimant {
+	struct stored_binding *b;
+	struct policy_claim *claim; // NULL: memory was exhausted
+	struct policy_claimant *prev, *next;
 };
 
 struct space { // a namespace that has entries
@@ -54,6 +60,12 @@ static void row_free(struct row *row)
 	free(row);
 }
 
+static void binding_free(struct stored_binding *b)
+{
+	free(b->claims);
+	free(b);
+}
+
 static int compare_keys(const struct stored_binding *b, const struct binding *other)
 {
 	return binding_key_compare(b->binding ? b->binding->key : NULL, other ? other->key : NULL);
@@ -78,43 +90,52 @@ static bool goes_before(const struct policy_entry *a, const struct policy_entry 
 
 static void choose_winner(struct policy_claim *claim)
 {
-	struct stored_binding *it;
+	struct policy_claimant *it;
 	claim->winner = claim->claimants;
-	DL_FOREACH2(claim->claimants, it, next_claimant)
-	if (goes_before(it->entry, claim->winner->entry))
+	DL_FOREACH(claim->claimants, it)
+	if (goes_before(it->b->entry, claim->winner->b->entry))
 		claim->winner = it;
 }
 
 // Notifies all claimants except `but`, which the caller notifies.
 static void notify_claimants(struct policy_store *s, const struct policy_claim *claim, const struct stored_binding *but)
 {
-	struct stored_binding *it;
-	DL_FOREACH2(claim->claimants, it, next_claimant)
-	if (it != but)
-		notify(s, it);
+	struct policy_claimant *it;
+	DL_FOREACH(claim->claimants, it)
+	if (it->b != but)
+		notify(s, it->b);
 }
 
-static void leave_claim(struct policy_store *s, struct stored_binding *b)
+static void leave_claim(struct policy_store *s, struct policy_claimant *c)
 {
-	struct policy_claim *claim = b->claim;
+	struct policy_claim *claim = c->claim;
 	if (!claim)
 		return;
-	DL_DELETE2(claim->claimants, b, previous_claimant, next_claimant);
-	b->claim = NULL;
+	DL_DELETE(claim->claimants, c);
+	c->claim = NULL;
 	if (!claim->claimants) {
 		HASH_DEL(s->claims, claim);
 		free(claim);
 		return;
 	}
-	if (claim->winner != b)
+	if (claim->winner != c)
 		return;
 	choose_winner(claim);
-	notify_claimants(s, claim, b);
+	notify_claimants(s, claim, c->b);
 }
 
-static int claim_key(char key[KEY_BYTES], const struct binding *b)
+static void leave_claims(struct policy_store *s, struct stored_binding *b)
 {
-	const struct scale_target *t = b->target;
+	for (size_t i = 0; i < b->n_claims; i++)
+		leave_claim(s, &b->claims[i]);
+	free(b->claims);
+	b->claims = NULL;
+	b->n_claims = 0;
+}
+
+static int claim_key(char key[KEY_BYTES], const struct binding *b, size_t target)
+{
+	const struct scale_target *t = binding_target(b, target);
 	const char *path = workload_kind_path(t->api_version, t->kind, t->path);
 	return snprintf(key, KEY_BYTES, "%s/%s/%s%s%s", b->policy->namespace_name, t->kind, t->name, path ? "/" : "",
 	                path ? path : "");
@@ -124,15 +145,15 @@ struct stored_binding *policy_store_holder(const struct policy_store *s, const s
 {
 	char key[KEY_BYTES];
 	struct policy_claim *claim = NULL;
-	claim_key(key, binding);
+	claim_key(key, binding, 0);
 	HASH_FIND_STR(s->claims, key, claim);
-	return claim ? claim->winner : NULL;
+	return claim ? claim->winner->b : NULL;
 }
 
-static int enter_claim(struct policy_store *s, struct stored_binding *b, struct err *e)
+static int enter_claim(struct policy_store *s, struct policy_claimant *c, size_t target, struct err *e)
 {
 	char key[KEY_BYTES];
-	int n = claim_key(key, b->binding);
+	int n = claim_key(key, c->b->binding, target);
 	if (n < 0 || (size_t)n >= sizeof key)
 		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
 	struct policy_claim *claim = NULL;
@@ -144,11 +165,27 @@ static int enter_claim(struct policy_store *s, struct stored_binding *b, struct 
 		memcpy(claim->key, key, (size_t)n + 1);
 		HASH_ADD_STR(s->claims, key, claim);
 	}
-	DL_APPEND2(claim->claimants, b, previous_claimant, next_claimant);
-	b->claim = claim;
-	if (!claim->winner || goes_before(b->entry, claim->winner->entry)) {
-		claim->winner = b;
-		notify_claimants(s, claim, b);
+	DL_APPEND(claim->claimants, c);
+	c->claim = claim;
+	if (!claim->winner || goes_before(c->b->entry, claim->winner->b->entry)) {
+		claim->winner = c;
+		notify_claimants(s, claim, c->b);
+	}
+	return 0;
+}
+
+// Claims all targets of the binding. After an error, the binding has no claim.
+static int enter_claims(struct policy_store *s, struct stored_binding *b, struct err *e)
+{
+	const size_t n = binding_targets(b->binding);
+	b->claims = must_alloc(calloc(n, sizeof *b->claims));
+	b->n_claims = n;
+	for (size_t i = 0; i < n; i++) {
+		b->claims[i].b = b;
+		if (enter_claim(s, &b->claims[i], i, e) < 0) {
+			leave_claims(s, b);
+			return -1;
+		}
 	}
 	return 0;
 }
@@ -224,14 +261,14 @@ static int update_entry(struct policy_store *s, struct policy_entry *entry, bool
 	if (body != entry->body || source != entry->source) {
 		is_news = true;
 		for (size_t i = 0; i < entry->n_bindings; i++)
-			leave_claim(s, entry->bindings[i]);
+			leave_claims(s, entry->bindings[i]);
 		set_bindings(s, entry, body);
 		s->counts.in_force -= entry->body != NULL;
 		entry->body = body;
 		entry->source = source;
 		s->counts.in_force += body != NULL;
 		for (size_t i = 0; body && i < entry->n_bindings; i++)
-			rc = enter_claim(s, entry->bindings[i], e) < 0 ? -1 : rc;
+			rc = enter_claims(s, entry->bindings[i], e) < 0 ? -1 : rc;
 	}
 	for (size_t i = 0; is_news && i < entry->n_bindings; i++)
 		notify(s, entry->bindings[i]);
@@ -279,7 +316,7 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 	}
 	*v = gone; // the listener may still read it
 	for (size_t i = 0; i < entry->n_bindings; i++)
-		leave_claim(s, entry->bindings[i]);
+		leave_claims(s, entry->bindings[i]);
 	s->counts.in_force -= entry->body != NULL;
 	for (size_t i = 0; i < entry->n_bindings; i++)
 		remove_binding(s, entry->bindings[i], deleted);
@@ -432,7 +469,18 @@ struct stored_binding *policy_store_next(const struct policy_store *s, const str
 
 struct stored_binding *stored_binding_winner(const struct stored_binding *b)
 {
-	return b->claim ? b->claim->winner : NULL;
+	for (size_t i = 0; i < b->n_claims; i++)
+		if (b->claims[i].claim->winner->b != b)
+			return b->claims[i].claim->winner->b;
+	return b->n_claims > 0 ? b->claims[0].b : NULL;
+}
+
+const struct scale_target *stored_binding_awaited(const struct stored_binding *b)
+{
+	for (size_t i = 0; i < b->n_claims; i++)
+		if (b->claims[i].claim->winner->b != b)
+			return binding_target(b->binding, i);
+	return NULL;
 }
 
 const char *policy_entry_error(const struct policy_entry *entry)
@@ -475,7 +523,7 @@ void policy_store_free(struct policy_store *s)
 		HASH_DEL(s->rows, row);
 		leave_space(s, row->space);
 		for (size_t i = 0; i < row->entry.n_bindings; i++)
-			free(row->entry.bindings[i]);
+			binding_free(row->entry.bindings[i]);
 		row_free(row);
 	}
 	struct policy_claim *claim, *next_claim;

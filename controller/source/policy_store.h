@@ -13,7 +13,8 @@
 struct err;
 struct binding;
 struct policy_ref;
-struct policy_claim; // a target, and the bindings for it
+struct scale_target;
+struct policy_claimant;
 struct policy_store;
 
 #define POLICY_STORE_MAX           20000
@@ -44,10 +45,10 @@ struct policy_version {
 // whose keys it has, too. The listener may change `user` alone.
 struct stored_binding {
 	struct policy_entry *entry;
-	size_t index;                  // in entry->bindings
-	const struct binding *binding; // of entry->body; NULL: the policy has no valid version
-	struct policy_claim *claim;    // on the target; NULL without one
-	struct stored_binding *next_claimant, *previous_claimant;
+	size_t index;                   // in entry->bindings
+	const struct binding *binding;  // of entry->body; NULL: the policy has no valid version
+	struct policy_claimant *claims; // one per target of the binding; NULL without one
+	size_t n_claims;
 	void *user; // of the listener
 };
 
@@ -93,10 +94,13 @@ struct policy_entry *policy_store_find(const struct policy_store *s, const char 
 // Returns the binding after `b` (NULL: the first): those of a policy follow each other by key, policies are in no
 // particular order. NULL at the end.
 struct stored_binding *policy_store_next(const struct policy_store *s, const struct stored_binding *b);
-// Returns the owner of the binding's target: the binding itself, or the one it waits for. NULL without a valid version.
+// Returns the owner of the binding's targets: the binding itself, or the first one that it waits for. NULL without a
+// valid version.
 // The first source takes precedence, then the older object, then the first name.
 struct stored_binding *stored_binding_winner(const struct stored_binding *b);
-// Returns the owner of the target of `binding`, which need not be in the store; NULL: none.
+// Returns the target that the binding waits for; NULL: none.
+const struct scale_target *stored_binding_awaited(const struct stored_binding *b);
+// Returns the owner of the first target of `binding`, which need not be in the store; NULL: none.
 struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding);
 // Returns the faults of the newest version of the entry's source; "": none.
 const char *policy_entry_error(const struct policy_entry *entry);

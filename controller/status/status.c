@@ -232,6 +232,16 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 	return hash_bytes(h, &v, sizeof v);
 }
 
+static uint64_t hash_variants(uint64_t h, const struct decided *decided)
+{
+	for (size_t i = 0; i < decided->n_variants; i++) {
+		const struct decided_variant *v = &decided->variants[i];
+		const int32_t numbers[] = {v->current, v->ready, v->desired};
+		h = hash_text(hash_bytes(h, numbers, sizeof numbers), v->reason);
+	}
+	return h;
+}
+
 // Adds the states of the signals, and what only the message of a condition states: how many replicas have no room or
 // are on failing GPUs, and why a pool is held.
 static uint64_t hash_details(uint64_t h, const struct decided *decided)
@@ -247,7 +257,7 @@ static uint64_t hash_details(uint64_t h, const struct decided *decided)
 		else if (t->reason == REASON_POOL_HELD && decided->pool)
 			h = hash_text(h, decided->pool);
 	}
-	return h;
+	return hash_variants(h, decided);
 }
 
 // Returns a fingerprint of everything that determines the status, except the values of the signals. Cheap, because most
@@ -283,6 +293,7 @@ static uint64_t major_of(const struct policy_status *s, const struct status_upda
 	if (u->facts.decided) {
 		const struct decision *d = u->facts.decided->decision;
 		h = hash_i64(hash_i64(h, u->facts.phase == STATUS_SCALED ? d->desired : d->current), d->desired);
+		h = hash_variants(h, u->facts.decided);
 	}
 	h = hash_text(h, u->facts.text ? u->facts.text : "");
 	h = hash_text(h, u->facts.fault ? u->facts.fault : "");
@@ -387,6 +398,7 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	policy_status_path(s, "/status", path);
 	status_past_write(&s->past, s->major, s->minor, u->now_ms);
 	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
+	s->record.has_variants |= u->binding && u->binding->variants;
 	s->written_phase = u->facts.phase;
 	if (!body.failed && s->env->dir) {
 		put_file(s, u->binding, buf_str(&body));

@@ -150,7 +150,8 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 		// valid version, because they would be out of date. A target that cannot be read at the moment keeps
 		// its last numbers.
 		static const char *const fields[] = {"action",          "readyReplicas",  "currentReplicas",
-		                                     "desiredReplicas", "signalsSummary", "signals"};
+		                                     "desiredReplicas", "signalsSummary", "signals",
+		                                     "variants"};
 		size_t n = doc->facts->phase == STATUS_READ_FAILED ? 2 : sizeof fields / sizeof fields[0];
 		for (size_t i = 0; i < n; i++)
 			json_write_member_null(w, fields[i]);
@@ -170,6 +171,10 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	json_write_member_text(w, "message", message);
 	write_summary(w, doc);
 	write_signals(w, doc);
+	if (decided->n_variants > 0)
+		explain_variants_json(w, decided);
+	else if (doc->record->has_variants)
+		json_write_member_null(w, "variants");
 }
 
 // Writes only recommendations that a window ending now or later can select. Stabilization selects the largest or
@@ -480,6 +485,7 @@ static void read_objective(const cJSON *status, const struct policy *policy, voi
 	unsigned char bytes[DECIDE_OBJECTIVE_BYTES_MAX];
 	const char *text = json_get_str(status, "objectiveRecord", NULL);
 	record->has_objective_record = is_there(status, "objectiveRecord");
+	record->has_variants = is_there(status, "variants");
 	size_t n = text ? state_text_read(text, bytes, sizeof bytes) : 0;
 	if (n > 0)
 		decide_objective_restore(policy, state, bytes, n, at->now_ms);

@@ -38,6 +38,7 @@ struct status_record {
 	size_t n_decisions, decisions_room;
 	int32_t replicas;          // read: the replicas last requested under this spec; -1: unknown
 	bool is_unsure;            // read: the time of the last scale is invalid
+	bool has_variants;         // as has_objective_record, of status.variants
 	bool has_objective_record; // one was read or written: without an objective it is to be cleared
 };
 void status_record_done(struct status_record *r);

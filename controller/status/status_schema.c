@@ -3,6 +3,7 @@
 
 #include "controller/status/status_rows.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define NAME      .max = STATUS_VIEW_NAME_BYTES
 #define SENTENCE  .max = STATUS_VIEW_SENTENCE_BYTES
@@ -38,6 +39,22 @@ static const struct schema_field condition_fields[] = {
         // clang-format on
 };
 OBJECT(condition_schema, "GPUAutoscaler.status.conditions[]", CONDITION, condition_fields, "One aspect of the policy.");
+
+#define VARIANT struct status_view_variant
+static const struct schema_field variant_fields[] = {
+        // clang-format off
+	FIELD(VARIANT, "name", SCHEMA_STRING, name, "Name of the variant, as in spec.variants.", .required = true, .min = 1, .max = 63),
+	FIELD(VARIANT, "kind", SCHEMA_STRING, kind, "Kind of its target.", NAME),
+	FIELD(VARIANT, "target", SCHEMA_STRING, target, "Name of its target.", NAME),
+	FIELD(VARIANT, "currentReplicas", SCHEMA_INT32, current, "spec.replicas of its target.", .min = 0),
+	FIELD_SET(VARIANT, "readyReplicas", SCHEMA_INT32, ready, offsetof(VARIANT, ready_set), "Ready replicas of its target; absent when unknown.", .min = 0),
+	FIELD(VARIANT, "desiredReplicas", SCHEMA_INT32, desired, "Its share of the last decision.", .min = 0),
+	FIELD(VARIANT, "reason", SCHEMA_STRING, reason, "Why, in one word.", NAME),
+	FIELD(VARIANT, "message", SCHEMA_STRING, message, "Why its target could not be read.", SENTENCE),
+        // clang-format on
+};
+OBJECT(variant_schema, "GPUAutoscaler.status.variants[]", VARIANT, variant_fields,
+       "One variant when the status was last written.");
 
 static const struct schema_field event_fields[] = {
         // clang-format off
@@ -86,6 +103,7 @@ static const struct schema_field status_fields[] = {
 	FIELD(STATUS, "message", SCHEMA_STRING, message, "Why, in one sentence.", SENTENCE),
 	FIELD(STATUS, "signalsSummary", SCHEMA_STRING, summary, "The signals in one line: name value/target.", SENTENCE),
 	LIST(STATUS, "signals", signals, n_signals, "The signals of the last decision; absent as currentReplicas is.", POLICY_SIGNALS_MAX, signal_schema, .list_key = "name"),
+	LIST(STATUS, "variants", variants, n_variants, "The variants of a policy that has some; its other numbers of replicas are units of capacity.", VARIANTS_MAX, variant_schema, .list_key = "name"),
 	LIST(STATUS, "conditions", conditions, n_conditions, condition_doc, STATUS_VIEW_LIST_MAX, condition_schema, .list_key = "type"),
 	LIST(STATUS, "scaleEvents", scale_events, n_scale_events, "Changes of scale that rate limits still count, oldest first.", STATUS_VIEW_HISTORY_MAX, event_schema, .min = 0),
 	LIST(STATUS, "recommendations", recommendations, n_recommendations, "Recommendations that stabilization still looks at, oldest first.", STATUS_VIEW_HISTORY_MAX, recommendation_schema, .min = 0),

@@ -38,6 +38,11 @@ struct status_view_decision {
 	const char *action, *reason, *message;
 	int32_t from, to;
 };
+struct status_view_variant {
+	const char *name, *kind, *target, *reason, *message;
+	int32_t current, ready, desired;
+	bool ready_set;
+};
 struct status_view {
 	int32_t replacements;
 	int64_t observed_generation, updated_ms, last_scale_ms, last_withdraw_ms; // 0: absent
@@ -46,6 +51,8 @@ struct status_view {
 	const char *action, *reason, *message, *summary, *objective_record;
 	const struct status_view_signal *signals;
 	size_t n_signals;
+	const struct status_view_variant *variants;
+	size_t n_variants;
 	const struct status_view_condition *conditions;
 	size_t n_conditions;
 	const struct status_view_mark *scale_events, *recommendations;

@@ -29,6 +29,8 @@ void reconcile_drop_order(struct reconciler *r)
 	pool_membership_end(reconcile_membership(r));
 	if (r->fit)
 		fit_target_unsent(r->fit, r->order->from);
+	if (r->variants)
+		variant_scale_order(r->variants, false);
 	free(r->order);
 	r->order = NULL;
 }
@@ -67,7 +69,7 @@ static bool acquire_target(const struct reconciler *r, const struct binding *bin
 	const struct policy *p = binding->policy;
 	struct scale_ref ref = binding_scale_ref(binding);
 	struct err e;
-	if (!r->env->sources.targets)
+	if (!r->env->sources.targets || binding->variants) // variant_scale_acquire() acquires theirs
 		return false;
 	int wanted = target_store_acquire(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
 	if (wanted < 0)
@@ -86,6 +88,10 @@ static void release_target(const struct reconciler *r, const struct binding *bin
 
 void reconcile_acquire_target(struct reconciler *r)
 {
+	if (r->variants) {
+		variant_scale_acquire(r->variants);
+		return;
+	}
 	if (!r->is_target_wanted)
 		r->is_target_wanted = acquire_target(r, r->subject.binding);
 	struct err e;
@@ -110,8 +116,10 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	r->env = env;
 	r->subject = *subject;
 	r->policy = subject->binding->policy;
+	r->variants = variant_scale_new(&env->sources, env->log, subject->binding);
 	void *state = malloc(decide_state_bytes(r->policy));
 	if (!state) {
+		variant_scale_free(r->variants);
 		free(r);
 		return NULL;
 	}
@@ -159,6 +167,7 @@ void reconciler_free(struct reconciler *r)
 	reconcile_drop_order(r);
 	release_target(r, r->subject.binding);
 	fit_target_release(r->fit);
+	variant_scale_free(r->variants);
 	forget_decision(r);
 	free(r->victims);
 	free(r->packed);
@@ -185,6 +194,11 @@ int reconciler_set_policy(struct reconciler *r, const struct binding *binding, i
 	r->is_target_wanted = is_wanted;
 	fit_target_release(r->fit);
 	r->fit = NULL;
+	struct variant_scale *variants = variant_scale_new(&r->env->sources, r->env->log, binding);
+	if (variants)
+		variant_scale_acquire(variants); // before the old targets are released: they are usually the same ones
+	variant_scale_free(r->variants);
+	r->variants = variants;
 	r->subject.binding = binding;
 	r->policy = policy;
 	acquire_victims(r);
@@ -271,6 +285,12 @@ const char *reconciler_pool(const struct reconciler *r)
 const char *reconciler_victims(const struct reconciler *r)
 {
 	return r->victims ? r->victims->text : NULL;
+}
+
+const struct decided_variant *reconciler_variants(const struct reconciler *r, size_t *ret_n)
+{
+	*ret_n = 0;
+	return r->variants && r->decision ? variant_scale_rows(r->variants, ret_n) : NULL;
 }
 
 int64_t reconciler_last_scale_ms(const struct reconciler *r)

@@ -17,6 +17,7 @@ struct err;
 struct log;
 struct policy_status;
 struct pool_membership;
+struct price_book;
 struct promql_sources;
 struct reconciler;
 
@@ -83,6 +84,9 @@ struct reconcile_env {
 	// Asked when a tick is about to change the replicas. Returns true when the policy gives way to another client
 	// instead: the tick ends with TICK_SUPERSEDED. NULL: never.
 	bool (*yield)(void *owner, int32_t from, int32_t to);
+	// Returns the prices of GPUs, valid until the loop runs; NULL: none. NULL: never any.
+	const struct price_book *(*prices)(void *arg);
+	void *prices_arg;
 	// Asked before a tick writes. Returns false when it must end with TICK_DEFERRED.
 	bool (*take_turn)(void *owner);
 	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then
@@ -133,6 +137,9 @@ const struct decision *reconciler_decision(const struct reconciler *r, const cha
 const char *reconciler_pool(const struct reconciler *r);
 // Returns the pods that the last decision removes, as in struct decided; NULL: none.
 const char *reconciler_victims(const struct reconciler *r);
+// Returns a row per variant of the policy, as of the last decision; *ret_n: 0 for a policy without variants. Valid
+// until the next tick decides.
+const struct decided_variant *reconciler_variants(const struct reconciler *r, size_t *ret_n);
 // Returns when the target was scaled last, in ms since the epoch; -1: not known.
 int64_t reconciler_last_scale_ms(const struct reconciler *r);
 // Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not

@@ -6,6 +6,7 @@
 #include "controller/tick/reconcile.h"
 #include "controller/tick/refill.h"
 #include "controller/tick/unacked_write.h"
+#include "controller/tick/variant_scale.h"
 
 // What a tick in progress needs. Many ticks wait for their sources at the same time, and more when the machine is busy:
 // what is needed only from the decision on is allocated then.
@@ -50,7 +51,8 @@ struct reconciler {
 	char **details; // as in struct decided, copies that live as long as `decision`; NULL: none has any
 	char *pool;     // why the pool changed `decision`; NULL: it did not
 	struct victims_memory *victims; // NULL: a policy without victims
-	struct fit_target *fit;         // NULL: a policy without capacity
+	struct fit_target *fit;         // NULL: a policy without capacity, or with variants
+	struct variant_scale *variants; // NULL: the policy has none
 	struct tick_work *work;         // NULL: idle
 	struct write_order *order;      // of the last tick, TICK_DEFERRED; NULL: none
 	int64_t last_scale_ms;          // -1: not known

@@ -74,6 +74,8 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 	}
 	reconcile_pack_state(r, w->state);
 	observe_release(&w->observation);
+	if (r->variants)
+		variant_scale_release(r->variants);
 	r->work = NULL;
 	r->env->finished(r->subject.owner, &result);
 	free(w->state);
@@ -180,6 +182,23 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		end_tick(r, TICK_WRITE_FAILED, error);
 }
 
+// `units` is what the targets of the variants serve now.
+static void on_variants_written(void *arg, int32_t units, const struct err *error)
+{
+	struct reconciler *r = arg;
+	struct tick_work *w = r->work;
+	int32_t lowest = i32_min(w->write_from, w->write_to), highest = i32_max(w->write_from, w->write_to);
+	w->stored = i32_min(i32_max(units, lowest), highest);
+	if (w->stored != w->write_from)
+		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->stored);
+	if (!error)
+		end_tick(r, TICK_SCALED, NULL);
+	else if (error->kind == ERR_CONFLICT && w->conflicts + 1 < RECONCILE_CONFLICTS_MAX && !is_over(r))
+		retry(r, error);
+	else
+		end_tick(r, TICK_WRITE_FAILED, error);
+}
+
 // Asks for the permission as late as possible. The question also makes the owner look at the clock.
 static int may_write(struct reconciler *r, struct err *e)
 {
@@ -189,9 +208,23 @@ static int may_write(struct reconciler *r, struct err *e)
 	return is_permitted ? 0 : -1;
 }
 
+static int variant_may_write(void *arg, struct err *e)
+{
+	return may_write(arg, e);
+}
+
 static void write_scale(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
+	if (r->variants) {
+		enter(r, TICK_PHASE_WRITE);
+		variant_scale_write(r->variants, &(struct variant_write){.may_write = variant_may_write,
+		                                                         .done = on_variants_written,
+		                                                         .arg = r,
+		                                                         .units_to = w->write_to,
+		                                                         .now_ms = w->now_ms});
+		return;
+	}
 	struct scale_ref ref = binding_scale_ref(r->subject.binding);
 	struct err e;
 	enter(r, TICK_PHASE_WRITE);
@@ -321,7 +354,7 @@ static void keep(struct reconciler *r, const struct decision *d, const char *vic
 static void order(struct reconciler *r, const struct decision *d)
 {
 	struct tick_work *w = r->work;
-	if (r->env->yield && r->env->yield(r->subject.owner, d->current, d->desired)) {
+	if (d->write && r->env->yield && r->env->yield(r->subject.owner, d->current, d->desired)) {
 		end_tick(r, TICK_SUPERSEDED, NULL);
 		return;
 	}
@@ -329,6 +362,8 @@ static void order(struct reconciler *r, const struct decision *d)
 	w->write_to = d->desired;
 	if (r->fit)
 		fit_target_ordered(r->fit, w->write_from, w->write_to);
+	if (r->variants)
+		variant_scale_order(r->variants, true);
 	if (r->env->take_turn(r->subject.owner)) {
 		act(r);
 		return;
@@ -365,6 +400,14 @@ static void on_victims(void *arg, const struct victims_result *v)
 		end_tick(r, TICK_DECIDED, NULL);
 }
 
+// Spreads the decision over the variants of the policy. Returns whether a target is to be written.
+static bool spread(struct reconciler *r, struct decision *d)
+{
+	const struct price_book *prices = r->env->prices ? r->env->prices(r->env->prices_arg) : NULL;
+	return variant_scale_plan(r->variants, prices, decide_startup_ms(r->policy, reconcile_state(r)),
+	                          r->work->now_ms, d);
+}
+
 static void decide_and_act(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
@@ -379,17 +422,22 @@ static void decide_and_act(struct reconciler *r)
 	observe_capacity(&w->observation);
 	r->is_emptied = r->is_emptied && w->observation.observation.spec_replicas == 0;
 	w->observation.observation.is_emptied = r->is_emptied;
+	if (r->variants) {
+		variant_scale_fill(r->variants, &w->observation.observation);
+		w->observation.details[r->policy->n_signals] = w->observation.observation.capacity.detail;
+	}
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
+	bool moves = r->variants && spread(r, &d);
 	share_pool(r, &d);
 	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
-	if (!r->env->dry_run && victims_are_chosen(r->policy, &d)) {
+	if (!r->env->dry_run && !r->variants && victims_are_chosen(r->policy, &d)) {
 		w->decision = must_alloc(malloc(sizeof d));
 		*w->decision = d;
 		start_victims(r, true, d.desired, on_victims);
 		return;
 	}
 	keep(r, &d, NULL);
-	if (d.write && !r->env->dry_run)
+	if ((r->variants ? moves : d.write) && !r->env->dry_run)
 		order(r, &d);
 	else
 		end_without_victims(r, TICK_DECIDED, d.current);
@@ -433,10 +481,30 @@ static void on_observed(void *arg, struct observation_call *c)
 	             r->work->now_ms, on_refilled, r);
 }
 
+// The targets of the variants have been read; the signals follow.
+static void on_variants_observed(void *arg, const struct err *error)
+{
+	struct reconciler *r = arg;
+	struct observe_sources sources = r->env->sources;
+	if (error) {
+		r->work->observation.error = *error;
+		on_observed(r, &r->work->observation);
+		return;
+	}
+	sources.k8s = NULL;
+	sources.given_replicas = variant_scale_units(r->variants);
+	observe_start(&r->work->observation, &sources, r->subject.binding, r->work->now_ms, on_observed, r);
+}
+
 static void observe(struct reconciler *r)
 {
 	enter(r, TICK_PHASE_OBSERVE);
 	reconcile_acquire_target(r);
+	if (r->variants) {
+		variant_scale_observe(r->variants, r->work->now_ms, r->work->observation.bypass_cache,
+		                      on_variants_observed, r);
+		return;
+	}
 	r->work->observation.fit = r->fit;
 	// The watch may not have delivered the last write yet.
 	r->work->observation.bypass_cache |= unacked_write_is_open(&r->unacked);

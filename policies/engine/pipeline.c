@@ -106,7 +106,12 @@ _Static_assert(sizeof table / sizeof table[0] == STAGE_DECIDE__COUNT, "one row p
 const char *stage_name(enum stage s)
 {
 	assert(s >= 0 && s < STAGE__COUNT);
-	return s == STAGE_POOL ? "pool" : s == STAGE_VICTIMS ? "victims" : table[s].name;
+	switch (s) {
+	case STAGE_POOL: return "pool";
+	case STAGE_VICTIMS: return "victims";
+	case STAGE_VARIANTS: return "variants";
+	default: return table[s].name;
+	}
 }
 
 bool stage_is_enabled(enum stage s, const struct policy *policy)

@@ -8,8 +8,8 @@
 
 // The table: reason, stable name in CamelCase, what it explains (EXPLAINS_ in reason.c), type of its Event, sentence. A
 // sentence has placeholders that are filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-// {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy {low}: the
-// signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
+// {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, {variants}, and from the policy
+// {low}: the signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
 // clang-format off
 #define REASONS(ROW) \
 	ROW(NONE,                    "None",                   NOTE,     NORMAL,  "") \
@@ -87,6 +87,9 @@
 	ROW(DRAINING,                "Draining",               HOLDS,    NORMAL,  "{before} is wanted, but {count} of the pods that would be removed ({victims}) may still have work: staying at {after} for at most another {duration}") \
 	ROW(SCALING_DISABLED,        "ScalingDisabled",        ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand") \
 	ROW(PAUSED,                  "Paused",                 PAUSED,   NORMAL,  "paused: {before} would be wanted, staying at {after}") \
+	ROW(VARIANTS_LIMITED,        "VariantsLimited",        LIMITED,  WARNING, "requested {before}, but the variants together serve {after}: {variants}") \
+	ROW(VARIANT_UNREADABLE,      "VariantUnreadable",      LIMITED,  WARNING, "a target cannot be read and keeps its replicas: {variants}") \
+	ROW(VARIANTS_ROUNDED,        "VariantsRounded",        LIMITED,  NORMAL,  "requested {before}, and whole replicas of the variants serve {after}: {variants}") \
 	ROW(DRY_RUN,                 "DryRun",                 DRY_RUN,  NORMAL,  "dry run: {before} -> {after} is not written") \
 	/* notes: additional explanations, never the primary reason */ \
 	ROW(READY_UNKNOWN,           "ReadyUnknown",           NOTE,     NORMAL,  "the number of ready replicas is unknown: all {before} count as ready") \
@@ -126,6 +129,7 @@
 	ROW(VICTIMS_CHOSEN,          "VictimsChosen",          NOTE,     NORMAL,  "{count} pods are removed, those with the least work first: {victims}") \
 	ROW(VICTIMS_UNKNOWN,         "VictimsUnknown",         NOTE,     WARNING, "{count} pods are removed, and Kubernetes chooses which: {victims}") \
 	ROW(VICTIMS_UNMARKED,        "VictimsUnmarked",        NOTE,     WARNING, "{count} pods are removed, and Kubernetes may choose others than those with the least work: {victims}") \
+	ROW(VARIANTS_SPREAD,         "VariantsSpread",         NOTE,     NORMAL,  "the variants get {variants}") \
 	ROW(PODS_FILLED,             "PodsFilled",             NOTE,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each") \
 	ROW(GAIN_LEARNING,           "GainLearning",           NOTE,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} that agree are needed, the largest at least 1.5 times the smallest") \
 	ROW(THROTTLED,               "Throttled",              NOTE,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are lowered to {count} %") \

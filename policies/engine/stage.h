@@ -24,6 +24,7 @@ enum stage {
 	STAGE_DECIDE__COUNT,
 	STAGE_POOL = STAGE_DECIDE__COUNT, // after decide(): decide_grant() adds its entry (decision_grant.h)
 	STAGE_VICTIMS,                    // after the pool: decide_victims() adds its entries (victims.h)
+	STAGE_VARIANTS,                   // after the pool: the decision is spread over the variants of the policy
 	STAGE__COUNT
 };
 

@@ -94,6 +94,22 @@ static void format_time(char *out, const struct trace_entry *t)
 		num_format_duration_ms(out, t->duration_ms);
 }
 
+// "h100 2 -> 3 (Cheapest), a100 0 (MinReplicas)"; what does not fit is left out.
+static void format_variants(const struct decided *d, char *out, size_t size)
+{
+	struct buf text;
+	buf_init(&text, size);
+	for (size_t i = 0; i < d->n_variants; i++) {
+		const struct decided_variant *v = &d->variants[i];
+		print_to(&text, "%s%s ", i ? ", " : "", v->name);
+		if (v->current != v->desired)
+			buf_printf(&text, "%d -> ", v->current);
+		buf_printf(&text, "%d (%s)", v->desired, v->reason);
+	}
+	snprintf(out, size, "%s", buf_str(&text));
+	buf_done(&text);
+}
+
 // Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
 static bool placeholder(const struct decided *d, const struct trace_entry *t, const char *name, size_t len, char *out,
                         size_t size)
@@ -144,7 +160,9 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	else if (IS("detail")) {
 		const char *detail = detail_of(d, t);
 		snprintf(out, size, "%s", detail ? detail : "no details");
-	} else if (IS("pool"))
+	} else if (IS("variants"))
+		format_variants(d, out, size);
+	else if (IS("pool"))
 		snprintf(out, size, "%s", d->pool ? d->pool : "the limit of its pool");
 	else if (IS("victims"))
 		snprintf(out, size, "%s", d->victims ? d->victims : "no details");
@@ -223,6 +241,27 @@ static void write_signals(struct json_writer *w, const struct decided *d)
 	json_write_array_end(w);
 }
 
+void explain_variants_json(struct json_writer *w, const struct decided *d)
+{
+	json_write_member_array(w, "variants");
+	for (size_t i = 0; i < d->n_variants; i++) {
+		const struct decided_variant *v = &d->variants[i];
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", v->name);
+		json_write_member_str(w, "kind", v->target->kind);
+		json_write_member_str(w, "target", v->target->name);
+		json_write_member_i64(w, "currentReplicas", v->current);
+		if (v->ready >= 0)
+			json_write_member_i64(w, "readyReplicas", v->ready);
+		json_write_member_i64(w, "desiredReplicas", v->desired);
+		json_write_member_str(w, "reason", v->reason);
+		if (v->detail)
+			json_write_member_text(w, "message", v->detail);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
 static void write_trace(struct json_writer *w, const struct decided *d)
 {
 	json_write_array_begin(w);
@@ -269,6 +308,8 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 	json_write_member_str(w, "message", text);
 	json_write_key(w, "signals");
 	write_signals(w, d);
+	if (d->n_variants > 0)
+		explain_variants_json(w, d);
 	json_write_key(w, "trace");
 	write_trace(w, d);
 	json_write_object_end(w);

@@ -36,6 +36,16 @@ enum output_format {
 };
 extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-terminated
 
+// One variant of a policy that has several, as of its last decision.
+struct decided_variant {
+	const char *name;
+	const struct scale_target *target;
+	int32_t current, ready, desired; // replicas; ready -1: unknown
+	double capacity, price_per_hour; // of one replica
+	const char *reason;              // one word
+	const char *detail;              // why the target could not be read; NULL: it was
+};
+
 // A decision, with the policy and the details of the observation.
 struct decided {
 	const struct policy *policy;
@@ -46,6 +56,8 @@ struct decided {
 	const char *const *details;
 	const char *pool;    // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
 	const char *victims; // the pods that the scale-down removes, or why they are unknown, for {victims}; NULL: none
+	const struct decided_variant *variants; // for {variants}
+	size_t n_variants;                      // 0: the policy has none
 };
 
 // Writes the sentence of one trace entry, from the template of its reason; what a signal proposes is followed by the
@@ -55,6 +67,8 @@ void explain_sentence(const struct decided *d, const struct trace_entry *t, char
 void explain_message(const struct decided *d, char *out);
 // Writes the sentence that explains the state of a signal. Returns false, with "" in `out`, when the trace has none.
 bool explain_signal(const struct decided *d, size_t signal, char *out);
+// Writes the member `variants`: a list with the replicas of each variant and the reason.
+void explain_variants_json(struct json_writer *w, const struct decided *d);
 // Writes the decision as an item of a DecisionList.
 void explain_decision_json(struct json_writer *w, const struct decided *d);
 // Appends the trace as aligned lines, indented by `indent` spaces.

@@ -9,9 +9,9 @@
 
 struct doc_node;
 struct policy;
+struct policy_document;
 struct policy_signal;
 struct promql_value;
-struct scale_target;
 struct schema_errors;
 
 #define LINT_SCRAPE_MS 15000 // assumed scrape interval
@@ -24,7 +24,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 
 // Reports a target that cannot exist on any API server: an unknown built-in kind, or a built-in kind with the wrong
 // apiVersion.
-void lint_target(const struct scale_target *target, const struct doc_node *root, struct schema_errors *errors);
+void lint_target(const struct policy_document *document, const struct doc_node *root, struct schema_errors *errors);
 
 // Warns about behavior.scaleDown.victims of a target whose pods are not removed by their deletion cost.
 void lint_victims(const struct policy *policy, const struct scale_target *target, const struct doc_node *root,

@@ -29,14 +29,15 @@ static bool is_built_in_group(const char *api_version)
 	return !memchr(api_version, '.', strcspn(api_version, "/"));
 }
 
-static const struct doc_node *written(const struct doc_node *root, const char *key)
+static const struct doc_node *written(const struct doc_node *ref, const char *key)
 {
-	const struct doc_node *ref = doc_get(doc_get(root, "spec"), "scaleTargetRef"), *node = doc_get(ref, key);
+	const struct doc_node *node = doc_get(ref, key);
 	return node ? node : ref;
 }
 
 // The API server matches kinds by their exact name, so a misspelt kind stays "not found".
-static void report_kind(const struct scale_target *t, const struct doc_node *root, struct schema_errors *errors)
+static void report_kind(const struct scale_target *t, const struct doc_node *ref, const char *path,
+                        struct schema_errors *errors)
 {
 	const char *kinds[COUNT_OF(built_in)];
 	char upper[KIND_BYTES];
@@ -50,32 +51,49 @@ static void report_kind(const struct scale_target *t, const struct doc_node *roo
 			meant = kinds[i];
 	bool is_custom = !is_built_in_group(t->api_version);
 	if (meant && !is_custom)
-		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
-		              "%s has no kind %s: did you mean %s?", t->api_version, t->kind, meant);
+		schema_report(errors, written(ref, "kind"), path, "%s has no kind %s: did you mean %s?", t->api_version,
+		              t->kind, meant);
 	else if (is_custom)
-		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
+		schema_report(errors, written(ref, "kind"), path,
 		              "expected the name of a kind, which starts with a capital letter, got %s", t->kind);
 	else
-		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
+		schema_report(errors, written(ref, "kind"), path,
 		              "%s has no kind %s that can be scaled: expected Deployment, StatefulSet or ReplicaSet of "
 		              "apps/v1, Job of batch/v1, or a custom resource with a scale subresource",
 		              t->api_version, t->kind);
 }
 
-void lint_target(const struct scale_target *target, const struct doc_node *root, struct schema_errors *errors)
+static void lint_one(const struct scale_target *target, const struct doc_node *ref, const char *path,
+                     struct schema_errors *errors)
 {
+	char field[SCHEMA_PATH_BYTES];
 	const char *version = NULL;
 	for (size_t i = 0; i < COUNT_OF(built_in) && !version; i++)
 		if (strcmp(target->kind, built_in[i].kind) == 0)
 			version = built_in[i].api_version;
+	snprintf(field, sizeof field, "%s.kind", path);
 	if (!is_built_in_group(target->api_version)) {
 		if (!isupper((unsigned char)target->kind[0]))
-			report_kind(target, root, errors);
+			report_kind(target, ref, field, errors);
 	} else if (!version) {
-		report_kind(target, root, errors);
+		report_kind(target, ref, field, errors);
 	} else if (strcmp(target->api_version, version) != 0) {
-		schema_report(errors, written(root, "apiVersion"), "spec.scaleTargetRef.apiVersion",
-		              "%s is in %s, got %s", target->kind, version, target->api_version);
+		snprintf(field, sizeof field, "%s.apiVersion", path);
+		schema_report(errors, written(ref, "apiVersion"), field, "%s is in %s, got %s", target->kind, version,
+		              target->api_version);
+	}
+}
+
+void lint_target(const struct policy_document *document, const struct doc_node *root, struct schema_errors *errors)
+{
+	const struct doc_node *spec = doc_get(root, "spec"), *list = doc_get(spec, "variants");
+	const struct scale_variants *all = &document->variants;
+	char path[SCHEMA_PATH_BYTES];
+	if (all->n == 0)
+		lint_one(&document->target, doc_get(spec, "scaleTargetRef"), "spec.scaleTargetRef", errors);
+	for (size_t i = 0; i < all->n; i++) {
+		snprintf(path, sizeof path, "spec.variants[%zu].scaleTargetRef", i);
+		lint_one(&all->items[i].target, doc_get(lint_element(list, i), "scaleTargetRef"), path, errors);
 	}
 }
 

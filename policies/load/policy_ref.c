@@ -14,7 +14,7 @@ struct policy_ref *policy_ref_new(void)
 	if (!b)
 		return NULL;
 	b->refs = 1;
-	b->binding = (struct binding){&b->policy, &b->target, NULL};
+	b->binding = (struct binding){.policy = &b->policy, .target = &b->target};
 	b->bindings = &b->binding;
 	b->n_bindings = 1;
 	arena_init(&b->arena, POLICY_BODY_ARENA_MAX);
@@ -42,6 +42,8 @@ void policy_ref_set(struct policy_ref *b, const struct policy_document *document
 {
 	b->policy = document->policy;
 	b->target = document->target;
+	b->variants = document->variants;
+	b->binding.variants = b->variants.n ? &b->variants : NULL;
 }
 
 const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key)

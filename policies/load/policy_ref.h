@@ -32,7 +32,8 @@ struct policy_ref {
 	struct arena arena;                             // the memory that `policy` and `target` point into
 	struct policy policy;
 	struct scale_target target; // target in the document
-	struct binding binding;     // binding of `policy` and `target`
+	struct scale_variants variants;
+	struct binding binding; // binding of `policy` and `target`
 	// The bindings of this version, sorted by key: `binding`, or several with keys, which `arena` owns.
 	const struct binding *bindings;
 	size_t n_bindings;

@@ -4,10 +4,39 @@
 #include <stdio.h>
 #include <string.h>
 
+size_t binding_targets(const struct binding *b)
+{
+	return b->variants ? b->variants->n : 1;
+}
+
+const struct scale_target *binding_target(const struct binding *b, size_t index)
+{
+	return b->variants ? &b->variants->items[index].target : b->target;
+}
+
+bool binding_scales(const struct binding *b, const char *kind, const char *name)
+{
+	for (size_t i = 0; i < binding_targets(b); i++) {
+		const struct scale_target *t = binding_target(b, i);
+		if (strcmp(t->kind, kind) == 0 && strcmp(t->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b)
 {
 	return strcmp(a->api_version, b->api_version) == 0 && strcmp(a->kind, b->kind) == 0 &&
 	       strcmp(a->name, b->name) == 0 && strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
+}
+
+bool binding_has_same_targets(const struct binding *a, const struct binding *b)
+{
+	size_t n = binding_targets(a);
+	bool is_same = n == binding_targets(b);
+	for (size_t i = 0; is_same && i < n; i++)
+		is_same = scale_target_equals(binding_target(a, i), binding_target(b, i));
+	return is_same;
 }
 
 int binding_key_compare(const char *a, const char *b)

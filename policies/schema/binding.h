@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "policies/engine/policy.h"
 
@@ -15,21 +16,55 @@ struct scale_target {
 	const char *api_version, *kind, *name, *path;
 };
 
+#define VARIANTS_MAX           16
+#define VARIANT_CAPACITY_MAX   1e6 // units that one replica serves
+#define VARIANT_PRICE_MAX      1e6 // of one replica and hour
+#define VARIANT_STARTUP_MAX_MS (24 * 3600 * INT64_C(1000))
+
+// One of several targets that share a decision: they serve the same requests on different GPUs.
+struct scale_variant {
+	const char *name;
+	struct scale_target target;
+	double capacity; // units of the decision that one replica serves; above 0
+	bool price_set;
+	double price_per_hour; // of one replica; else that of its GPUs in the price book
+	struct policy_gpus gpus;
+	int32_t min_replicas, max_replicas;
+	int64_t startup_ms; // 0: the time that the policy has learnt
+};
+
+// spec.variants. n == 0: the policy scales spec.scaleTargetRef.
+struct scale_variants {
+	const struct scale_variant *items; // at most VARIANTS_MAX
+	size_t n;
+	double switch_cost; // of starting one replica, in the currency of the prices
+};
+
 struct binding { // owns nothing
 	const struct policy *policy;
-	const struct scale_target *target;
-	const char *key; // "KIND/NAME" of the target; NULL: the only binding, of spec.scaleTargetRef
+	const struct scale_target *target; // the first one of variants
+	const char *key; // "KIND/NAME" of the target; NULL: the only binding, of spec.scaleTargetRef or spec.variants
+	const struct scale_variants *variants; // NULL: the target is the only one
 };
 
 // A GPUAutoscaler document: its rules and the target that it names. The policy comes first, so that the rows of the
 // schema table name the fields of struct policy.
 struct policy_document {
 	struct policy policy;
-	struct scale_target target; // spec.scaleTargetRef
+	struct scale_target target; // spec.scaleTargetRef, or the first one of spec.variants
+	struct scale_variants variants;
 };
 
+// Returns how many objects the binding scales: 1, or one per variant.
+size_t binding_targets(const struct binding *b);
+// Returns the target at `index`, below binding_targets().
+const struct scale_target *binding_target(const struct binding *b, size_t index);
+// Returns whether one of its targets has this kind and name.
+bool binding_scales(const struct binding *b, const char *kind, const char *name);
 // Returns whether both are the same number of replicas of one namespace.
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b);
+// Returns whether both scale the same objects, in the same order.
+bool binding_has_same_targets(const struct binding *a, const struct binding *b);
 // Orders the keys of bindings of one policy, as strcmp() does. NULL comes first.
 int binding_key_compare(const char *a, const char *b);
 // Writes "NAME", or "NAME/KIND/TARGET" for one of several bindings, to out, which has `size` bytes; cuts what does not

@@ -300,6 +300,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
 	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);
 	parse_schedules(policy);
+	if (ret_document->variants.n > 0)
+		ret_document->target = ret_document->variants.items[0].target;
 	if (policy_schema_read_metadata(policy, a) < 0) {
 		schema_report(errors, node, "metadata.labels", "out of memory");
 		rc = -1;

@@ -50,7 +50,7 @@ extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_forecast, policy_schema_panic, policy_schema_objective;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
 extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
-        policy_schema_guards, policy_schema_capacity, policy_schema_gpus;
+        policy_schema_guards, policy_schema_capacity, policy_schema_gpus, policy_schema_variant;
 
 // Collects the faults of one validate hook; faults beyond `max` are dropped.
 struct fault_list {
@@ -64,6 +64,7 @@ static inline void fault_add(struct fault_list *l, const char *field, int32_t in
 }
 
 struct policy;
+struct policy_document;
 
 // Returns whether the API server accepts `s` as the name of an object (with dots) or of a namespace (without), RFC
 // 1123.
@@ -80,5 +81,8 @@ void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
 void policy_schema_check_panic(const struct policy *p, struct fault_list *l);
 // Checks the rules between spec.objective and the other fields.
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l);
+// Checks that the document has one of spec.scaleTargetRef and spec.variants, and the rules between spec.variants and
+// the other fields.
+void policy_schema_check_variants(const struct policy_document *d, struct fault_list *l);
 
 #endif

@@ -46,7 +46,7 @@ static const char *render(struct run *r, const struct decision *d)
 {
 	struct buf text;
 	buf_init(&text, TRACE_TEXT_MAX);
-	struct decided decided = {r->s->policy, NULL, d, r->details, NULL, NULL};
+	struct decided decided = {.policy = r->s->policy, .decision = d, .details = r->details};
 	explain_trace(&text, &decided, 4);
 	const char *kept = arena_strdup(r->a, buf_str(&text));
 	buf_done(&text);
@@ -121,7 +121,8 @@ static void compare_value(struct comparison *c, const char *name, double expecte
 static void compare_message(struct comparison *c, const char *part)
 {
 	char message[RENDER_SENTENCE_BYTES], wanted[RENDER_SENTENCE_BYTES];
-	struct decided decided = {c->r->s->policy, NULL, &c->r->engine.decision, c->r->details, NULL, NULL};
+	struct decided decided = {
+	        .policy = c->r->s->policy, .decision = &c->r->engine.decision, .details = c->r->details};
 	explain_message(&decided, message);
 	bool has = strstr(message, part) != NULL;
 	snprintf(wanted, sizeof wanted, "..%s..", part);

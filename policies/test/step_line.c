@@ -427,7 +427,8 @@ int step_answer(struct step *s, const char *line, size_t len, struct buf *out, s
 	s->last_ms = s->seen.time_ms;
 	s->last_replicas = replicas;
 
-	struct decided decided = {s->policy, s->target, &s->decision, s->seen.details, NULL, NULL};
+	struct decided decided = {
+	        .policy = s->policy, .target = s->target, .decision = &s->decision, .details = s->seen.details};
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	explain_decision_json(&w, &decided);

@@ -52,10 +52,8 @@ void metrics_decided(struct metrics *m, const struct decision *d)
 
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to)
 {
-	if (to > from)
-		m->scaled_up++;
-	else
-		m->scaled_down++;
+	m->scaled_up += to > from;
+	m->scaled_down += to < from;
 }
 
 void metrics_count(struct metrics *m, enum metric_family_id id)

@@ -11,6 +11,7 @@
 #include "runtime/metrics/metrics_table.h"
 
 struct buf;
+struct decided_variant;
 struct decision;
 struct event_recorder_stats;
 struct gpu_time;
@@ -60,6 +61,8 @@ struct metrics_policy {
 	const struct gpu_time *gpu_time;
 	int64_t values_limited;
 	struct policy_gpus gpus; // of one replica
+	const struct decided_variant *variants;
+	size_t n_variants; // 0: the policy has none
 };
 struct metrics_watch {
 	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets

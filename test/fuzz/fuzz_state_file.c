@@ -36,7 +36,7 @@ static const struct policy policy = {
 };
 
 static const struct scale_target target = {"apps/v1", "Deployment", "web", NULL};
-static const struct binding binding = {&policy, &target, NULL};
+static const struct binding binding = {.policy = &policy, .target = &target};
 
 #define NOW_MS INT64_C(1767603600000)
 

@@ -50,7 +50,7 @@ static void check_answer(const struct buf *out, int rc)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct step *s = step_new(&(struct binding){&policy, &target, NULL});
+	struct step *s = step_new(&(struct binding){.policy = &policy, .target = &target});
 	struct buf out;
 	assert(s);
 	buf_init(&out, 1 << 20);

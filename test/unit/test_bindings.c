@@ -52,8 +52,9 @@ static struct policy_ref *version(int generation, const char *const *names, size
 	struct binding *bindings = arena_calloc(&ref->arena, n, sizeof *bindings);
 	for (size_t i = 0; i < n; i++) {
 		targets[i] = (struct scale_target){"apps/v1", "Deployment", names[i], NULL};
-		bindings[i] = (struct binding){&ref->policy, &targets[i],
-		                               arena_printf(&ref->arena, "Deployment/%s", names[i])};
+		bindings[i] = (struct binding){.policy = &ref->policy,
+		                               .target = &targets[i],
+		                               .key = arena_printf(&ref->arena, "Deployment/%s", names[i])};
 	}
 	ref->bindings = bindings;
 	ref->n_bindings = n;

@@ -74,7 +74,7 @@ static void withdrawal_survives_a_restart_through_the_status(void **state)
 	struct status_record record = {0}, read = {0};
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	withdraw(&e);
-	struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL, NULL};
+	struct decided decided = {.policy = &e.policy, .decision = &e.decision};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
 	buf_init(&text, STATUS_BYTES_MAX);
 	status_conditions(&facts, conditions);

@@ -296,7 +296,7 @@ static void targets_that_no_cluster_has_are_found(void **state)
 		schema_errors_init(&errors, "a.yaml");
 		assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
 		assert_int_equal(policy_decode(doc.roots[0], &document, &a, &errors), 0);
-		lint_target(&document.target, doc.roots[0], &errors);
+		lint_target(&document, doc.roots[0], &errors);
 		if (errors.n != (rows[i].says ? 1u : 0u) ||
 		    (rows[i].says && !strstr(errors.items[0].message, rows[i].says)))
 			fail_msg("%s: %zu errors: %s", rows[i].ref, errors.n, errors.n ? errors.items[0].message : "");

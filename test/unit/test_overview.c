@@ -164,7 +164,7 @@ static void policy_says_what_was_decided(void **state)
 	struct overview_policy p = unknown;
 	p.policy = &policy;
 	p.target = &target;
-	p.decided = (struct decided){&policy, &target, &d, NULL, NULL, NULL};
+	p.decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
 	p.facts = &facts;
 	p.last_scale_ms = NOW_MS - 3600000;
@@ -227,7 +227,7 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	struct overview_policy p = unknown;
 	p.policy = &of_one;
 	p.target = &target;
-	p.decided = (struct decided){&of_one, &target, &d, NULL, NULL, NULL};
+	p.decided = (struct decided){.policy = &of_one, .target = &target, .decision = &d};
 	struct overview_head h = {.problems = ""};
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -285,7 +285,7 @@ static void detail_has_the_decision_with_its_trace_and_those_before(void **state
 	other.name = "other";
 	p.policy = &policy;
 	p.target = &target;
-	p.decided = (struct decided){&policy, &target, &d, NULL, NULL, NULL};
+	p.decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 	decision_history_add(history, NULL, &p.decided);
 	decision_history_add(history, NULL, &(struct decided){&other, &target, &d, NULL, NULL});
 	for (int has_decision = 0; has_decision < 2; has_decision++) {
@@ -363,7 +363,7 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 		list[i] = unknown;
 		list[i].policy = &policy;
 		list[i].target = &target;
-		list[i].decided = (struct decided){&policy, &target, &d, NULL, NULL, NULL};
+		list[i].decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 		list[i].trend = trend;
 	}
 	cJSON *root = overview_of(&h, list, MANY);

@@ -338,10 +338,10 @@ static void put_fleet(struct fixture *f, const char *letters)
 	struct scale_target *targets = arena_calloc(&b->arena, n + 1, sizeof *targets);
 	struct binding *bindings = arena_calloc(&b->arena, n + 1, sizeof *bindings);
 	for (size_t i = 0; i < n; i++) {
-		targets[i] =
-		        (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i]), NULL};
-		bindings[i] =
-		        (struct binding){&b->policy, &targets[i], arena_printf(&b->arena, "Deployment/%c", letters[i])};
+		targets[i] = (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i]), NULL};
+		bindings[i] = (struct binding){.policy = &b->policy,
+		                               .target = &targets[i],
+		                               .key = arena_printf(&b->arena, "Deployment/%c", letters[i])};
 	}
 	b->bindings = bindings;
 	b->n_bindings = n;
@@ -392,6 +392,50 @@ static void each_binding_claims_a_target_of_its_own(void **state)
 	assert_ptr_equal(stored_binding_winner(binding_at(f, 1)), binding_at(f, 1));
 }
 
+// Puts policy `name` with a variant for each letter, the names of Deployments.
+static void put_variants(struct fixture *f, const char *name, const char *letters)
+{
+	struct policy_ref *b = body(name, "none", 4);
+	const size_t n = strlen(letters);
+	struct scale_variant *items = arena_calloc(&b->arena, n, sizeof *items);
+	for (size_t i = 0; i < n; i++)
+		items[i] = (struct scale_variant){
+		        .target = {"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i])}};
+	b->variants = (struct scale_variants){.items = items, .n = n};
+	b->target = items[0].target;
+	b->binding.variants = &b->variants;
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_FILE, b, NULL, &f->e), 0);
+}
+
+static struct stored_binding *only(struct fixture *f, const char *name)
+{
+	assert_int_equal(find(f, name)->n_bindings, 1);
+	return find(f, name)->bindings[0];
+}
+
+static void binding_with_variants_needs_all_of_its_targets(void **state)
+{
+	struct fixture *f = *state;
+	put_variants(f, "a", "xy");
+	put_file(f, "b", "y", 4);
+	put_variants(f, "c", "zy");
+	assert_ptr_equal(stored_binding_winner(only(f, "a")), only(f, "a"));
+	assert_null(stored_binding_awaited(only(f, "a")));
+	assert_ptr_equal(stored_binding_winner(only(f, "b")), only(f, "a"));
+	assert_ptr_equal(stored_binding_winner(only(f, "c")), only(f, "a"));
+	assert_string_equal(stored_binding_awaited(only(f, "c"))->name, "y");
+	f->news[0] = '\0';
+	put_variants(f, "a", "xz"); // releases y, takes z
+	assert_ptr_equal(stored_binding_winner(only(f, "b")), only(f, "b"));
+	assert_ptr_equal(stored_binding_winner(only(f, "c")), only(f, "a"));
+	assert_string_equal(stored_binding_awaited(only(f, "c"))->name, "z");
+	assert_true(strstr(f->news, "+b") && strstr(f->news, "+c"));
+	policy_store_remove(f->store, POLICY_FROM_FILE, "serving", "a");
+	assert_ptr_equal(stored_binding_winner(only(f, "c")), only(f, "b"));
+	policy_store_remove(f->store, POLICY_FROM_FILE, "serving", "b");
+	assert_ptr_equal(stored_binding_winner(only(f, "c")), only(f, "c"));
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -411,6 +455,7 @@ int main(void)
 	        T(as_many_as_the_ceiling_fit_and_no_more),
 	        T(version_keeps_the_bindings_that_it_has_too),
 	        T(each_binding_claims_a_target_of_its_own),
+	        T(binding_with_variants_needs_all_of_its_targets),
 	};
 	return cmocka_run_group_tests_name("policy_store", tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void numbers_in_sentences_are_for_people(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d};
 	static const struct {
 		double value;
 		const char *want;
@@ -106,7 +106,7 @@ static void starting_replicas_are_named_where_a_signal_proposes(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d};
 	struct trace_entry t = {.stage = STAGE_SIGNALS,
 	                        .reason = REASON_ABOVE_TARGET,
 	                        .before = 7,
@@ -130,7 +130,7 @@ static void times_are_rounded_but_never_to_their_limit(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d};
 	struct trace_entry t = {.reason = REASON_STALE_DATA, .duration_ms = 125004, .window_ms = 60000};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -158,7 +158,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 static void render(struct buf *b, enum output_format format)
 {
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, NULL, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d};
 	buf_init(b, 1 << 20);
 	if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
 		plan_render(b, &decided, 1, format == OUTPUT_WIDE);
@@ -223,7 +223,7 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	assert_non_null(kept);
 	assert_true(decision_kept_bytes(&d) < sizeof d / 10);
 	decision_keep(&d, kept);
-	struct decided items[] = {{&policy_x, &target, &d, NULL, NULL, NULL},
+	struct decided items[] = {{.policy = &policy_x, .target = &target, .decision = &d},
 	                          {&policy_x, &target, kept, NULL, NULL, NULL}};
 	struct buf texts[2];
 	for (size_t i = 0; i < 2; i++) {

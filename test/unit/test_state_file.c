@@ -20,7 +20,7 @@
 
 static const struct policy policy = {.namespace_name = "serving", .name = "llama"};
 static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};
-static const struct binding binding = {&policy, &target, NULL};
+static const struct binding binding = {.policy = &policy, .target = &target};
 static const struct state_clock clock_then = {"4b1d-1", -1234567890123};
 
 static void write(struct buf *out, const struct binding *b)
@@ -114,7 +114,7 @@ static void name_that_is_too_long_for_a_file_is_refused(void **state)
 {
 	char name[260], out[STATE_FILE_NAME_BYTES];
 	struct policy p = {.namespace_name = "ns", .name = name};
-	const struct binding b = {&p, &target, NULL};
+	const struct binding b = {.policy = &p, .target = &target};
 	struct err e;
 	(void)state;
 	memset(name, 'a', sizeof name);
@@ -132,7 +132,7 @@ static void name_that_is_too_long_for_a_file_is_refused(void **state)
 static void each_of_several_bindings_has_a_file(void **state)
 {
 	char out[STATE_FILE_NAME_BYTES];
-	const struct binding b = {&policy, &target, "Deployment/llama"};
+	const struct binding b = {.policy = &policy, .target = &target, .key = "Deployment/llama"};
 	struct err e;
 	(void)state;
 	assert_int_equal(state_file_name(out, &binding, &e), 0);

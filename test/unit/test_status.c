@@ -20,7 +20,7 @@
 
 static struct decided decided_of(const struct engine *e)
 {
-	return (struct decided){&e->policy, NULL, &e->decision, NULL, NULL, NULL};
+	return (struct decided){.policy = &e->policy, .decision = &e->decision};
 }
 
 static void write_status(struct buf *out, const struct engine *e, enum status_phase phase, struct status_record *record)

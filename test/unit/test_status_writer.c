@@ -92,17 +92,17 @@ static void drain(struct world *w)
 
 static void update_with(struct world *w, enum status_phase phase, const char *text)
 {
-	struct decided decided = {&w->e.policy, NULL, &w->e.decision, NULL, NULL, NULL};
-	policy_status_update(
-	        w->status, &(struct status_update){.facts = {.phase = phase,
-	                                                     .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,
-	                                                     .text = text,
-	                                                     .dry_run = w->e.policy.dry_run,
-	                                                     .paused = w->e.policy.paused},
-	                                           .binding = &(struct binding){&w->e.policy, &target, NULL},
-	                                           .state = w->e.state,
-	                                           .generation = 1,
-	                                           .now_ms = w->e.now_ms});
+	struct decided decided = {.policy = &w->e.policy, .decision = &w->e.decision};
+	policy_status_update(w->status, &(struct status_update){
+	                                        .facts = {.phase = phase,
+	                                                  .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,
+	                                                  .text = text,
+	                                                  .dry_run = w->e.policy.dry_run,
+	                                                  .paused = w->e.policy.paused},
+	                                        .binding = &(struct binding){.policy = &w->e.policy, .target = &target},
+	                                        .state = w->e.state,
+	                                        .generation = 1,
+	                                        .now_ms = w->e.now_ms});
 }
 
 static void tick(struct world *w, double value)
@@ -203,12 +203,13 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 		engine_show(&w.e, 0, 4);
 		engine_tick(&w.e);
 		decide_grant(&w.e.policy, 4, REASON_POOL_HELD, &w.e.decision);
-		policy_status_update(w.status,
-		                     &(struct status_update){.facts = {.decided = &decided},
-		                                             .binding = &(struct binding){&w.e.policy, &target, NULL},
-		                                             .state = w.e.state,
-		                                             .generation = 1,
-		                                             .now_ms = w.e.now_ms});
+		policy_status_update(
+		        w.status,
+		        &(struct status_update){.facts = {.decided = &decided},
+		                                .binding = &(struct binding){.policy = &w.e.policy, .target = &target},
+		                                .state = w.e.state,
+		                                .generation = 1,
+		                                .now_ms = w.e.now_ms});
 		drain(&w);
 	}
 	assert_int_equal(patches(&w), 2);
@@ -226,13 +227,13 @@ static void conflict_that_is_seen_or_not_is_written_at_once(void **state)
 	engine_show(&w.e, 0, 1);
 	engine_tick(&w.e);
 	for (int i = 0; i < 4; i++) {
-		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL, NULL};
+		struct decided decided = {.policy = &w.e.policy, .decision = &w.e.decision};
 		w.e.now_ms += 1000;
 		policy_status_update(
 		        w.status,
 		        &(struct status_update){
 		                .facts = {.decided = &decided, .watch_error = errors[i], .conflict = conflicts[i]},
-		                .binding = &(struct binding){&w.e.policy, &target, NULL},
+		                .binding = &(struct binding){.policy = &w.e.policy, .target = &target},
 		                .state = w.e.state,
 		                .now_ms = w.e.now_ms});
 		TEST_BECOMES(w.h.loop, patches(&w) == (uint64_t)i + 1);
@@ -340,12 +341,13 @@ static void scale_is_written_before_the_process_exits(void **state)
 	world_start(&w);
 	tick(&w, 2);
 	tick(&w, 3);
-	struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL, NULL};
-	policy_status_flush(w.status, &(struct status_update){.facts = {.phase = STATUS_SCALED, .decided = &decided},
-	                                                      .binding = &(struct binding){&w.e.policy, &target, NULL},
-	                                                      .state = w.e.state,
-	                                                      .generation = 1,
-	                                                      .now_ms = w.e.now_ms});
+	struct decided decided = {.policy = &w.e.policy, .decision = &w.e.decision};
+	policy_status_flush(w.status, &(struct status_update){
+	                                      .facts = {.phase = STATUS_SCALED, .decided = &decided},
+	                                      .binding = &(struct binding){.policy = &w.e.policy, .target = &target},
+	                                      .state = w.e.state,
+	                                      .generation = 1,
+	                                      .now_ms = w.e.now_ms});
 	drain(&w);
 	read_shown(&w, shown);
 	assert_string_equal(shown, "queue 3/2 6");

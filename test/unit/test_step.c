@@ -234,7 +234,7 @@ static void replicas_that_change_are_a_scale_at_the_time_of_the_line_before(void
 	struct engine en;
 	make_policy(&en);
 	en.policy.cooldown.up_ms = 60000;
-	struct step *s = step_new(&(struct binding){&en.policy, &target, NULL});
+	struct step *s = step_new(&(struct binding){.policy = &en.policy, .target = &target});
 	struct buf out;
 	buf_init(&out, 1 << 20);
 	static const struct {
@@ -266,8 +266,8 @@ static void bad_line_is_answered_and_changes_nothing(void **state)
 	struct engine en;
 	make_policy(&en);
 	en.policy.cooldown.up_ms = 60000;
-	struct step *with = step_new(&(struct binding){&en.policy, &target, NULL}),
-	            *without = step_new(&(struct binding){&en.policy, &target, NULL});
+	struct step *with = step_new(&(struct binding){.policy = &en.policy, .target = &target}),
+	            *without = step_new(&(struct binding){.policy = &en.policy, .target = &target});
 	struct buf out, other;
 	buf_init(&out, 1 << 20);
 	buf_init(&other, 1 << 20);

@@ -164,7 +164,7 @@ static void run(struct world *w, void **state, const struct promql_access_option
 	w->hub = query_hub_new(w->sources, &e);
 	read_policy(w, namespace_name, query);
 	const struct observe_sources from = {.queries = w->hub, .given_replicas = 2};
-	w->binding = (struct binding){&w->document.policy, &w->document.target, NULL};
+	w->binding = (struct binding){.policy = &w->document.policy, .target = &w->document.target};
 	observe_start(&w->call, &from, &w->binding, 60000, on_observed, w);
 	assert_true(test_loop_until(f->loop, &w->n_observed, 1, 5000));
 	void *past = calloc(1, decide_state_bytes(&w->document.policy));

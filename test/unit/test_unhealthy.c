@@ -61,7 +61,7 @@ static void replacements_survive_a_restart(void **state)
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	order(&e);
 	engine_tick(&e);
-	struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL, NULL};
+	struct decided decided = {.policy = &e.policy, .decision = &e.decision};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
 	buf_init(&text, STATUS_BYTES_MAX);
 	status_conditions(&facts, conditions);
@@ -132,7 +132,7 @@ static void status_without_replacements_removes_their_number(void **state)
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	begin(&e, UNHEALTHY_REPLACE);
 	engine_tick(&e);
-	struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL, NULL};
+	struct decided decided = {.policy = &e.policy, .decision = &e.decision};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
 	buf_init(&text, STATUS_BYTES_MAX);
 	status_conditions(&facts, conditions);
@@ -196,7 +196,7 @@ static void condition_reports_with_and_without_replace(void **state)
 		begin(&e, rows[i].mode);
 		e.seen.health = rows[i].health;
 		engine_tick(&e);
-		struct decided decided = {&e.policy, NULL, &e.decision, NULL, NULL, NULL};
+		struct decided decided = {.policy = &e.policy, .decision = &e.decision};
 		status_conditions(&(struct status_facts){.phase = STATUS_DECIDED, .decided = &decided}, conditions);
 		const struct condition *c = &conditions[CONDITION_UNHEALTHY_REPLICAS];
 		if (c->status != rows[i].status || strcmp(c->reason, rows[i].reason) != 0)
