@@ -40,7 +40,7 @@ static int32_t read_status(const struct scale_ref *ref, struct json_span object,
 	return has && json_span_i64(value, 0, INT32_MAX, &n) ? (int32_t)n : -1;
 }
 
-// Without a selector, the pods are not known; it is no error.
+// Without a selector, the pods are not known.
 static void read_selector(const struct scale_ref *ref, struct json_span object, struct scale *s)
 {
 	static const char *const reported[] = {"status", "selector", NULL};

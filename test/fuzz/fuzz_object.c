@@ -16,7 +16,7 @@
 
 #define TEXT_BYTES 4096
 
-// A patch is made of what was read, and can be read itself.
+// A patch of what was read can be read itself.
 static void read_paths(struct json_span object)
 {
 	static const struct scale_ref refs[] = {
