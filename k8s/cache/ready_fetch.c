@@ -10,7 +10,6 @@
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/path_scale.h"
 #include "k8s/client/scale.h"
 
 struct fetch {
@@ -26,7 +25,7 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	int32_t ready = -1;
 	bool is_stale = false;
 	if (!error && object_list_find(response->body, response->body_len, f->ref.name, &object) > 0) {
-		ready = path_scale_ready(&f->ref, object, &is_stale);
+		ready = scale_path_ready(&f->ref, object, &is_stale);
 		if (ready < 0 && workload_kind_find(f->ref.api_version, f->ref.kind, f->ref.path)->plural)
 			ready = 0; // the API leaves zeros out
 	}

@@ -9,7 +9,7 @@
 #include "base/must.h"
 #include "k8s/cache/target_store_private.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/path_scale.h"
+#include "k8s/client/scale.h"
 
 bool target_version_is_older(const char *a, const char *b)
 {
@@ -64,7 +64,7 @@ static struct scale_ref ref_of(const struct target_record *r)
 static void note_ready(struct target_record *r, const char *json, size_t len)
 {
 	const struct scale_ref ref = ref_of(r);
-	r->ready_replicas = path_scale_ready(&ref, (struct json_span){json, len}, &r->is_ready_stale);
+	r->ready_replicas = scale_path_ready(&ref, (struct json_span){json, len}, &r->is_ready_stale);
 	r->reports_ready |= r->ready_replicas >= 0;
 	if (r->reports_ready && r->ready_replicas < 0)
 		r->ready_replicas = 0;
@@ -95,7 +95,7 @@ static int decode_at_path(struct target_record *r, const char *json, size_t len,
 	const struct scale_ref ref = ref_of(r);
 	struct scale s;
 	if (target_decode_metadata(json, len, f, NULL) < 0 ||
-	    path_scale_read(&ref, (struct json_span){json, len}, &s, NULL) < 0)
+	    scale_path_read(&ref, (struct json_span){json, len}, &s, NULL) < 0)
 		return -1;
 	note_ready(r, json, len);
 	f->spec_replicas = s.spec_replicas;

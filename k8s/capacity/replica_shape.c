@@ -211,12 +211,6 @@ void replica_shape_done(struct replica_shape *shape)
 	arena_done(&shape->arena);
 }
 
-struct json_span replica_template(struct json_span object)
-{
-	static const char *const path[] = {"spec", "template", "spec", NULL};
-	return json_span_path(object, path);
-}
-
 static bool starts_with(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;

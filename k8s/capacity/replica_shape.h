@@ -72,7 +72,4 @@ int replica_shape_add_claim(struct replica_shape *shape, struct resource_names *
 // class that may be something else.
 int32_t replica_shape_gpus(const struct replica_shape *shape, const struct resource_names *names);
 
-// Returns the PodSpec in the template of a workload; absent for a kind that keeps it somewhere else.
-struct json_span replica_template(struct json_span object);
-
 #endif

@@ -11,7 +11,6 @@
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/path_scale.h"
 #include "k8s/client/scale.h"
 
 #define KUEUE_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
@@ -179,7 +178,7 @@ static int read_target(struct shape_fetch *f, struct json_span object, struct er
 		return err_wrap(e, "%s/%s", f->ref.kind, f->ref.name);
 	if (!f->ref.path)
 		json_span_i64(json_span_get(spec, "replicas"), 0, INT32_MAX, &replicas);
-	else if (path_scale_read(&f->ref, object, &scale, NULL) == 0)
+	else if (scale_path_read(&f->ref, object, &scale, NULL) == 0)
 		replicas = scale.spec_replicas;
 	json_span_i64(json_span_get(json_span_get(object, "metadata"), "generation"), 0, INT64_MAX, &t->generation);
 	t->replicas = (int32_t)replicas;

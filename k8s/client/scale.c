@@ -11,7 +11,6 @@
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/path_scale.h"
 
 #define PATCH_BYTES_MAX 2048
 
@@ -58,7 +57,7 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	else if (!json_span_is_whole(object))
 		err_set(&e, ERR_PROTOCOL, "the reply is not JSON");
 	else
-		rc = path_scale_read(&op->ref, object, &scale, &e);
+		rc = scale_path_read(&op->ref, object, &scale, &e);
 	finish(op, rc < 0 ? NULL : &scale, rc < 0 ? &e : NULL);
 }
 
@@ -90,7 +89,7 @@ static int send_request(struct operation *op, struct json_span object, struct er
 	bool writes = op->is_patch && (!ref->path || object.text);
 	int rc = 0;
 	if (writes && ref->path)
-		rc = path_scale_write_patch(ref, object, op->resource_version, op->replicas, &body, e);
+		rc = scale_path_write_patch(ref, object, op->resource_version, op->replicas, &body, e);
 	else if (writes)
 		write_patch(op, &body);
 	if (rc == 0 && (path.failed || body.failed))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the scale subresource of any kind, and changes spec.replicas by a merge-PATCH with the resourceVersion; or the
-// number at a path of the object itself (path_scale.h). Lists and counts the pods of its selector.
+// number at a path of the object itself (scale_path.c). Lists and counts the pods of its selector.
 #ifndef GPUSCALE_K8S_CLIENT_SCALE_H
 #define GPUSCALE_K8S_CLIENT_SCALE_H
 
@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/json/json_span.h"
 #include "k8s/targets/workload_kind.h"
 
+struct buf;
 struct err;
 struct k8s_client;
 
@@ -101,5 +103,22 @@ int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct e
 // Adds one page of a PodList to *counts and, unless NULL, to *list; ret_continue is "" on the last page.
 int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
                      char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e);
+
+// The scale of objects without /scale (scale_path.c): the number at a path (base/json/json_path.h) of the object
+// itself, and a JSON patch (RFC 6902) of it.
+//
+// Reads the scale of an object at ref->path. status_replicas is -1 when the object does not report them. Returns 0, or
+// -1 and *e: ERR_PROTOCOL for an object without a resourceVersion, ERR_INPUT when the path does not lead to a number of
+// replicas.
+int scale_path_read(const struct scale_ref *ref, struct json_span object, struct scale *ret_scale, struct err *e);
+
+// Reads the replicas that an object of any kind reports as ready: -1 when it reports none. *ret_is_stale:
+// status.observedGeneration shows that they were counted before the last change of its spec.
+int32_t scale_path_ready(const struct scale_ref *ref, struct json_span object, bool *ret_is_stale);
+
+// Writes the patch that sets the replicas of `object`, and that the server refuses with a conflict when the object has
+// changed since. Returns as scale_path_read; ERR_CONFLICT when `object` is not of that resourceVersion.
+int scale_path_write_patch(const struct scale_ref *ref, struct json_span object, const char *resource_version,
+                           int32_t replicas, struct buf *body, struct err *e);
 
 #endif

@@ -12,11 +12,11 @@
 #include "base/json/json_span.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/cache/target_decode.h"
-#include "k8s/client/path_scale.h"
+#include "k8s/client/scale.h"
 
 #define TEXT_BYTES 4096
 
-// A patch is made of what was read, and can be read itself.
+// A patch of what was read can be read itself.
 static void read_paths(struct json_span object)
 {
 	static const struct scale_ref refs[] = {
@@ -29,14 +29,14 @@ static void read_paths(struct json_span object)
 		struct buf body;
 		struct err e = {0};
 		bool is_stale;
-		assert(path_scale_ready(&refs[i], object, &is_stale) >= -1);
-		if (path_scale_read(&refs[i], object, &s, &e) < 0) {
+		assert(scale_path_ready(&refs[i], object, &is_stale) >= -1);
+		if (scale_path_read(&refs[i], object, &s, &e) < 0) {
 			assert((e.kind == ERR_PROTOCOL || e.kind == ERR_INPUT) && e.msg[0]);
 			continue;
 		}
 		assert(s.resource_version[0] && s.spec_replicas >= 0 && s.status_replicas >= -1);
 		buf_init(&body, 4096);
-		if (path_scale_write_patch(&refs[i], object, s.resource_version, 3, &body, &e) == 0)
+		if (scale_path_write_patch(&refs[i], object, s.resource_version, 3, &body, &e) == 0)
 			assert(json_span_is_whole((struct json_span){body.data, body.len}) &&
 			       strchr(buf_str(&body), '3'));
 		else

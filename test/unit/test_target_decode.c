@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "k8s/client/path_scale.h"
+#include "k8s/client/scale.h"
 
 static void selector_is_written_as_the_scale_subresource_writes_it(void **state)
 {
@@ -133,7 +133,7 @@ static void ready_replicas_are_read_from_the_status_of_any_kind(void **state)
 	const struct scale_ref grove = {"grove.io/v1alpha1", "PodCliqueScalingGroup", "ns", "a", NULL};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		bool is_stale;
-		int ready = path_scale_ready(&grove, (struct json_span){rows[i].json, strlen(rows[i].json)}, &is_stale);
+		int ready = scale_path_ready(&grove, (struct json_span){rows[i].json, strlen(rows[i].json)}, &is_stale);
 		if (ready != rows[i].ready || is_stale != rows[i].is_stale)
 			fail_msg("%s: %d, stale %d", rows[i].json, ready, is_stale);
 	}

@@ -2,7 +2,7 @@
 // Goal: a path leads to one number of an object, whatever the object; the replicas, the existing and ready ones and the
 // selector of each kind are those that its own controller works with; the patch changes that number alone, and only the
 // version that was read; and docs/targets.md has the table.
-#include "k8s/client/path_scale.h"
+#include "k8s/client/scale.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_path.h"
-#include "k8s/client/scale.h"
 
 #define META       "\"metadata\":{\"resourceVersion\":\"7\",\"generation\":2}"
 #define RAY        "spec.workerGroupSpecs[groupName=gpu].replicas"
@@ -161,10 +160,10 @@ static void replicas_of_each_kind_are_read(void **state)
 		struct scale s;
 		struct err e = {0};
 		bool is_stale;
-		if (path_scale_read(&ref, SPAN(r->object), &s, &e) < 0)
+		if (scale_path_read(&ref, SPAN(r->object), &s, &e) < 0)
 			fail_msg("%s: %s", ref.kind, e.msg);
 		if (s.spec_replicas != r->spec || s.status_replicas != r->existing ||
-		    path_scale_ready(&ref, SPAN(r->object), &is_stale) != r->ready ||
+		    scale_path_ready(&ref, SPAN(r->object), &is_stale) != r->ready ||
 		    strcmp(s.selector, r->selector) != 0)
 			fail_msg("%s %s: spec %d, existing %d, selector %s", ref.kind, ref.path, s.spec_replicas,
 			         s.status_replicas, s.selector);
@@ -189,7 +188,7 @@ static void path_that_leads_to_no_number_is_reported(void **state)
 		const struct scale_ref ref = {"example.com/v1", "Other", "ns", "o", bad[i].path};
 		struct scale s;
 		struct err e = {0};
-		if (path_scale_read(&ref, SPAN(bad[i].object), &s, &e) == 0 || !strstr(e.msg, bad[i].says))
+		if (scale_path_read(&ref, SPAN(bad[i].object), &s, &e) == 0 || !strstr(e.msg, bad[i].says))
 			fail_msg("%s: %s", bad[i].object, e.msg);
 	}
 }
@@ -244,11 +243,11 @@ static void patch_changes_that_number_of_that_version(void **state)
 		struct buf body;
 		struct err e = {0};
 		buf_init(&body, 2048);
-		if (path_scale_write_patch(&patches[i].ref, SPAN(patches[i].object), "7", patches[i].replicas, &body,
+		if (scale_path_write_patch(&patches[i].ref, SPAN(patches[i].object), "7", patches[i].replicas, &body,
 		                           &e) < 0)
 			fail_msg("%s: %s", patches[i].ref.kind, e.msg);
 		assert_string_equal(buf_str(&body), patches[i].patch);
-		assert_int_equal(path_scale_write_patch(&patches[i].ref, SPAN(patches[i].object), "6", 1, &body, &e),
+		assert_int_equal(scale_path_write_patch(&patches[i].ref, SPAN(patches[i].object), "6", 1, &body, &e),
 		                 -1);
 		assert_int_equal(e.kind, ERR_CONFLICT);
 		buf_done(&body);

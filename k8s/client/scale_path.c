@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "k8s/client/path_scale.h"
+// Reads and patches the number of replicas at a path of an object.
+#include "k8s/client/scale.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "base/err.h"
 #include "base/json/json_path.h"
 #include "base/json/json_write.h"
-#include "k8s/client/scale.h"
 
 static const struct workload_kind *kind_of(const struct scale_ref *ref)
 {
@@ -40,7 +40,7 @@ static int32_t read_status(const struct scale_ref *ref, struct json_span object,
 	return has && json_span_i64(value, 0, INT32_MAX, &n) ? (int32_t)n : -1;
 }
 
-// Without a selector, the pods are not known; it is no error.
+// Without a selector, the pods are not known.
 static void read_selector(const struct scale_ref *ref, struct json_span object, struct scale *s)
 {
 	static const char *const reported[] = {"status", "selector", NULL};
@@ -53,7 +53,7 @@ static void read_selector(const struct scale_ref *ref, struct json_span object, 
 		json_span_text(json_span_path(object, reported), s->selector, sizeof s->selector);
 }
 
-int path_scale_read(const struct scale_ref *ref, struct json_span object, struct scale *ret_scale, struct err *e)
+int scale_path_read(const struct scale_ref *ref, struct json_span object, struct scale *ret_scale, struct err *e)
 {
 	const struct workload_kind *k = kind_of(ref);
 	struct json_span value;
@@ -76,7 +76,7 @@ int path_scale_read(const struct scale_ref *ref, struct json_span object, struct
 	return 0;
 }
 
-int32_t path_scale_ready(const struct scale_ref *ref, struct json_span object, bool *ret_is_stale)
+int32_t scale_path_ready(const struct scale_ref *ref, struct json_span object, bool *ret_is_stale)
 {
 	static const char *const path[] = {"metadata", "generation", NULL};
 	int64_t generation = 0, observed = 0;
@@ -123,7 +123,7 @@ static bool find_also(const struct workload_kind *k, const struct scale_ref *ref
 	       json_span_i64(json_span_get(map, k->also), 0, INT32_MAX, &b) && a == b;
 }
 
-int path_scale_write_patch(const struct scale_ref *ref, struct json_span object, const char *resource_version,
+int scale_path_write_patch(const struct scale_ref *ref, struct json_span object, const char *resource_version,
                            int32_t replicas, struct buf *body, struct err *e)
 {
 	char version[SCALE_RESOURCE_VERSION_BYTES_MAX];
