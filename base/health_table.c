@@ -99,6 +99,8 @@ static const struct health_condition conditions[] = {
          "high temperature reduces the clocks"},
         {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HEALTH_HAS_BITS, 0x80, HEALTH_WATCH, "HwPowerBrake",
          "the power supply reduces the clocks"},
+        {HEALTH_HEAT, HEALTH_ABOVE, 0, HEALTH_DRAIN, "SustainedHeat",
+         "high temperature has reduced the clocks for long"},
 };
 
 const struct health_condition *health_condition_table(size_t *ret_n)

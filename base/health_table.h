@@ -48,6 +48,8 @@ struct health_condition {
 	const char *reason; // CamelCase, for machines
 	const char *text;
 };
+// The family of the row about heat that lasts: no exporter serves it, the agent of remediation derives it on request.
+#define HEALTH_HEAT "sustained_heat"
 // The rows of the conditions; the first two are these.
 enum { HEALTH_GPU_LOST, HEALTH_GPU_MISSING };
 const struct health_condition *health_condition_table(size_t *ret_n);

@@ -10,6 +10,7 @@ struct promql_series;
 
 // Exporters with other names: dcgm-exporter 4.9, AMD's device-metrics-exporter, Intel's xpumanager.
 enum gpu_naming { GPU_NAMES_4_9, GPU_NAMES_AMD, GPU_NAMES_INTEL, GPU_NAMES__COUNT };
+#define GPU_NAMES_ALL ((1U << GPU_NAMES__COUNT) - 1) // the set of all namings
 
 // The query for the other names: one series per name, of exporters that have no series under the legacy names.
 extern const char gpu_names_query[];

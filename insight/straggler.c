@@ -9,6 +9,8 @@
 #include "policies/engine/quantile.h"
 
 #define SHARES          64 // observations behind a share and the noise: ten minutes of blocks
+#define TESTED_MAX      32 // latest observations that a chart keeps out of the estimates
+#define RING            (SHARES + TESTED_MAX)
 #define SHARES_MIN      20 // before that a rank is not judged
 #define IMBALANCE_AT    30 // observations: when a rank is compared with the other ranks
 #define BLOCK_VALUES    32
@@ -18,6 +20,7 @@
 #define RECOVERY_LIMIT  6.9  // ln 1000
 #define NOISE_MIN       0.01 // standard deviation: smaller estimates are luck
 #define CORRELATION_MAX 0.9
+#define NOISE_CLIP      3.0    // residuals count as at most so many standard deviations
 #define IMBALANCE_MIN   0.0953 // ln 1.10
 #define IMBALANCE_GROSS 0.2231 // ln 1.25: unequal however unequal the other ranks are
 #define IMBALANCE_P     1e-3   // chance of such a rank in a job whose ranks follow a normal distribution
@@ -35,7 +38,7 @@ struct chart {
 	double sum;         // sum of the evidence
 	int64_t since_ms;   // when it was last 0
 	double change, own; // sums of the residuals and of the changes of the rank's own values since then
-	size_t n;
+	size_t n, n_shares; // blocks since then; the rank's n_shares at that time
 };
 
 enum due { SLOWER, FASTER, BACK, NOT_DUE };
@@ -45,7 +48,7 @@ struct rank {
 	double block[BLOCK_VALUES]; // logarithms
 	size_t n_block;             // values of the block, also beyond BLOCK_VALUES
 	double observed;            // the median of the block; NaN: missing
-	double shares[SHARES];      // ring
+	double shares[RING];        // ring
 	size_t n_shares;            // ever
 	double values[SHARES];      // ring: what was observed, also of a reported rank
 	size_t n_values;
@@ -194,8 +197,21 @@ static size_t n_kept(const struct straggler *s, const struct rank *r)
 	return r->n_shares < window ? r->n_shares : window;
 }
 
-// The share is the median of the last observations; the noise and its correlation from one observation to the next
-// come from median absolute deviations, of the values and of their differences: var(difference) = 2 var (1 - rho).
+// How many of the latest observations are under test: those of the charts whose sum is above 0. If the values of a
+// change that is not yet an alarm entered the estimates, share and noise of the rank would grow with them, and the
+// chart with its larger noise would never reach its limit.
+static size_t n_tested(const struct rank *r)
+{
+	size_t n = 0;
+	for (int k = SLOWER; k <= FASTER; k++)
+		if (r->charts[k].sum > 0 && r->n_shares - r->charts[k].n_shares > n)
+			n = r->n_shares - r->charts[k].n_shares;
+	return n < TESTED_MAX ? n : TESTED_MAX;
+}
+
+// The share is the median of the last observations, and the noise comes from the median absolute deviation. The
+// correlation from one observation to the next is that of clipped residuals (Huber), which has a third of the error of
+// one that is computed from medians; a window of n observations shows it smaller by (1 + 3 rho) / n (Kendall 1954).
 static void estimate(const struct straggler *s, struct rank *r)
 {
 	double kept[SHARES], work[SHARES];
@@ -204,23 +220,28 @@ static void estimate(const struct straggler *s, struct rank *r)
 	r->level = n_values ? quantile_lower_median(work, n_values) : r->level;
 	if (r->state != NOT_DUE)
 		return;
-	size_t n = n_kept(s, r), first = r->n_shares - n;
+	size_t tested = n_tested(r), n = n_kept(s, r);
+	n = n + tested > r->n_shares ? r->n_shares - tested : n;
+	size_t first = r->n_shares - tested - n;
 	if (n == 0) // the rank has been a suspect since it appeared
 		return;
 	for (size_t i = 0; i < n; i++)
-		kept[i] = r->shares[(first + i) % SHARES];
+		kept[i] = r->shares[(first + i) % RING];
 	memcpy(work, kept, n * sizeof *work);
 	r->share = quantile_lower_median(work, n);
-	if (n < 2)
+	if (n < 4)
 		return;
 	for (size_t i = 0; i < n; i++)
 		work[i] = fabs(kept[i] - r->share);
 	r->noise = MAD_SIGMA * quantile_lower_median(work, n);
-	for (size_t i = 1; i < n; i++)
-		work[i - 1] = fabs(kept[i] - kept[i - 1]);
-	double change = MAD_SIGMA * quantile_lower_median(work, n - 1);
-	double rho = r->noise > 0 ? 1 - change * change / (2 * r->noise * r->noise) : 0;
-	r->correlation = fmin(fmax(rho, 0), CORRELATION_MAX);
+	double squares = 0, products = 0, clip = NOISE_CLIP * r->noise;
+	for (size_t i = 0; i < n; i++) {
+		kept[i] = fmin(fmax(kept[i] - r->share, -clip), clip);
+		squares += kept[i] * kept[i];
+		products += i ? kept[i] * kept[i - 1] : 0;
+	}
+	double rho = squares > 0 ? products / squares : 0;
+	r->correlation = ((double)n * rho + 1) / ((double)n - 3);
 }
 
 // Ten minutes of correlated noise are worth a few independent values: they often show less noise than the job has.
@@ -231,7 +252,7 @@ static void remember(struct straggler *s)
 	s->past_noise += part * (log(fmax(s->noise, NOISE_MIN)) - s->past_noise);
 	s->past_correlation += part * (s->correlation - s->past_correlation);
 	s->noise = fmax(s->noise, exp(s->past_noise));
-	s->correlation = fmax(s->correlation, s->past_correlation);
+	s->correlation = fmin(fmax(fmax(s->correlation, s->past_correlation), 0), CORRELATION_MAX);
 }
 
 static void estimate_usual(struct straggler *s)
@@ -319,7 +340,7 @@ static bool chart_add(struct straggler *s, const struct rank *r, struct chart *c
                       int n_min)
 {
 	if (c->sum <= 0)
-		*c = (struct chart){.since_ms = s->block_ms};
+		*c = (struct chart){.since_ms = s->block_ms, .n_shares = r->n_shares};
 	c->change += z;
 	c->own += r->observed - r->level;
 	c->n++;
@@ -394,7 +415,7 @@ static void move_frozen(struct straggler *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct rank *r = s->ranks[i];
-		for (size_t k = 0; k < SHARES && r->state != NOT_DUE; k++)
+		for (size_t k = 0; k < RING && r->state != NOT_DUE; k++)
 			r->shares[k] += s->gauge;
 		r->share += r->state != NOT_DUE ? s->gauge : 0;
 		r->anchor = r->n_shares >= SHARES_MIN ? r->share : (double)NAN;
@@ -559,7 +580,7 @@ static void observe(struct straggler *s, struct rank *r, double share, double li
 		return;
 	r->values[r->n_values++ % SHARES] = r->observed;
 	if (is_usual)
-		r->shares[r->n_shares++ % SHARES] = share;
+		r->shares[r->n_shares++ % RING] = share;
 }
 
 static void close_block(struct straggler *s)

@@ -76,6 +76,10 @@
 	                               "stddev_over_time(" GPU_SM                                                      \
 	                               "[$W])") " and " BY_DEVICE("resets((" GPU_SM                                    \
 	                                                          " > bool " MEAN(GPU_SM) ")[$W:$S])") " > 2"
+// Of the limit. The instances of a GPU share its power, so it shows nothing about one of them.
+#define POWER                                                                                                          \
+	BY_GPU(MEAN("DCGM_FI_DEV_POWER_USAGE") " unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE)                   \
+	" / " BY_GPU("DCGM_FI_DEV_ENFORCED_POWER_LIMIT or DCGM_FI_DEV_POWER_MGMT_LIMIT")
 #define ERRORS(what) "(" BY_GPU("increase(DCGM_FI_DEV_NVLINK_" what "_ERROR_COUNT_TOTAL[$L])") " > 0)"
 #define NVLINK       ERRORS("RECOVERY") " or " ERRORS("REPLAY") " or " ERRORS("CRC_DATA")
 
@@ -91,7 +95,23 @@
 	", \"(.+)\"), \"namespace\", \"$1\", \"exported_namespace\", \"(.+)\"))"
 #define NODENAME " * on (job, instance) group_left (nodename) topk by (job, instance) (1, node_uname_info)"
 
+#define OOM                                                                                                            \
+	"max by (namespace, pod) (kube_pod_container_status_last_terminated_reason{reason=\"OOMKilled\",pod!=\"\"} "   \
+	"== 1 and on (namespace, pod, container) increase(kube_pod_container_status_restarts_total[$L]) > 0)"
+// Errors of network cards: InfiniBand from node-exporter, EFA from the exporter of its counters.
+#define NIC(of, metric, range) "(max by (nodename) (" of "(node_" metric "[" range "])" NODENAME ") > 0)"
+
 // clang-format off
+#define NIC_EVENTS(metric) NIC("increase", metric, "$L")
+#define NIC_ERRORS \
+	NIC_EVENTS("infiniband_link_downed_total") " or " \
+	NIC_EVENTS("infiniband_link_error_recovery_total") " or " \
+	NIC_EVENTS("infiniband_local_link_integrity_errors_total") " or " \
+	NIC_EVENTS("infiniband_port_errors_received_total") " or " \
+	NIC_EVENTS("amazonefa_retrans_timeout_events") " or " \
+	NIC_EVENTS("amazonefa_rdma_read_wr_err") " or " \
+	NIC_EVENTS("amazonefa_rdma_write_wr_err")
+#define NIC_DROPS NIC("rate", "infiniband_port_discards_received_total", "$W") " or " NIC("rate", "amazonefa_rx_drops", "$W")
 static const struct verdict_measure_info measures[] = {
 	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, "$B"},
 	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, GPU_BUSY(MEAN_LONG)},
@@ -106,6 +126,7 @@ static const struct verdict_measure_info measures[] = {
 	[MEASURE_SWING]         = {"swing",         "swing",           SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, SWING},
 	[MEASURE_LINK]          = {"pcie_link",     "PCIe link",       SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, LINK},
 	[MEASURE_CLOCK]         = {"sm_clock",      "clock of median", SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, BY_GPU(CLOCK)},
+	[MEASURE_POWER]         = {"power",         "power of limit",  SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, POWER},
 	[MEASURE_THROTTLED]     = {"throttled",     "throttled",       SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, THROTTLED},
 	[MEASURE_THERMAL]       = {"thermal",       "slowed by heat",  SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, BY_GPU("rate(DCGM_FI_DEV_THERMAL_VIOLATION[$W])") " / 1e9"},
 	[MEASURE_XID]           = {"xid",           "fatal XIDs",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("max_over_time(DCGM_EXP_XID_ERRORS_COUNT{xid=~\"" XIDS "\"}[$L]) > 0 or increase(" XID_COUNTER "[$L]) > 0 or " XID_NEW " or " XID_LAST)},
@@ -120,8 +141,11 @@ static const struct verdict_measure_info measures[] = {
 	[MEASURE_DISK_WAIT]     = {"disk_wait",     "disk wait",       SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "max by (namespace, pod) (rate(container_pressure_io_waiting_seconds_total{pod!=\"\"}[$W]))"},
 	[MEASURE_DATA_WAIT]     = {"data_wait",     "data wait",       SCOPE_POD,    FOLD_MAX, UNIT_RATIO, TRAINER("training_data_wait_seconds_total")},
 	[MEASURE_COLLECTIVE]    = {"collective",    "collectives",     SCOPE_POD,    FOLD_MAX, UNIT_RATIO, TRAINER("training_collective_seconds_total")},
+	[MEASURE_OOM]           = {"oom",           "out of memory",   SCOPE_POD,    FOLD_MAX, UNIT_COUNT, OOM},
 	[MEASURE_NODE_IOWAIT]   = {"node_iowait",   "node iowait",     SCOPE_NODE,   FOLD_MAX, UNIT_RATIO, "avg by (nodename) (rate(node_cpu_seconds_total{mode=\"iowait\"}[$W])" NODENAME ")"},
 	[MEASURE_NODE_NETWORK]  = {"node_network",  "node network in", SCOPE_NODE,   FOLD_MAX, UNIT_RATIO, "max by (nodename) (rate(node_network_receive_bytes_total[$W]) / (node_network_speed_bytes > 0)" NODENAME ")"},
+	[MEASURE_NIC_ERRORS]    = {"nic_errors",    "network errors",  SCOPE_NODE,   FOLD_MAX, UNIT_COUNT, NIC_ERRORS},
+	[MEASURE_NIC_DROPS]     = {"nic_drops",     "network drops/s", SCOPE_NODE,   FOLD_MAX, UNIT_PER_SECOND, NIC_DROPS},
 };
 // clang-format on
 _Static_assert(sizeof measures / sizeof measures[0] == MEASURE__COUNT, "one row per measure");

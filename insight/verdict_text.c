@@ -12,12 +12,14 @@ static const struct verdict_info infos[] = {
 		"- Run `gpuscale-exporter check` on the node: it names the action for the code.\n"
 		"- Restart the job from a checkpoint that is older than the error.\n"},
 	[VERDICT_FABRIC] = {
-		"fabric", LEVEL_FAULT, LOSS_NONE, "a link between GPUs, or to the host, has transfer errors",
-		"Check cables, NVSwitch and riser card; take the GPU out of multi-GPU jobs.",
-		"NVLink had CRC errors, or repeated or recovered transfers, or the PCIe link repeated more than one packet a second. The "
+		"fabric", LEVEL_FAULT, LOSS_NONE, "a link between GPUs, to the host or to other nodes has transfer errors",
+		"Check cables, NVSwitch, riser card and network card; take the GPU out of multi-GPU jobs.",
+		"NVLink had CRC errors, or repeated or recovered transfers, or the PCIe link repeated more than one packet a second, or a "
+		"network card of the node (InfiniBand, EFA) had errors in the long window or dropped more than one packet a second. The "
 		"data arrives late, and every collective waits for the slowest link.",
 		"- Run `nvidia-smi nvlink -e` and look for one link whose errors grow.\n"
-		"- Run a bandwidth test of the collectives before the next large job.\n"},
+		"- Network: `ibqueryerrors`, or `rdma -p statistic show` for EFA, shows the port.\n"
+		"- Run a bandwidth test of the collectives before the next large job ([gate](#before-a-job-starts)).\n"},
 	[VERDICT_THROTTLED] = {
 		"throttled", LEVEL_FAULT, LOSS_CLOCK, "heat or the power brake slows a GPU down",
 		"Check cooling and power; keep the GPU out of gangs until it is fixed.",
@@ -25,6 +27,14 @@ static const struct verdict_info infos[] = {
 		"busy, and a synchronous job runs at its speed.",
 		"- Compare the temperature with that of the other GPUs in the chassis: fan, airflow, inlet.\n"
 		"- A power cap that the operator set is not counted.\n"},
+	[VERDICT_OOM] = {
+		"oom", LEVEL_FAULT, LOSS_NONE, "the kernel killed a container for its memory",
+		"Raise the memory limit of the container, or load less data at a time.",
+		"A container of the pod was started again within the long window, and its last end was an OOM kill: exit status 137, and "
+		"no word in its log. That is memory of the host. Memory of the GPU that runs out is an exception of the framework instead.",
+		"- Compare `container_memory_working_set_bytes` with the limit; shared memory (`/dev/shm`) of data loaders counts.\n"
+		"- Fewer data-loading workers, and less prefetching, need less.\n"
+		"- Memory that grows evenly until the kill is a [leak](#stragglers-and-leaks).\n"},
 	[VERDICT_LOADING] = {
 		"loading", LEVEL_OK, LOSS_NONE, "the workload has just started",
 		"Wait for one window.",
@@ -101,7 +111,8 @@ static const struct verdict_info infos[] = {
 	[VERDICT_FAKE_LOAD] = {
 		"fake_load", LEVEL_ADVICE, LOSS_SM, "GPU_UTIL shows a busy GPU, and its SMs are idle",
 		"Use larger batches; do not scale on GPU_UTIL.",
-		"A kernel runs most of the time, but it occupies few SMs: small kernels run one after the other, or a kernel polls.",
+		"A kernel runs most of the time, but it occupies few SMs: small kernels run one after the other, or a kernel polls. Without "
+		"SM_ACTIVE, power shows it: a GPU that is busy at less than 35 % of its power limit does little work.",
 		"- Increase the batch size, or let several replicas share the GPU (MIG, MPS, time slicing).\n"
 		"- Capture the loop as a CUDA graph, or use `torch.compile`.\n"},
 	[VERDICT_UNDERFILLED] = {

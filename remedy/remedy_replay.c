@@ -141,7 +141,7 @@ static size_t check(const void *value, struct schema_fault *ret_faults, size_t m
 	        {event && l->has_xid == l->has_condition, "xid", "an event has either xid or condition"},
 	        {l->has_condition && !is_condition(l->condition), "condition",
 	         "must be GPULost, GPUMissing, RecoveryAction, RowRemapFailure, RowRemapPending, "
-	         "PageRetirementPending, UncorrectableEcc, HwThermalSlowdown or HwPowerBrake"},
+	         "PageRetirementPending, UncorrectableEcc, HwThermalSlowdown, HwPowerBrake or SustainedHeat"},
 	        {!event && (l->has_gpu || l->has_xid || l->has_condition || l->has_value || l->has_at), "type",
 	         "gpu, xid, condition, value and at belong to an event"},
 	        {!telemetry && l->has_present, "present", "belongs to telemetry"},

@@ -121,7 +121,7 @@ static int ask(const struct gpu_source *source, const struct buf *query, const c
 {
 	struct promql_question question = {.query = buf_str(query), .labels = labels};
 	return query->failed ? err_set(e, ERR_INTERNAL, "out of memory for the query")
-	                     : gpu_source_ask(source, &question, take, q, e);
+	                     : gpu_source_ask(source, &question, NULL, take, q, e);
 }
 
 // How many measures fit into one answer of PROMQL_SERIES_MAX series.

@@ -153,7 +153,7 @@ static int ask(const struct gpu_source *source, const char *query, int64_t now_s
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
-	return gpu_source_ask(source, &question, use, q, e);
+	return gpu_source_ask(source, &question, NULL, use, q, e);
 }
 
 // Fills *ret from the default source of `c`; waits for the answers. for_s, lookback_s and matchers as in

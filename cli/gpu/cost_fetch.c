@@ -54,7 +54,7 @@ static int ask(const struct gpu_source *source, const char *query, int64_t time_
 	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
 	struct promql_question question = {
 	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
-	return gpu_source_ask(source, &question, add_series, q, e);
+	return gpu_source_ask(source, &question, NULL, add_series, q, e);
 }
 
 // One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go

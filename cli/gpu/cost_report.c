@@ -46,6 +46,12 @@ static const char *format_kwh(char out[CELL_BYTES], int64_t milli_joules)
 	return out;
 }
 
+static const char *format_co2(char out[CELL_BYTES], const struct gpu_cost *c, int64_t milli_joules)
+{
+	snprintf(out, CELL_BYTES, "%.3f", (double)milli_joules / 3.6e9 * c->book->electricity.grams_co2_per_kwh / 1000);
+	return out;
+}
+
 // "-" where it is unknown.
 static const char *format_saved(char out[CELL_BYTES], const struct gpu_cost_row *row)
 {
@@ -124,7 +130,7 @@ static void put_notes(const struct cost_report *r, struct buf *out)
 
 // ---- table ----
 
-#define COLUMNS_WIDE 9
+#define COLUMNS_WIDE 10
 
 static void put_row(struct table *t, const char *name, const struct gpu_cost_row *row, const struct cost_report *r,
                     bool is_wide)
@@ -142,6 +148,8 @@ static void put_row(struct table *t, const char *name, const struct gpu_cost_row
 		table_cell(t, "%s", format_kwh(cell, row->milli[GPU_ENERGY]));
 		table_cell(t, "%s", format_cents(cell, row->cents[COST_ELECTRICITY]));
 	}
+	if (is_wide && r->cost->book->electricity.has_grams_co2)
+		table_cell(t, "%s", format_co2(cell, r->cost, row->milli[GPU_ENERGY]));
 }
 
 static void print_table(const struct cost_report *r, bool is_wide, struct buf *out)
@@ -156,6 +164,8 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 		head[n++] = "KWH";
 		head[n++] = "ELECTRICITY";
 	}
+	if (is_wide && c->book->electricity.has_grams_co2)
+		head[n++] = "CO2(KG)";
 	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
 	snprintf(by, sizeof by, "%.*s", (int)sizeof by - 1, strchr(r->by, '=') ? strchr(r->by, '=') + 1 : r->by);
 	for (char *p = by; *p; p++)
@@ -178,7 +188,7 @@ static void put_figure(struct json_writer *w, const char *key, const char *figur
 	json_write_raw(w, figure);
 }
 
-static void put_figures(struct json_writer *w, const struct gpu_cost_row *row)
+static void put_figures(struct json_writer *w, const struct gpu_cost *c, const struct gpu_cost_row *row)
 {
 	char cell[CELL_BYTES];
 	put_figure(w, "gpuSeconds", format_milli(cell, row->milli[GPU_ALLOCATED]));
@@ -188,6 +198,8 @@ static void put_figures(struct json_writer *w, const struct gpu_cost_row *row)
 	put_figure(w, "measuredGPUSeconds", format_milli(cell, row->milli[GPU_MEASURED]));
 	put_figure(w, "kWh", format_kwh(cell, row->milli[GPU_ENERGY]));
 	put_figure(w, "electricity", format_cents(cell, row->cents[COST_ELECTRICITY]));
+	if (c->book->electricity.has_grams_co2)
+		put_figure(w, "kgCO2", format_co2(cell, c, row->milli[GPU_ENERGY]));
 }
 
 static void print_json(const struct cost_report *r, struct buf *out)
@@ -208,17 +220,17 @@ static void print_json(const struct cost_report *r, struct buf *out)
 	for (size_t i = 0; i < c->n; i++) {
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "name", c->rows[i].key);
-		put_figures(&w, &c->rows[i]);
+		put_figures(&w, c, &c->rows[i]);
 		if (c->rows[i].saved_cents != GPU_COST_UNKNOWN)
 			put_figure(&w, "saved", format_cents(cell, c->rows[i].saved_cents));
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
 	json_write_member_object(&w, "total");
-	put_figures(&w, &c->total);
+	put_figures(&w, c, &c->total);
 	json_write_object_end(&w);
 	json_write_member_object(&w, "unallocated");
-	put_figures(&w, &c->unallocated);
+	put_figures(&w, c, &c->unallocated);
 	json_write_object_end(&w);
 	json_write_member_array(&w, "unpriced");
 	for (size_t i = 0; i < c->n_unpriced; i++) {

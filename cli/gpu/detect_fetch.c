@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/gpu/gpu_source.h"
 #include "insight/detect.h"
 #include "insight/rank_names.h"
 #include "promql/promql.h"
@@ -142,12 +142,15 @@ static int read_columns(struct prometheus_session *session, const struct detect_
 {
 	const struct prometheus_range range = {f->start_ms, f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms,
 	                                       f->step_ms};
+	struct gpu_source source;
+	if (gpu_source_open(&source, session, e) < 0)
+		return -1;
 	for (size_t i = 0; i < QUERIES; i++) {
 		buf_reset(query);
 		put_query(query, i, o);
 		f->input = queries[i].input;
-		if (prometheus_session_ask(session, &(struct promql_question){.query = buf_str(query)}, &range,
-		                           add_series, f, e) < 0)
+		if (gpu_source_ask(&source, &(struct promql_question){.query = buf_str(query)}, &range, add_series, f,
+		                   e) < 0)
 			return err_wrap(e, "%s", queries[i].metric);
 	}
 	return 0;

@@ -6,8 +6,8 @@
 #include "insight/gpu_names.h"
 #include "promql/promql.h"
 
-int gpu_source_ask(const struct gpu_source *s, const struct promql_question *question, prometheus_series_fn *take,
-                   void *arg, struct err *e)
+int gpu_source_ask(const struct gpu_source *s, const struct promql_question *question,
+                   const struct prometheus_range *range, prometheus_series_fn *take, void *arg, struct err *e)
 {
 	struct promql_question completed = *question;
 	struct buf query;
@@ -15,7 +15,7 @@ int gpu_source_ask(const struct gpu_source *s, const struct promql_question *que
 	int rc = gpu_names_complete(&query, question->query, s->namings, e);
 	completed.query = buf_str(&query);
 	if (rc == 0)
-		rc = prometheus_session_ask(s->session, &completed, NULL, take, arg, e);
+		rc = prometheus_session_ask(s->session, &completed, range, take, arg, e);
 	buf_done(&query);
 	return rc;
 }
@@ -31,5 +31,5 @@ int gpu_source_open(struct gpu_source *ret, struct prometheus_session *session, 
 {
 	const struct promql_question question = {.query = gpu_names_query};
 	*ret = (struct gpu_source){.session = session};
-	return gpu_source_ask(ret, &question, add_naming, ret, e);
+	return gpu_source_ask(ret, &question, NULL, add_naming, ret, e);
 }

@@ -18,7 +18,7 @@ struct gpu_source {
 int gpu_source_open(struct gpu_source *ret, struct prometheus_session *session, struct err *e);
 
 // Like prometheus_session_ask(), with the names of the source.
-int gpu_source_ask(const struct gpu_source *s, const struct promql_question *question, prometheus_series_fn *take,
-                   void *arg, struct err *e);
+int gpu_source_ask(const struct gpu_source *s, const struct promql_question *question,
+                   const struct prometheus_range *range, prometheus_series_fn *take, void *arg, struct err *e);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/policy/label_hint.h"
+#include "insight/gpu_names.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "promql/promql_failover.h"
@@ -162,21 +163,34 @@ int lint_source_had_data(struct connections *c, const char *namespace_name, cons
 	return 0;
 }
 
+static bool has_series(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                       const char *query, struct answer *ret)
+{
+	struct policy_signal other = *signal;
+	struct err e;
+	bool is_confined;
+	other.query = query;
+	return ask(c, namespace_name, &other, 0, ret, &is_confined, &e) == 0 && !ret->failed && ret->n_series > 0;
+}
+
 const char *lint_source_hint(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                              char out[LINT_HINT_BYTES])
 {
 	char written[LABEL_HINT_BYTES], other[LABEL_HINT_BYTES];
-	struct policy_signal renamed = *signal;
 	struct answer a;
 	struct err e;
 	struct buf query;
-	bool is_confined;
 	out[0] = '\0';
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	bool has_query = label_hint_query(signal->query, &query, written, other);
-	renamed.query = buf_str(&query);
-	if (has_query && ask(c, namespace_name, &renamed, 0, &a, &is_confined, &e) == 0 && !a.failed && a.n_series == 1)
+	if (label_hint_query(signal->query, &query, written, other) &&
+	    has_series(c, namespace_name, signal, buf_str(&query), &a))
 		snprintf(out, LINT_HINT_BYTES, "no series with %s; %.0f with %s", written, a.first, other);
+	buf_reset(&query);
+	if (!out[0] && gpu_names_complete(&query, signal->query, GPU_NAMES_ALL, &e) == 0 &&
+	    strcmp(buf_str(&query), signal->query) != 0 && has_series(c, namespace_name, signal, buf_str(&query), &a))
+		snprintf(out, LINT_HINT_BYTES,
+		         "the exporter serves these metrics under other names: load "
+		         "manifests/monitoring/rules/gpu-names.yaml into Prometheus");
 	buf_done(&query);
 	return out;
 }

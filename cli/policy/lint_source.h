@@ -23,9 +23,9 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
 // not an error.
 int lint_source_had_data(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                          int64_t time_ms, bool *ret_had, struct err *e);
-// Writes "no series with exported_namespace; 5 with namespace" to `out` (LINT_HINT_BYTES) when the query of the signal
-// selects no series only because a label has another name, else "". Sends at most one query; an error of the source is
-// no hint.
+// Writes to `out` (LINT_HINT_BYTES) why the query of the signal selects no series: a label has another name ("no series
+// with exported_namespace; 5 with namespace"), or the metrics of the GPUs have the names of another exporter, which
+// rules can record; else "", also after an error of the source. Sends at most two queries.
 #define LINT_HINT_BYTES 192
 const char *lint_source_hint(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                              char out[LINT_HINT_BYTES]);

@@ -25,6 +25,8 @@
 #define INTERVAL_MIN_MS 1000
 #define INTERVAL_MAX_MS 60000
 #define CLEAN_MIN_MS    60000
+#define HEAT_MIN_MS     60000
+#define HEAT_MAX_MS     (6 * 60 * 60 * 1000)
 #define NAMESPACES_MAX  8 // kube-system and the agent's own are the only ones that need it
 
 struct remediate_args {
@@ -38,7 +40,7 @@ struct remediate_args {
 	const char *namespaces[NAMESPACES_MAX + 1]; // of --evict-in
 	size_t n_namespaces;
 	const char *listen, *node_label;
-	int64_t interval_ms;
+	int64_t interval_ms, heat_ms;
 	bool acts, cordons, taints_devices;
 };
 
@@ -49,6 +51,8 @@ static void check(void *options, struct argp_state *state)
 		print_usage(state, "--interval: must be 1s to 1m");
 	if (a->limits.clean_ms < CLEAN_MIN_MS || a->limits.clean_ms > CLEAN_MAX_MS)
 		print_usage(state, "--clean: must be 1m to 24h");
+	if (a->heat_ms > HEAT_MAX_MS)
+		print_usage(state, "--heat: must be 1m to 6h");
 	if (!a->replay && a->acts && !series_options_matchers(&a->series))
 		print_usage(state, "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
 		                   "series about failing GPUs: name the labels that only the exporter's scrape sets, "
@@ -86,6 +90,7 @@ static const struct flag_set command = {
 		FLAG_SWITCH(0, 0, "device-taints", taints_devices, "taint single GPUs with DeviceTaintRules where dynamic resource allocation serves them"),
 		FLAG_SWITCH(0, 0, "drain", limits.drains, "evict every pod with GPUs from a node that is out of service (default: the pods on the failing GPU)"),
 		FLAG_SWITCH(0, 0, "reset", limits.can_reset, "request resets of failing GPUs that no pod uses from the reset hook of the node"),
+		FLAG_DURATION(0, 0, "heat", heat_ms, HEAT_MIN_MS, 0, "also move work from a GPU whose hardware has slowed down for heat for this long, 1m to 6h (default: never)"),
 		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
 		FLAG_INCLUDE(&kube_flags, kube, 0),
 		FLAG_INCLUDE(&log_flags, log, 0),
@@ -136,6 +141,7 @@ static int run(struct remediate_args *args)
 	                                             .matchers = series_options_matchers(&args->series),
 	                                             .namespaces = args->namespaces,
 	                                             .interval_ms = args->interval_ms,
+	                                             .heat_ms = args->heat_ms,
 	                                             .acts = args->acts,
 	                                             .cordons = args->cordons,
 	                                             .taints_devices = args->taints_devices,

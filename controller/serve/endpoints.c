@@ -157,6 +157,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		const struct reconciler *r = v.policies[i]->reconciler;
 		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
 		                                      .key = reconciler_binding(r)->key,
+		                                      .workload = reconciler_binding(r)->target->name,
 		                                      .decision = reconciler_decision(r, &details),
 		                                      .gpu_time = &v.policies[i]->report.gpu_time,
 		                                      .values_limited = v.policies[i]->report.values_limited,

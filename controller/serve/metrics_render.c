@@ -250,7 +250,9 @@ static void render_policy(enum metric_family_id id, const struct metrics_view *v
 	        [FAMILY_MIN_REPLICAS] = p->policy->min_replicas, [FAMILY_MAX_REPLICAS] = p->policy->max_replicas,
 	        [FAMILY_VALUES_LIMITED] = p->values_limited,     [FAMILY_HELD] = d->action == ACTION_HOLD,
 	};
-	if (id != FAMILY_READY_REPLICAS || d->ready >= 0) // else they are not known
+	if (id == FAMILY_TARGET_INFO)
+		put_sample(out, id, labels, index, LABELS(p->workload), 1);
+	else if (id != FAMILY_READY_REPLICAS || d->ready >= 0) // else they are not known
 		put_sample(out, id, labels, index, NULL, (double)values[id]);
 }
 

@@ -4,6 +4,8 @@
     import gpuscale_hook as gpuscale
 
     for epoch in range(10):
+        if not gpuscale.check():  # optional: the GPUs of this node are faulty
+            save_checkpoint_and_exit()
         with gpuscale.epoch():
             for batch in gpuscale.batches(loader):  # or: with gpuscale.data(): batch = next(it)
                 with gpuscale.step():
@@ -21,6 +23,7 @@ Environment, each with an argument of configure() that has precedence:
     TRAINING_JOB          label training_job; left out when unset: the rules then take the name from the pod
     RANK                  label rank; else SLURM_PROCID, OMPI_COMM_WORLD_RANK, JOB_COMPLETION_INDEX, or 0
     GPUSCALE_HOOK_MIRROR  "wandb" or "mlflow": also log there, to the run that is active
+    GPUSCALE_HOOK_CHECK   command of check(), "gpuscale-exporter check" by default
 """
 
 import contextlib
@@ -28,6 +31,8 @@ import http.server
 import logging
 import os
 import queue
+import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -39,6 +44,7 @@ MIRROR_EVERY_S = 10.0
 MEMORY_EVERY_S = 1.0
 REQUEST_TIMEOUT_S = 5.0
 LEAK_BYTES_PER_EPOCH = 1e9
+CHECK_TIMEOUT_S = 30.0
 
 log = logging.getLogger("gpuscale_hook")
 
@@ -50,6 +56,7 @@ FAMILIES = (
     ("training_data_wait_seconds_total", "counter", "Time in which the loop waited for data.", "data_s"),
     ("training_collective_seconds_total", "counter", "Time in collectives.", "collective_s"),
     ("training_epoch_total", "counter", "Epochs that are complete.", "epochs"),
+    ("training_model_flops_total", "counter", "Operations that the model needed, as the loop counts them.", "flops"),
     ("training_epoch_loss", "gauge", "Loss that the loop reported last.", "loss"),
 )
 
@@ -101,7 +108,7 @@ class Hook:
         self.labels.append(("rank", _label(rank if rank is not None else 0)))
         self.batches = self.epochs = 0
         self.compute_s = self.data_s = self.collective_s = 0.0
-        self.last_step_s = self.loss = None
+        self.last_step_s = self.loss = self.flops = None
         self.memory = {}  # gpu_id -> bytes
         self.address = None  # (host, port) of /metrics
         self._memory_at = self._mirror_at = float("-inf")
@@ -146,6 +153,25 @@ class Hook:
 
     def epoch_loss(self, value):
         self._guard("loss", self._set_loss, value)
+
+    def add_flops(self, operations):
+        """Counts the operations that a step needs by the model, such as 6 * parameters * tokens for a transformer."""
+        with self._lock:
+            self.flops = (self.flops or 0.0) + float(operations)
+
+    def check(self, command=None):
+        """Returns False when `gpuscale-exporter check` finds a fault of the GPUs, and logs it. A check that cannot run is
+        a warning and returns True."""
+        words = shlex.split(command or os.environ.get("GPUSCALE_HOOK_CHECK") or "gpuscale-exporter check")
+        done = self._guard("check", lambda: subprocess.run(
+            words, capture_output=True, text=True, errors="replace", timeout=CHECK_TIMEOUT_S, check=False))
+        if done is None or done.returncode == 0:
+            return True
+        if done.returncode != 1:  # 1: a fault; anything else: wrong usage, no driver
+            self._warn("check", f"exit status {done.returncode}: {done.stderr.strip()}")
+            return True
+        log.error("GPUs are faulty: %s", done.stdout.strip())
+        return False
 
     def set_memory(self, gpu_id, used_bytes):
         """Reports the memory of a GPU. With torch and CUDA the hook reads it by itself."""
@@ -404,6 +430,14 @@ def epoch():
 
 def epoch_loss(value):
     hook().epoch_loss(value)
+
+
+def add_flops(operations):
+    hook().add_flops(operations)
+
+
+def check(command=None):
+    return hook().check(command)
 
 
 def set_memory(gpu_id, used_bytes):

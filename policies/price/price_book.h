@@ -13,6 +13,7 @@
 #define PRICE_BOOK_DISCOUNTS_MAX 32
 #define PRICE_MAX                1000 // price of one GPU and hour, in the currency of the book
 #define PRICE_ELECTRICITY_MAX    100  // price of one kWh
+#define PRICE_GRAMS_CO2_MAX      2000 // of one kWh
 
 struct price_model {
 	const char *name; // a short name: H100-SXM
@@ -41,6 +42,8 @@ struct price_book {
 	bool has_electricity;
 	struct {
 		double per_kwh;
+		bool has_grams_co2;
+		double grams_co2_per_kwh;
 		const char *source, *as_of;
 	} electricity;
 };

@@ -150,6 +150,7 @@ static const struct schema_field discount_fields[] = {
 };
 static const struct schema_field electricity_fields[] = {
 	{ROW("perKWh", QUANTITY),     FIELD(struct price_book, electricity.per_kwh), REQUIRED, RANGE(0, PRICE_ELECTRICITY_MAX), DOC("Price of one kWh.")},
+	{ROW("gramsCO2PerKWh", QUANTITY), FIELD_SET(struct price_book, electricity.grams_co2_per_kwh, electricity.has_grams_co2), OPTIONAL, RANGE(0, PRICE_GRAMS_CO2_MAX), DOC("Grams of CO2 equivalent that the grid emits for one kWh; reports then show the CO2.")},
 	{ROW("source", STRING),       FIELD(struct price_book, electricity.source),  REQUIRED, RANGE(1, SOURCE_BYTES_MAX), DOC("Where the price comes from.")},
 	{ROW("asOf", STRING),         FIELD(struct price_book, electricity.as_of),   REQUIRED, RANGE(1, 32),               DOC("Day from which it applies, as in 2025-11-16.")},
 };

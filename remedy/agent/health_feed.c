@@ -63,6 +63,11 @@ struct claim {
 #define NO_ROOM      "the health series do not fit into the memory allowed"
 #define XID_TIME     "gpuscale_gpu_xid_last_timestamp_seconds"
 #define POD_QUERY    "gpuscale_gpu_pod_share"
+#define HEAT_STEP_S  15
+// 1: the bit of the hardware's thermal slowdown was set in nine tenths of the time. Missing samples count against it.
+#define HEAT_QUERY                                                                                                     \
+	"sum_over_time((floor(DCGM_FI_DEV_CLOCKS_EVENT_REASONS{GPU_I_ID=\"\"} / 64) %% 2)[%" PRId64                    \
+	"s:15s]) > bool %.1f"
 
 struct query {
 	struct health_feed *feed;
@@ -130,6 +135,15 @@ static int add_xid_query(struct health_feed *f, struct buf *floods, struct err *
 	return rc;
 }
 
+static void put_condition(struct buf *out, const char *family, int64_t heat_ms)
+{
+	int64_t heat_s = heat_ms / 1000;
+	if (strcmp(family, HEALTH_HEAT) == 0)
+		buf_printf(out, HEAT_QUERY, heat_s, 0.9 * (double)heat_s / HEAT_STEP_S);
+	else
+		buf_printf(out, "%s{GPU_I_ID=\"\"}", family);
+}
+
 static int add_queries(struct health_feed *f, struct err *e)
 {
 	size_t n;
@@ -145,10 +159,13 @@ static int add_queries(struct health_feed *f, struct err *e)
 		bool is_first = rows[i].family && rows[i].action >= HEALTH_RESET_IDLE;
 		for (size_t k = 0; is_first && k < i; k++)
 			is_first = !rows[k].family || strcmp(rows[k].family, rows[i].family) != 0;
-		char text[128];
-		snprintf(text, sizeof text, "%s{GPU_I_ID=\"\"}", rows[i].family ? rows[i].family : "");
-		if (is_first)
-			rc = add_query(f, SAMPLE_CONDITION, (int32_t)i, text, CONDITIONS_MAX, &floods, e);
+		if (!is_first || (f->options.heat_ms == 0 && strcmp(rows[i].family, HEALTH_HEAT) == 0))
+			continue;
+		struct buf text;
+		buf_init(&text, PROMQL_QUERY_BYTES_MAX);
+		put_condition(&text, rows[i].family, f->options.heat_ms);
+		rc = add_query(f, SAMPLE_CONDITION, (int32_t)i, buf_str(&text), CONDITIONS_MAX, &floods, e);
+		buf_done(&text);
 	}
 	if (rc == 0)
 		rc = add_query(f, SAMPLE_FLOOD, 0, buf_str(&floods), 0, NULL, e);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct err;
 struct health_feed;
@@ -29,6 +30,7 @@ struct health_feed_options {
 	struct promql_source *source; // its first server; not owned
 	const char *node_label;       // label of the series: the name of the node; not copied
 	const char *matchers; // added to every selector (promql/confine.h); NULL: every series is read; not copied
+	int64_t heat_ms;      // slowed down by heat for so long, a GPU has a fault; 0: never
 	void (*done)(void *arg, const struct err *error); // a round is complete; error: why it has no data
 	void *arg;
 };

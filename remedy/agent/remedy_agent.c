@@ -496,8 +496,11 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale-remediate", .instance = ""};
 	const struct node_store_options nodes = {
 	        .client = to->k8s, .on_gone = on_gone, .on_error = on_watch_error, .arg = a};
-	struct health_feed_options feed = {
-	        .node_label = a->options.node_label, .matchers = a->options.matchers, .done = on_round, .arg = a};
+	struct health_feed_options feed = {.node_label = a->options.node_label,
+	                                   .matchers = a->options.matchers,
+	                                   .heat_ms = a->options.heat_ms,
+	                                   .done = on_round,
+	                                   .arg = a};
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;

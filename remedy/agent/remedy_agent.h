@@ -24,10 +24,10 @@ struct remedy_agent_options {
 	const char *node_label; // label of the series: the name of the node
 	const char *matchers;   // matchers of the series to trust (promql/confine.h); NULL: all, which is for dry runs
 	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
-	int64_t interval_ms;
-	bool acts;           // false: a dry run, which writes only Events
-	bool cordons;        // cordon nodes instead of tainting them
-	bool taints_devices; // taint single GPUs where dynamic resource allocation serves them
+	int64_t interval_ms, heat_ms;  // heat_ms: as in struct health_feed_options
+	bool acts;                     // false: a dry run, which writes only Events
+	bool cordons;                  // cordon nodes instead of tainting them
+	bool taints_devices;           // taint single GPUs where dynamic resource allocation serves them
 	struct log *log;
 };
 

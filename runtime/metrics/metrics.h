@@ -55,6 +55,7 @@ void metrics_add_server(struct metrics *m, const char *name, const struct http_s
 struct metrics_policy {
 	const struct policy *policy;
 	const char *key;                 // of one of several bindings: the label "target"; NULL: the only one
+	const char *workload;            // name of the target
 	const struct decision *decision; // NULL: none yet
 	const struct gpu_time *gpu_time;
 	int64_t values_limited;

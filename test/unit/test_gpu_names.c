@@ -18,7 +18,7 @@
 #include "promql/promql.h"
 #include "promql/syntax.h"
 
-#define ALL   ((1U << GPU_NAMES__COUNT) - 1)
+#define ALL   GPU_NAMES_ALL
 #define NEW   (1U << GPU_NAMES_4_9)
 #define AMD   (1U << GPU_NAMES_AMD)
 #define INTEL (1U << GPU_NAMES_INTEL)

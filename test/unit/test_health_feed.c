@@ -63,7 +63,7 @@ static void on_done(void *arg, const struct err *error)
 static int set_up(void **state)
 {
 	static const struct health_feed_options options = {
-	        .node_label = "Hostname", .matchers = "job=\"j\"", .done = on_done};
+	        .node_label = "Hostname", .matchers = "job=\"j\"", .heat_ms = 600000, .done = on_done};
 	struct err e = {0};
 	memset(&world, 0, sizeof world);
 	world.feed = health_feed_new(&options, &e);
@@ -223,6 +223,12 @@ static void only_xids_that_are_acted_on_are_asked_for(void **state)
 	assert_null(strstr(text, "|13|"));
 }
 
+static void heat_that_lasts_is_asked_for_in_the_trusted_series(void **state)
+{
+	const char *text = world.asked[query_with("sum_over_time((floor(DCGM_FI_DEV_CLOCKS_EVENT_REASONS")].text;
+	assert_non_null(strstr(text, "REASONS{GPU_I_ID=\"\",job=\"j\"} / 64) % 2)[600s:15s]) > bool 36.0"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -232,6 +238,7 @@ int main(void)
 	        TEST(exporter_with_too_many_gpus_is_reported_for_its_node),
 	        TEST(exporter_with_too_many_series_has_no_data),
 	        TEST(only_xids_that_are_acted_on_are_asked_for),
+	        TEST(heat_that_lasts_is_asked_for_in_the_trusted_series),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static int setup(void **state)
 		p->signals = w->signals;
 		p->n_signals = 1;
 		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
-		w->list[i] = (struct metrics_policy){p, NULL, &w->decision, &w->gpu_time, 7, p->gpus};
+		w->list[i] = (struct metrics_policy){p, NULL, "web", &w->decision, &w->gpu_time, 7, p->gpus};
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
@@ -224,6 +224,7 @@ static void values_arrive(void **state)
 	expect(w, "\ngpuscale_signal_desired_replicas{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 4\n");
 	expect(w, "\ngpuscale_signal_age_seconds{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 1.5\n");
 	expect(w, "\ngpuscale_values_limited_total{namespace=\"serving\",policy=\"a\"} 7\n");
+	expect(w, "\ngpuscale_target_info{namespace=\"serving\",policy=\"a\",workload=\"web\"} 1\n");
 	expect(w, "\ngpuscale_gpu_seconds_total{namespace=\"serving\",policy=\"a\"} 90.5\n");
 	expect(w, "\ngpuscale_saved_gpu_seconds_total{namespace=\"serving\",policy=\"a\",against=\"max\"} 12\n");
 	expect(w, "\ngpuscale_gpus{namespace=\"serving\",policy=\"a\",model=\"L4\"} 6\n");
@@ -288,7 +289,7 @@ static void page_of_many_policies_is_whole(void **state)
 	size_t n = 0;
 	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
 		n++;
-	assert_int_equal(n, 16 * MANY); // eight of its own, four of its GPUs and four of its signal
+	assert_int_equal(n, 17 * MANY); // nine of its own, four of its GPUs and four of its signal
 	expect(w, "\ngpuscale_policies_without_series 0\n");
 	free(many);
 }
