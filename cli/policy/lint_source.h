@@ -25,7 +25,7 @@ int lint_source_had_data(struct connections *c, const char *namespace_name, cons
                          int64_t time_ms, bool *ret_had, struct err *e);
 // Writes to `out` (LINT_HINT_BYTES) why the query of the signal selects no series: a label has another name ("no series
 // with exported_namespace; 5 with namespace"), or the metrics of the GPUs have the names of another exporter, which
-// rules can record; else "". Sends at most two queries; an error of the source is no hint.
+// rules can record; else "", also after an error of the source. Sends at most two queries.
 #define LINT_HINT_BYTES 192
 const char *lint_source_hint(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                              char out[LINT_HINT_BYTES]);
