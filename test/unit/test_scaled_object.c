@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: a ScaledObject is the policy into which `convert` converts it, or is refused with the cause; its status
-// keeps the memory of the engine.
+// Goal of this test: a ScaledObject is the policy into which `convert` converts it, or is refused with the cause; its
+// status keeps the memory of the engine.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,8 +31,7 @@ struct decoded {
 	int rc;
 };
 
-#define QUERY                                                                                                          \
-	"{'type':'prometheus','metadata':{'serverAddress':'http://prometheus:9090','query':'q','threshold':'5'"
+#define QUERY "{'type':'prometheus','metadata':{'serverAddress':'http://prometheus:9090','query':'q','threshold':'5'"
 
 // `spec` and `annotations` as JSON with ' for ".
 static void decode(struct decoded *d, const char *annotations, const char *spec)
@@ -52,7 +51,7 @@ static void decode(struct decoded *d, const char *annotations, const char *spec)
 	assert_non_null(d->body);
 	d->rc = scaled_object_decode(text.data, text.len, &live, d->body, &d->faults);
 	buf_done(&text); // nothing may point into it
-	assert_int_equal(d->rc < 0, d->faults.len > 0);
+	assert_int_equal(d->rc<0, d->faults.len> 0);
 }
 
 static void done(struct decoded *d)
@@ -123,7 +122,8 @@ static void refused_object_names_the_cause(void **state)
 	        {"", "'triggers':7", "signals"},
 	        {"", "'triggers':[{'type':'prometheus','metadata':{'serverAddress':'http://10.0.0.1','query':'q'}}]",
 	         "not supported: serverAddress \"http://10.0.0.1\""},
-	        {"", "'triggers':[{'type':'prometheus','metadata':{'query':'q','threshold':'1'}}]", "serverAddress \"\""},
+	        {"", "'triggers':[{'type':'prometheus','metadata':{'query':'q','threshold':'1'}}]",
+	         "serverAddress \"\""},
 	        {"", "'triggers':[" QUERY "},'authenticationRef':{'name':'a'}}]", "not supported: authentication"},
 	        {"", "'triggers':[" QUERY ",'customHeaders':'a=b'}}]", "customHeaders"},
 	        {"", "'triggers':[" QUERY ",'unsafeSsl':'true'}}]", "unsafeSsl"},
@@ -132,8 +132,9 @@ static void refused_object_names_the_cause(void **state)
 	        {"", "'advanced':{'scalingModifiers':{'formula':'absent + 1','target':'1'}},'triggers':[" QUERY "}}]",
 	         "absent"},
 	        {"'autoscaling.keda.sh/paused-replicas':'x'", "'triggers':[" QUERY "}}]", "paused-replicas"},
-	        {"", "'triggers':[{'type':'cron','metadata':{'timezone':'Mars','start':'0 8 * * *','end':'0 9 * * *',"
-	             "'desiredReplicas':'2'}}]",
+	        {"",
+	         "'triggers':[{'type':'cron','metadata':{'timezone':'Mars','start':'0 8 * * *','end':'0 9 * * *',"
+	         "'desiredReplicas':'2'}}]",
 	         "Mars"},
 	};
 	(void)state;
