@@ -37,6 +37,7 @@ struct write_order {
 struct victims_memory {
 	int64_t since_ms; // the scale-down waits for pods that are not marked since then; 0: it does not
 	bool may_have_marks;
+	bool marks_fail;
 	char *text; // as in struct decided, for `decision`; NULL: none
 };
 

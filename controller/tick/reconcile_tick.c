@@ -99,6 +99,7 @@ static void start_victims(struct reconciler *r, bool is_down, int32_t desired, v
 	        .is_down = is_down,
 	        .writes = true,
 	        .since_ms = r->victims->since_ms,
+	        .marks_fail = r->victims->marks_fail,
 	        .now_ms = w->now_ms};
 	enter(r, TICK_PHASE_VICTIMS);
 	victim_marks_start(&question, done, r);
@@ -377,6 +378,7 @@ static void on_victims(void *arg, const struct victims_result *v)
 	struct reconciler *r = arg;
 	struct tick_work *w = r->work;
 	r->victims->may_have_marks = v->has_marks;
+	r->victims->marks_fail = v->outcome == VICTIMS_UNMARKED;
 	if (is_over(r)) {
 		end_tick(r, TICK_SUPERSEDED, NULL);
 		return;

@@ -204,6 +204,7 @@ static void make_plan(struct victims_call *c)
 	                                   .has_loads = !why,
 	                                   .drain_ms = q->binding->policy->scale_down.drain_ms,
 	                                   .since_ms = q->since_ms,
+	                                   .marks_fail = q->marks_fail,
 	                                   .now_ms = q->now_ms};
 	victims_plan(&rules, c->pods, c->n_pods, &c->result.plan);
 	if (why) {

@@ -26,7 +26,8 @@ struct victims_question {
 	bool is_down;     // as in struct victim_rules; false: removes marks, and sends no query
 	bool writes;      // false: plans only
 	int64_t since_ms; // as in struct victim_rules
-	int64_t now_ms;   // wall clock
+	bool marks_fail;
+	int64_t now_ms; // wall clock
 };
 
 struct victims_result {

@@ -66,10 +66,11 @@ void victims_plan(const struct victim_rules *r, struct victim_pod *pods, size_t 
 	bool is_choice = plan->n_victims < n_live;
 	for (int32_t i = 0; i < plan->n_victims; i++) {
 		struct victim_pod *p = &pods[i];
-		int64_t since_ms = p->marked_ms > 0 ? p->marked_ms : r->since_ms > 0 ? r->since_ms : r->now_ms;
+		p->action = needs_mark(r, p, is_choice) && plan->n_marks < VICTIM_MARKS_MAX ? VICTIM_MARK : VICTIM_KEEP;
+		bool is_new = (p->action == VICTIM_MARK && !r->marks_fail) || r->since_ms == 0;
+		int64_t since_ms = p->marked_ms > 0 ? p->marked_ms : is_new ? r->now_ms : r->since_ms;
 		// A mark from the future was set by a clock that is ahead: it must not prolong the wait.
 		int64_t left_ms = r->drain_ms - i64_max(i64_sub(r->now_ms, since_ms), 0);
-		p->action = needs_mark(r, p, is_choice) && plan->n_marks < VICTIM_MARKS_MAX ? VICTIM_MARK : VICTIM_KEEP;
 		plan->n_marks += p->action == VICTIM_MARK;
 		if (!r->is_down || left_ms <= 0 || !is_busy(p, since_ms))
 			continue;

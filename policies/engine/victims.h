@@ -40,7 +40,8 @@ struct victim_rules {
 	bool is_down;     // a scale-down is decided; false: only marks that nothing explains are removed
 	bool has_loads;   // at least one pod has a value; false: no pod is marked
 	int64_t drain_ms; // the longest time that a marked pod is waited for; 0: the scale-down does not wait
-	int64_t since_ms; // when the wait began, for pods that are not marked; 0: it begins now
+	int64_t since_ms; // when the wait began, for pods that cannot be marked; 0: it begins now
+	bool marks_fail;  // the marks of the tick before failed, so that those of this one may, too
 	int64_t now_ms;
 };
 

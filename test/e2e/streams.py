@@ -70,10 +70,13 @@ class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):  # noqa: N802
         with lock:
             text = f"want {want}\n" + "".join(f'load{{pod="{p}"}} {v}\n' for p, v in loads.items())
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.end_headers()
-        self.wfile.write(text.encode())
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+        except OSError:
+            pass  # the scrape took too long
 
     def log_message(self, *_):
         pass
