@@ -107,7 +107,8 @@ static void put_variants(const struct backtest_report *r, struct buf *out)
 	struct table t;
 	if (!c)
 		return;
-	buf_putc(out, '\n');
+	if (out->len < 2 || buf_str(out)[out->len - 2] != '\n') // no verdict precedes it
+		buf_putc(out, '\n');
 	table_init(&t, heads);
 	for (size_t i = 0; i < c->variants->n; i++) {
 		double hours = c->replica_s[i] / 3600;

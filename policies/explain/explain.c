@@ -103,8 +103,8 @@ static void format_variants(const struct decided *d, char *out, size_t size)
 		const struct decided_variant *v = &d->variants[i];
 		print_to(&text, "%s%s ", i ? ", " : "", v->name);
 		if (v->current != v->desired)
-			buf_printf(&text, "%d -> ", v->current);
-		buf_printf(&text, "%d (%s)", v->desired, v->reason);
+			print_to(&text, "%d -> ", v->current);
+		print_to(&text, "%d (%s)", v->desired, v->reason);
 	}
 	snprintf(out, size, "%s", buf_str(&text));
 	buf_done(&text);

@@ -202,6 +202,24 @@ static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct
 	return rc;
 }
 
+// ---- scaleTargetRef or variants ----
+
+// Reads the document, so that this error is reported along with those of other fields.
+static int check_target(const struct doc_node *node, struct schema_errors *errors)
+{
+	const struct doc_node *spec = doc_get(node, "spec");
+	bool has_target = has_field(spec, "scaleTargetRef");
+	if (!spec || spec->kind != DOC_MAP || has_target != has_field(spec, "variants"))
+		return 0;
+	if (has_target)
+		schema_report(errors, doc_get(spec, "variants"), "spec.variants",
+		              "cannot be combined with scaleTargetRef: remove one of them");
+	else
+		schema_report(errors, spec, "spec.scaleTargetRef",
+		              "required, but missing: add it (object), or variants for several targets");
+	return -1;
+}
+
 // ---- objective.late: a percentage ----
 
 #define LATE_MIN_PERCENT 0.01
@@ -315,6 +333,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 	if (check_thresholds(node, policy->inputs, errors) < 0)
 		rc = -1;
 	if (decode_late(node, policy, errors) < 0)
+		rc = -1;
+	if (check_target(node, errors) < 0)
 		rc = -1;
 	return rc;
 }

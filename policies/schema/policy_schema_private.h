@@ -81,8 +81,7 @@ void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
 void policy_schema_check_panic(const struct policy *p, struct fault_list *l);
 // Checks the rules between spec.objective and the other fields.
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l);
-// Checks that the document has one of spec.scaleTargetRef and spec.variants, and the rules between spec.variants and
-// the other fields.
+// Checks the rules between spec.variants and the other fields.
 void policy_schema_check_variants(const struct policy_document *d, struct fault_list *l);
 
 #endif

@@ -84,8 +84,6 @@ static const char *repeated(const struct scale_variants *all, size_t i)
 void policy_schema_check_variants(const struct policy_document *d, struct fault_list *l)
 {
 	const struct policy *p = &d->policy;
-	if (!d->target.name == !d->variants.n)
-		fault_add(l, d->variants.n ? "variants" : NULL, -1, "needs exactly one of scaleTargetRef and variants");
 	if (d->variants.n == 0)
 		return;
 	for (size_t i = 0; i < d->variants.n; i++) {

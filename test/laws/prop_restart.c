@@ -146,7 +146,7 @@ static void restart_from_the_bytes_changes_nothing(void **state)
 // Only what `status` keeps survives.
 static void restart_from_status(struct engine *e)
 {
-	struct decided decided = {&e->policy, NULL, &e->decision, NULL, NULL, NULL};
+	struct decided decided = {.policy = &e->policy, .decision = &e->decision};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
 	struct condition conditions[CONDITION_TYPE__COUNT];
 	struct status_record written = {0}, read = {0};

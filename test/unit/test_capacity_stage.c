@@ -184,7 +184,7 @@ static void condition_states_the_rest_and_why(void **state)
 		e.seen.capacity = (struct obs_capacity){
 		        .is_known = rows[i].is_known, .fit = rows[i].fit, .unschedulable = rows[i].unschedulable};
 		engine_tick(&e);
-		struct decided decided = {&e.policy, NULL, &e.decision, details, NULL, NULL};
+		struct decided decided = {.policy = &e.policy, .decision = &e.decision, .details = details};
 		status_conditions(&(struct status_facts){.phase = STATUS_DECIDED, .decided = &decided}, conditions);
 		const struct condition *c = &conditions[CONDITION_CAPACITY_LIMITED];
 		assert_int_equal(c->status, rows[i].status);

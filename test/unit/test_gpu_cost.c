@@ -184,8 +184,9 @@ static void pod_belongs_to_the_policy_with_the_longest_target(void **state)
 	static const struct scale_target two[] = {{"", "LeaderWorkerSet", "llm-b", NULL},
 	                                          {"", "Deployment", "router", NULL}};
 	struct policy_ref group_b = {.policy = {.namespace_name = "ns"}};
-	const struct binding bindings[] = {{&group_b.policy, &two[0], "LeaderWorkerSet/llm-b"},
-	                                   {&group_b.policy, &two[1], "Deployment/router"}};
+	const struct binding bindings[] = {
+	        {.policy = &group_b.policy, .target = &two[0], .key = "LeaderWorkerSet/llm-b"},
+	        {.policy = &group_b.policy, .target = &two[1], .key = "Deployment/router"}};
 	group_b.bindings = bindings;
 	group_b.n_bindings = 2;
 	const struct policy *const policies[] = {&web.policy, &web_a.policy, &db.policy, &group.policy,

@@ -81,7 +81,11 @@ static int setup(void **state)
 		p->signals = w->signals;
 		p->n_signals = 1;
 		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
-		w->list[i] = (struct metrics_policy){p, NULL, "web", &w->decision, &w->gpu_time, 7, p->gpus};
+		w->list[i] = (struct metrics_policy){.policy = p,
+		                                     .decision = &w->decision,
+		                                     .gpu_time = &w->gpu_time,
+		                                     .values_limited = 7,
+		                                     .gpus = p->gpus};
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};

@@ -287,7 +287,7 @@ static void detail_has_the_decision_with_its_trace_and_those_before(void **state
 	p.target = &target;
 	p.decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 	decision_history_add(history, NULL, &p.decided);
-	decision_history_add(history, NULL, &(struct decided){&other, &target, &d, NULL, NULL});
+	decision_history_add(history, NULL, &(struct decided){.policy = &other, .target = &target, .decision = &d});
 	for (int has_decision = 0; has_decision < 2; has_decision++) {
 		p.decided.decision = has_decision ? &d : NULL;
 		buf_init(&b, ENDPOINT_BYTES_MAX);

@@ -63,7 +63,7 @@ static void every_reason_has_a_sentence_without_leftovers(void **state)
 	(void)state;
 	const char *const details[] = {"connection refused"};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, details, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d, .details = details};
 	for (int r = REASON_NONE + 1; r < REASON__COUNT; r++) {
 		struct trace_entry t = {
 		        .reason = (enum reason)r, .value = 0.7, .limit = 2, .before = 1, .after = 3, .count = 5};
@@ -148,7 +148,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 	detail[sizeof detail - 1] = '\0';
 	const char *const details[] = {detail};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &target, &d, details, NULL, NULL};
+	struct decided decided = {.policy = &policy_x, .target = &target, .decision = &d, .details = details};
 	struct trace_entry t = {.reason = REASON_QUERY_FAILED, .signal = 0};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -224,7 +224,7 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	assert_true(decision_kept_bytes(&d) < sizeof d / 10);
 	decision_keep(&d, kept);
 	struct decided items[] = {{.policy = &policy_x, .target = &target, .decision = &d},
-	                          {&policy_x, &target, kept, NULL, NULL, NULL}};
+	                          {.policy = &policy_x, .target = &target, .decision = kept}};
 	struct buf texts[2];
 	for (size_t i = 0; i < 2; i++) {
 		buf_init(&texts[i], 65536);

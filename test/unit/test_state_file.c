@@ -78,11 +78,11 @@ static void state_of_another_policy_or_target_is_refused(void **state)
 	const struct scale_target targets[] = {{"apps/v1", "Deployment", "mistral", NULL},
 	                                       {"apps/v1", "StatefulSet", "llama", NULL},
 	                                       {"apps/v2", "Deployment", "llama", NULL}};
-	const struct binding others[] = {{&elsewhere, &target, NULL},
-	                                 {&renamed, &target, NULL},
-	                                 {&policy, &targets[0], NULL},
-	                                 {&policy, &targets[1], NULL},
-	                                 {&policy, &targets[2], NULL}};
+	const struct binding others[] = {{.policy = &elsewhere, .target = &target},
+	                                 {.policy = &renamed, .target = &target},
+	                                 {.policy = &policy, .target = &targets[0]},
+	                                 {.policy = &policy, .target = &targets[1]},
+	                                 {.policy = &policy, .target = &targets[2]}};
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
 		struct buf text;
 		struct state_file file;

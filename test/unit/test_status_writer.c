@@ -197,8 +197,9 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 	struct world w;
 	world_start(&w);
 	for (int i = 0; i < 12; i++) {
-		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL,
-		                          i < 6 ? "its minimums" : "another pool"};
+		struct decided decided = {.policy = &w.e.policy,
+		                          .decision = &w.e.decision,
+		                          .pool = i < 6 ? "its minimums" : "another pool"};
 		w.e.now_ms += 15000;
 		engine_show(&w.e, 0, 4);
 		engine_tick(&w.e);

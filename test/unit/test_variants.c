@@ -60,8 +60,8 @@ static const struct {
 	const char *path, *says; // of the first fault
 } faulty[] = {
         // clang-format off
-	{"",                                                                            "spec",                                  "needs exactly one of scaleTargetRef and variants"},
-	{"scaleTargetRef: {name: a}, variants: [" H100 "]",                             "spec.variants",                         "needs exactly one of scaleTargetRef and variants"},
+	{"",                                                                            "spec.scaleTargetRef",                   "required, but missing"},
+	{"scaleTargetRef: {name: a}, variants: [" H100 "]",                             "spec.variants",                         "cannot be combined with scaleTargetRef"},
 	{"variants: []",                                                                "spec.variants",                         ""},
 	{"variants: [" H100 ", " H100 "]",                                              "spec.variants[1]",                      "name of an earlier variant"},
 	{"variants: [" H100 ", {name: b, scaleTargetRef: {name: h}, capacity: \"1\", pricePerHour: \"1\"}]", "spec.variants[1]", "target of an earlier variant"},
