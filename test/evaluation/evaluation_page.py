@@ -117,11 +117,12 @@ def main():
     figures = dict(line.split("\t", 1) for line in read(folder, "measured.tsv").splitlines())
     figures["value"] = " ".join(read(folder, "value.md").split()).replace("[simulated](docs/backtest.md)", "simulated")
     points = [(int(n), float(t), int(c)) for n, t, c in (line.split("\t") for line in read(folder, "curve.tsv").splitlines())]
-    used = set(re.findall(r"\{(\w+)\}", "".join("".join(row) for row in CLAIMS))) | {"machine", "took"}
+    used = set(re.findall(r"\{(\w+)\}", "".join("".join(row) for row in CLAIMS))) | {"machine", "machine_factor"}
     missing = sorted(used - set(figures))
     if missing or not points or points[0][0] != 1:
         sys.exit("not measured: %s%s" % (", ".join(missing), "" if points and points[0][0] == 1 else " the curve from one replica on"))
-    run = ["`make evaluation` took %s on %s, which takes %s times the time of the reference machine." % (figures["took"], figures["machine"], figures["machine_factor"])]
+    took = "; the whole run took %s" % figures["took"] if "took" in figures else ", part by part"
+    run = ["Measured on %s, which take %s times the time of the reference machine%s." % (figures["machine"], figures["machine_factor"], took)]
     # The costs of the GPUs of the last five minutes, as the command prints them.
     cost = ["```"] + read(folder, "cost.txt").rstrip().splitlines() + ["```"]
     blocks = {"run": run, "claims": claims(figures), "curve": curve(points), "cost": cost}
