@@ -37,12 +37,9 @@ static const struct {
 } kinds[] = {{"deployment", "Deployment"},   {"deployments", "Deployment"},   {"deploy", "Deployment"},
              {"statefulset", "StatefulSet"}, {"statefulsets", "StatefulSet"}, {"sts", "StatefulSet"}};
 
-static void check(void *options, struct argp_state *state)
+static void check_workload(struct advise_args *a, struct argp_state *state)
 {
-	struct advise_args *a = options;
 	const char *slash = a->workload ? strchr(a->workload, '/') : NULL;
-	if (!prometheus_options_given(&a->prometheus))
-		print_usage(state, "name the server: --prometheus URL");
 	if (!a->workload)
 		return;
 	size_t len = slash ? (size_t)(slash - a->workload) : 0;
@@ -58,6 +55,14 @@ static void check(void *options, struct argp_state *state)
 		print_usage(state, "\"%s\" is not a valid name of a workload", a->workload);
 	if (a->scope.all_namespaces)
 		print_usage(state, "-A cannot be used with the name of a workload");
+}
+
+static void check(void *options, struct argp_state *state)
+{
+	struct advise_args *a = options;
+	check_workload(a, state);
+	if (!prometheus_options_given(&a->prometheus))
+		print_usage(state, "name the server: --prometheus URL");
 }
 
 // clang-format off

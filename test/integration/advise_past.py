@@ -15,8 +15,8 @@ def add(metric, labels, values):
 
 
 def load(t):
-    """Replicas' worth of work: a peak of one hour in four, little in between."""
-    phase = (t % 14400) / 14400
+    """Replicas' worth of work: a peak of two hours in four, little in between. The phase is that of the start, not of the clock."""
+    phase = ((t - start) % 14400) / 14400
     return 0.4 + 5.2 * max(0.0, math.sin(2 * math.pi * phase)) ** 2 if phase < 0.5 else 0.4
 
 
