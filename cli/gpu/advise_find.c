@@ -10,7 +10,6 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/convert/convert.h"
 #include "cli/gpu/advise.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/objects/kube_pages.h"
@@ -19,6 +18,7 @@
 #include "insight/gpu_cost.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/capacity/resource_names.h"
+#include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
@@ -144,7 +144,7 @@ static int read_rules(struct finder *f, struct advise_workload *w, struct json_s
 	if (!c)
 		err_set(&fault, ERR_INTERNAL, "out of memory");
 	else if (doc_from_json(&arena, object.text, object.len, &root, &fault) == 0 &&
-	         convert_object(c, &arena, root, f->list, &fault) == 0) {
+	         convert_object(c, &arena, root, f->list, NULL, &fault) == 0) {
 		convert_write(&text, c);
 		if (c->is_incomplete)
 			err_set(&fault, ERR_UNSUPPORTED, "not converted: %s", c->n_notes ? c->notes[0] : "its metrics");

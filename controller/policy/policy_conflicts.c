@@ -234,7 +234,7 @@ static void watch_target(struct managed_policy *m, const struct binding *binding
 {
 	struct conflicts *all = m->all->conflicts;
 	const struct scale_target *t = binding_target(binding, i);
-	struct scale_ref ref = {t->api_version, t->kind, binding->policy->namespace_name, t->name};
+	struct scale_ref ref = {t->api_version, t->kind, binding->policy->namespace_name, t->name, t->path};
 	struct err e;
 	if (m->conflict_interests[i])
 		return;

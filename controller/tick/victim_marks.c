@@ -167,10 +167,11 @@ static const char *obstacle(const struct victims_call *c, bool has_loads)
 {
 	const struct victims_question *q = &c->question;
 	const struct query_answer *a = c->answer;
-	const struct workload_kind *k = workload_kind_find(q->binding->target->api_version, q->binding->target->kind);
+	const struct scale_target *t = q->binding->target;
+	const struct workload_kind *k = workload_kind_find(t->api_version, t->kind, t->path);
 	if (c->n_pods == 0 && c->list.n > 0)
 		return "the controller of these pods does not read their deletion cost";
-	if (!workload_kind_is_pod(k) && count_live(c) > q->replicas)
+	if (!k->is_pod && count_live(c) > q->replicas)
 		return "there are more pods than replicas, so which pods belong to a replica is unknown";
 	if (a && a->state != OBS_OK && a->state != OBS_EMPTY)
 		return a->detail[0] ? a->detail : "the query of behavior.scaleDown.victims failed";

@@ -12,6 +12,7 @@ struct policy;
 struct policy_document;
 struct policy_signal;
 struct promql_value;
+struct scale_target;
 struct schema_errors;
 
 #define LINT_SCRAPE_MS 15000 // assumed scrape interval

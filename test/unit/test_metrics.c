@@ -82,6 +82,7 @@ static int setup(void **state)
 		p->n_signals = 1;
 		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
 		w->list[i] = (struct metrics_policy){.policy = p,
+		                                     .workload = "web",
 		                                     .decision = &w->decision,
 		                                     .gpu_time = &w->gpu_time,
 		                                     .values_limited = 7,
