@@ -44,7 +44,8 @@ struct controller_options {
 	const char *prices;           // file with a PriceBook; NULL: the shipped prices
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
-	bool idle_rules; // also GPUIdleRule objects
+	bool cluster_fleets; // fleets of every namespace may select targets of other namespaces
+	bool idle_rules;     // also GPUIdleRule objects
 	const char
 	        *series_matchers; // of the series that idle rules believe (promql/confine.h); NULL: they scale nothing
 	struct ha_options *election; // NULL: this process owns every policy. Not owned

@@ -14,6 +14,7 @@
 #include "base/schema/schema.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 #define NAME_BYTES 254
@@ -125,7 +126,7 @@ static void read_gpus(struct policy_view *p, const struct doc_node *gpus)
 static int read_object(struct policy_views *v, struct policy_view *p, const struct doc_node *root, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
-	const struct doc_node *target = doc_get(spec, "scaleTargetRef");
+	const struct doc_node *target = doc_get(spec, "scaleTargetRef"), *fleet = doc_get(spec, "scaleTargets");
 	const char *generation = doc_get_text(metadata, "generation", "0");
 	p->root = root;
 	p->namespace_name = doc_get_text(metadata, "namespace", "");
@@ -139,8 +140,9 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 		p->generation = 0;
 	p->labels = doc_get(metadata, "labels");
 	p->annotations = doc_get(metadata, "annotations");
-	p->target_kind = text_of(target, "kind", "Deployment");
-	p->target_name = text_of(target, "name", "");
+	p->is_fleet = fleet && fleet->kind == DOC_MAP;
+	p->target_kind = text_of(p->is_fleet ? fleet : target, "kind", "Deployment");
+	p->target_name = p->is_fleet ? FLEET_TARGET_NAME : text_of(target, "name", "");
 	p->min = text_of(spec, "minReplicas", "1");
 	p->max = text_of(spec, "maxReplicas", "");
 	read_gpus(p, doc_get(spec, "gpus"));

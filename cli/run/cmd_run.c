@@ -29,7 +29,7 @@ struct run_args {
 	struct serve_options serve;
 	struct series_options series;
 	const char *listen, *namespace_name, *state_dir, *prices;
-	bool dry_run, once, crd, idle_rules;
+	bool dry_run, once, crd, idle_rules, cluster_fleets;
 };
 
 static void check(void *options, struct argp_state *state)
@@ -62,6 +62,7 @@ static const struct flag_set command = {
 		FLAG_CALL(1, 0, "policies", "DIR|FILE", policies, path_options_add, "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler objects of the cluster, of all namespaces or that of -n"),
 		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
 		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
+		FLAG_SWITCH(1, 0, "cluster-fleets", cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
 		FLAG_SWITCH(1, 0, "idle-rules", idle_rules, "also the GPUIdleRule objects of the cluster"),
 		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
 		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "only the objects of this namespace (default: of all)"),
@@ -120,6 +121,7 @@ int cmd_run(int argc, char **argv)
 	                                 .state_dir = args.state_dir,
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
+	                                 .cluster_fleets = args.cluster_fleets,
 	                                 .idle_rules = args.idle_rules,
 	                                 .series_matchers = series_options_matchers(&args.series),
 	                                 .once = args.once,

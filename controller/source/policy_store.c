@@ -113,7 +113,10 @@ static void leave_claim(struct policy_store *s, struct stored_binding *b)
 
 static int claim_key(char key[KEY_BYTES], const struct binding *b)
 {
-	return snprintf(key, KEY_BYTES, "%s/%s/%s", b->policy->namespace_name, b->target->kind, b->target->name);
+	// Fleets share no name: which objects they have in common, controller/fleet finds out.
+	bool is_fleet = strcmp(b->target->name, FLEET_TARGET_NAME) == 0;
+	return snprintf(key, KEY_BYTES, "%s/%s/%s%s", b->policy->namespace_name, b->target->kind, b->target->name,
+	                is_fleet ? b->policy->name : "");
 }
 
 struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding)

@@ -303,7 +303,8 @@ static int compare_by_target(const void *a, const void *b)
 	const struct scale_target *s = &policy_ref_of(x)->target, *t = &policy_ref_of(y)->target;
 	int c = strcmp(x->namespace_name, y->namespace_name);
 	c = c ? c : strcmp(s->kind, t->kind);
-	return c ? c : strcmp(s->name, t->name);
+	c = c ? c : strcmp(s->name, t->name);
+	return c == 0 && policy_ref_of(x)->fleet.set ? strcmp(x->name, y->name) : c; // fleets may overlap
 }
 
 static bool is_in_force(const struct file_set *previous, const struct policy *p)

@@ -42,6 +42,7 @@ void policy_ref_set(struct policy_ref *b, const struct policy_document *document
 {
 	b->policy = document->policy;
 	b->target = document->target;
+	b->fleet = document->fleet;
 }
 
 const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key)

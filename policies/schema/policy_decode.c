@@ -304,6 +304,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 		schema_report(errors, node, "metadata.labels", "out of memory");
 		rc = -1;
 	}
+	if (policy_schema_read_fleet(node, ret_document, a, errors) < 0)
+		rc = -1;
 	if (compile_formulas(node, policy, a, errors) < 0)
 		rc = -1;
 	if (decode_panic_window(node, policy, errors) < 0)

@@ -34,7 +34,8 @@ static const struct schema target_ref = {
 
 // clang-format off
 static const struct schema_field spec_fields[] = {
-	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               REQUIRED,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource, in the namespace of the policy.")},
+	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               OPTIONAL,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource, in the namespace of the policy. Required, unless scaleTargets selects many.")},
+	{ROW("scaleTargets", OBJECT),   FIELD_SET(struct policy_document, fleet, fleet.set),     OPTIONAL,         CHILD(policy_schema_fleet),                                                 DOC("Scale many objects by one policy, in place of scaleTargetRef: each by its own series of every signal, with a state of its own. See docs/fleets.md.")},
 	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
 	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
 	{ROW("interval", DURATION_MS),  FIELD(struct policy, interval_ms),                       DEFAULT("15s"),   RANGE(0.1 * SECOND_MS, HOUR_MS),                                            DOC("Time between two decisions.")},
@@ -248,6 +249,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	policy_schema_check_forecast(p, &l);
 	policy_schema_check_panic(p, &l);
 	policy_schema_check_objective(p, &l);
+	policy_schema_check_fleet(value, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
@@ -266,6 +268,8 @@ static size_t check_plain_spec(const void *value, struct schema_fault *ret_fault
 }
 
 static const struct schema_rule spec_rules[] = {
+        {"has(self.scaleTargetRef) != has(self.scaleTargets)",
+         "either scaleTargetRef or scaleTargets is required: name one target, or select many"},
         {"self.minReplicas <= self.maxReplicas",
          "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
         {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
