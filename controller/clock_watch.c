@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/timer.h"
+#include "controller/fleet/fleet.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
@@ -49,6 +50,7 @@ void clock_watch_check(void *arg)
 		if (m->status)
 			policy_status_clock_was_set(m->status, step_ms);
 	}
+	fleets_clock_was_set(all->fleets, step_ms);
 	if (w->idle)
 		idle_rules_clock_was_set(w->idle, step_ms);
 	// Answers for the same clock time before the step are not valid now.

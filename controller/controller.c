@@ -314,6 +314,7 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	                                 .metrics = metrics,
 	                                 .log = c->options.log,
 	                                 .policy_sync = s,
+	                                 .fleets = &s->fleet_env,
 	                                 .ownership = &c->ownership,
 	                                 .early_checks = &c->early_checks,
 	                                 .has_synced = has_synced,
@@ -394,6 +395,11 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	c->pools = all->policy_pools = policy_pools_new(&pools, e);
 	if (!c->pools)
 		return -1;
+	c->sync.fleet_env.metrics = metrics;
+	c->sync.fleet_env.writer = c->sync.status_env.writer;
+	c->sync.fleet_env.conflicts = conflicts_watch(all->conflicts);
+	c->sync.fleet_env.own_namespace = connections_own_namespace(to);
+	c->sync.fleet_env.spans_anywhere = o->cluster_fleets;
 	if (o->once)
 		return 0; // a rule about idle GPUs needs time
 	const struct controller_idle_options idle = {
@@ -489,6 +495,7 @@ void controller_disconnect(struct controller *c)
 	c->policies.keda = NULL;
 	policy_pools_disconnect(c->pools);
 	idle_rules_disconnect(c->idle.rules);
+	fleets_disconnect(&c->sync.fleet_env);
 	conflicts_free(c->policies.conflicts);
 	c->policies.conflicts = NULL;
 }

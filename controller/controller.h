@@ -45,6 +45,7 @@ struct controller_options {
 	const char *prices;           // file with a PriceBook; NULL: the shipped prices
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
+	bool cluster_fleets;        // fleets of every namespace may select targets of other namespaces
 	bool idle_rules;            // also GPUIdleRule objects
 	bool scaled_objects;        // also ScaledObjects of KEDA, unless its operator runs
 	const char *keda_namespace; // of KEDA's operator

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/json/json_read.h"
 #include "base/print.h"
+#include "cli/objects/fleet_get.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
@@ -36,7 +37,7 @@
 struct get_args {
 	struct policy_scope scope;
 	enum output_format output;
-	bool watch;
+	bool watch, targets;
 	const char *prices;
 	struct price_book book; // of -o wide
 };
@@ -51,6 +52,10 @@ static void check(void *options, struct argp_state *state)
 		            a->scope.kind == OBJECT_POOL ? "; use kubectl get gpupools -w" : "");
 	if (a->scope.kind == OBJECT_REMEDIATION && a->scope.n_names)
 		print_usage(state, "remediations takes no name");
+	if (a->targets && (a->scope.kind != OBJECT_POLICY || a->scope.n_names != 1 || a->watch))
+		print_usage(state, "--targets takes the name of one policy, without -w");
+	if (a->targets && a->output != OUTPUT_TABLE && a->output != OUTPUT_WIDE)
+		print_usage(state, "not supported: --targets with -o %s", output_format_names[a->output]);
 	if (a->prices && a->output != OUTPUT_WIDE)
 		print_usage(state, "--prices is for -o wide");
 }
@@ -70,6 +75,7 @@ static const struct flag_set command = {
 		FLAG_OUTPUT(1, output, OUTPUTS_LIST, OUTPUTS_LIST_HELP),
 		FLAG_PRICES(1, prices),
 		FLAG_WATCH(1, watch, "then print every change, until interrupted"),
+		FLAG_SWITCH(1, 0, "targets", targets, "list the targets of a policy with scaleTargets: their replicas, and who scales them"),
 		FLAG_ARGUMENTS(scope, policy_scope_add),
 		FLAG_INCLUDE(&policy_scope_flags, scope, 0),
 		FLAG_END}};
@@ -274,6 +280,8 @@ static int get(struct get_args *a, struct kube_session *session)
 	if (code == EXIT_OK || v.n > 0) {
 		if (is_empty_table || (v.n == 0 && a->output == OUTPUT_NAME))
 			policy_fetch_say_none(&a->scope);
+		else if (a->targets)
+			code = fleet_get(session, &v.items[0]);
 		else if (print(a, &v, clock_wall_ms(&session->clock)) < 0)
 			code = EXIT_FAILED;
 	}

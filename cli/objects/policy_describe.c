@@ -225,6 +225,18 @@ static void put_target(struct buf *out, const struct policy_view *p)
 	put_line(out, "Target:", text);
 }
 
+// The worst targets of a fleet.
+static void put_worst(struct buf *out, const struct policy_view *p)
+{
+	const struct doc_node *worst = doc_get(p->status.fleet, "worst");
+	char text[SHOWN_BYTES];
+	for (const struct doc_node *one = worst ? worst->child : NULL; one; one = one->next) {
+		snprintf(text, sizeof text, "%s %s: %s", doc_get_text(one, "target", "?"),
+		         doc_get_text(one, "state", "?"), doc_get_text(one, "message", ""));
+		put_line(out, one == worst->child ? "Worst targets:" : "", text);
+	}
+}
+
 void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
                             const char *events_fault, int64_t now_ms)
 {
@@ -244,6 +256,7 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 	put_generation(out, p);
 	if (p->n_targets == 0)
 		put_status(out, p, now_ms);
+	put_worst(out, p);
 	for (size_t i = 0; i < p->n_targets; i++) {
 		put_target(out, &p->targets[i]);
 		put_status(out, &p->targets[i], now_ms);

@@ -15,6 +15,7 @@
 #include "controller/status/scaled_object_doc.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 #define NAME_BYTES 254
@@ -153,6 +154,7 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
 	const struct doc_node *variants = doc_get(spec, "variants"), *target = doc_get(spec, "scaleTargetRef");
+	const struct doc_node *fleet = doc_get(spec, "scaleTargets");
 	if (!target && variants && variants->kind == DOC_SEQ) // the first one stands for all
 		target = doc_get(variants->child, "scaleTargetRef");
 	const char *generation = doc_get_text(metadata, "generation", "0");
@@ -168,8 +170,9 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 		p->generation = 0;
 	p->labels = doc_get(metadata, "labels");
 	p->annotations = doc_get(metadata, "annotations");
-	p->target_kind = text_of(target, "kind", "Deployment");
-	p->target_name = text_of(target, "name", "");
+	p->is_fleet = fleet && fleet->kind == DOC_MAP;
+	p->target_kind = text_of(p->is_fleet ? fleet : target, "kind", "Deployment");
+	p->target_name = p->is_fleet ? FLEET_TARGET_NAME : text_of(target, "name", "");
 	p->min = text_of(spec, "minReplicas", "1");
 	p->max = text_of(spec, "maxReplicas", "");
 	read_gpus(p, doc_get(spec, "gpus"));

@@ -25,6 +25,7 @@ struct policy_view {
 	const char *namespace_name, *name, *uid; // "" where the object does not say
 	const struct doc_node *root;             // the object; of a pool, only this, its names and its times are set
 	const char *target_kind, *target_name;
+	bool is_fleet;            // with spec.scaleTargets
 	const char *min, *max;    // as written, or the default
 	int64_t gpus_per_replica; // 0: spec.gpus is absent or invalid
 	const char *gpu_model;    // "": not given

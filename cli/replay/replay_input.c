@@ -156,6 +156,11 @@ static int load_policy(const struct replay_args *a, struct replay_input *ret, st
 		return -1;
 	if (ret->set.n_errors == 0)
 		ret->policy = policy_pick(&ret->set, a->policy, e);
+	if (ret->policy && policy_ref_of(ret->policy)->fleet.set)
+		return err_set(e, ERR_UNSUPPORTED,
+		               "not supported: policy %s has scaleTargets; replay one of its targets by a policy with "
+		               "scaleTargetRef",
+		               ret->policy->name);
 	return ret->policy ? 0 : -1;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/shape_read.h"
 #include "cli/policy/lint_source.h"
+#include "cli/run/plan_fleet.h"
 #include "cli/run/plan_objects.h"
 #include "cli/run/plan_render.h"
 #include "cli/term/args.h"
@@ -76,6 +77,7 @@ struct plan {
 	const struct price_book *prices;
 	struct plan_item *items;
 	size_t n, n_done;
+	struct plan_fleets fleets;
 	int64_t now_ms;
 	struct progress progress;
 };
@@ -313,16 +315,21 @@ static void put_prices(const struct plan *plan, struct buf *out, const struct de
 }
 
 // Policies of other namespaces are planned because they share pools, and not shown.
-static bool is_shown(const struct plan_args *args, const struct plan_item *it)
+static bool is_policy_shown(const struct plan_args *args, const struct policy *policy)
 {
 	const char *namespace_name = args->files.n ? NULL : args->scope.namespace_name;
-	return !namespace_name || strcmp(namespace_name, it->policy->namespace_name) == 0;
+	return !namespace_name || strcmp(namespace_name, policy->namespace_name) == 0;
+}
+
+static bool is_shown(const struct plan_args *args, const struct plan_item *it)
+{
+	return is_policy_shown(args, it->policy);
 }
 
 static int print(const struct plan *p, const struct plan_args *args)
 {
 	enum output_format format = args->output;
-	struct decided *list = calloc(p->n ? p->n : 1, sizeof *list);
+	struct decided *list = calloc(p->n + p->fleets.n_rows + 1, sizeof *list);
 	struct buf out;
 	buf_init(&out, PLAN_OUTPUT_MAX);
 	size_t n = 0;
@@ -343,6 +350,10 @@ static int print(const struct plan *p, const struct plan_args *args)
 			rc = -1;
 		}
 	}
+	for (size_t i = 0; list && i < p->fleets.n_rows; i++)
+		if (is_policy_shown(args, p->fleets.rows[i].policy))
+			list[n++] = p->fleets.rows[i];
+	rc = p->fleets.n_failed ? -1 : rc;
 	if (!list)
 		rc = -1;
 	else if (n == 0 && rc == 0 && !output_is_document(format))
@@ -401,6 +412,12 @@ static int code_of(struct plan *p, const struct plan_args *args)
 		n_blind += is_blind(&it->decision);
 		changes[FAIL_CHANGES] += it->decision.desired != it->decision.current && !is_blind(&it->decision);
 	}
+	for (size_t i = 0; i < p->fleets.n_rows; i++) { // a target without data holds alone
+		const struct decision *d = p->fleets.rows[i].decision;
+		n_shown += is_policy_shown(args, p->fleets.rows[i].policy);
+		changes[FAIL_CHANGES] +=
+		        is_policy_shown(args, p->fleets.rows[i].policy) && d->desired != d->current && !is_blind(d);
+	}
 	if (n_blind == 0 || (args->fail_on.n == 0 && n_blind < n_shown))
 		return fail_on_check(&args->fail_on, "gpuscale plan", changes);
 	for (size_t i = 0; i < p->n; i++) {
@@ -417,18 +434,24 @@ static int code_of(struct plan *p, const struct plan_args *args)
 	return EXIT_FAILED;
 }
 
+// Fleets have their own ticks.
+static size_t n_bindings_of(const struct policy *policy)
+{
+	return policy_ref_of(policy)->fleet.set ? 0 : policy_ref_of(policy)->n_bindings;
+}
+
 // objects: NULL: the pools are in the files.
 static int plan_run(struct plan *p, const struct policy *const *policies, size_t n, struct plan_objects *objects,
                     const struct plan_args *args)
 {
 	int code = EXIT_FAILED;
 	for (size_t i = 0; i < n; i++)
-		p->n += policy_ref_of(policies[i])->n_bindings;
+		p->n += n_bindings_of(policies[i]);
 	p->items = calloc(p->n ? p->n : 1, sizeof *p->items);
 	bool complete = p->items != NULL;
 	for (size_t i = 0, policy = 0, k = 0; complete && i < p->n; i++, k++) {
 		struct plan_item *it = &p->items[i];
-		for (; k == policy_ref_of(policies[policy])->n_bindings; k = 0)
+		for (; k == n_bindings_of(policies[policy]); k = 0)
 			policy++;
 		it->plan = p;
 		it->policy = policies[policy];
@@ -440,6 +463,7 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 	}
 	if (complete) {
 		ask_all(p);
+		plan_fleets_run(&p->fleets, &p->connections, &p->sources, policies, n, p->now_ms);
 		int rc = share_pools(p, objects, args);
 		ask_victims(p);
 		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
@@ -449,6 +473,8 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		print_error("gpuscale plan: out of memory\n");
 	}
 	connections_cancel(&p->connections);
+	if (complete)
+		plan_fleets_done(&p->fleets);
 	for (size_t i = 0; p->items && i < p->n; i++) {
 		observe_release(&p->items[i].observation);
 		variant_scale_free(p->items[i].variants);

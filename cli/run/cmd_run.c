@@ -31,7 +31,7 @@ struct run_args {
 	struct series_options series;
 	const char *listen, *namespace_name, *state_dir, *prices;
 	const char *keda_namespace;
-	bool dry_run, once, crd, idle_rules, scaled_objects;
+	bool dry_run, once, crd, idle_rules, cluster_fleets, scaled_objects;
 };
 
 static void check(void *options, struct argp_state *state)
@@ -69,6 +69,7 @@ static const struct flag_set command = {
 		FLAG_CALL(1, 0, "policies", "DIR|FILE", policies, path_options_add, "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler objects of the cluster, of all namespaces or that of -n"),
 		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
 		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
+		FLAG_SWITCH(1, 0, "cluster-fleets", cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
 		FLAG_SWITCH(1, 0, "idle-rules", idle_rules, "also the GPUIdleRule objects of the cluster"),
 		FLAG_SWITCH(1, 0, "scaled-objects", scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
 		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
@@ -130,6 +131,7 @@ int cmd_run(int argc, char **argv)
 	                                 .state_dir = args.state_dir,
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
+	                                 .cluster_fleets = args.cluster_fleets,
 	                                 .idle_rules = args.idle_rules,
 	                                 .scaled_objects = args.scaled_objects,
 	                                 .keda_namespace = args.keda_namespace,

@@ -21,6 +21,8 @@ struct connections;
 struct early_check;
 struct early_checks;
 struct event;
+struct fleet;
+struct fleet_env;
 struct keda_watch;
 struct log;
 struct metrics;
@@ -56,6 +58,7 @@ struct managed_policies {
 	struct metrics *metrics;
 	struct log *log;
 	struct policy_sync *policy_sync;
+	struct fleet_env *fleets;    // of policy_sync
 	struct conflicts *conflicts; // NULL: the connections are being closed
 	struct keda_watch *keda;     // NULL: without ScaledObjects, or the connections are being closed
 	struct ownership *ownership;
@@ -86,6 +89,7 @@ struct managed_policy {
 	enum policy_awaits awaits;     // as of the last policy_sync()
 	struct policy_ref *body;       // the version in force, one reference; NULL: none
 	struct reconciler *reconciler; // NULL: no version is in force
+	struct fleet *fleet;           // in its place, of a policy with spec.scaleTargets
 	struct policy_report report;   // of the reconciler
 	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
 	struct ticker ticker;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "controller/fleet/fleet.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/source/policy_store.h"
 #include "controller/status/status_writer.h"
@@ -49,6 +50,8 @@ static bool has_work_in_flight(const struct ownership *o, int32_t shard)
 		if (m->ticker.state == TICK_IN_PROGRESS && shard_of_policy(m) == shard)
 			return true;
 	}
+	if (fleets_are_busy(o->all->fleets))
+		return true; // of any shard, and for as long as a write takes
 	struct status_writer_stats s = {0};
 	if (o->writer)
 		status_writer_get_stats(o->writer, &s);

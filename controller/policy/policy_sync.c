@@ -87,7 +87,18 @@ bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_de
 static bool is_idle(const struct stored_binding *b)
 {
 	const struct managed_policy *m = b->user;
-	return m && !m->reconciler && ownership_term(m) != 0;
+	return m && !m->reconciler && !m->fleet && ownership_term(m) != 0;
+}
+
+const struct managed_policy *policy_sync_next_fleet(const struct policy_sync *s, const struct managed_policy *after)
+{
+	const struct stored_binding *b = after ? after->stored : NULL;
+	while ((b = policy_store_next(s->all->store, b))) {
+		const struct managed_policy *m = b->user;
+		if (m && m->fleet)
+			return m;
+	}
+	return NULL;
 }
 
 const struct managed_policy *policy_sync_next_idle(const struct policy_sync *s, const struct managed_policy *after)
@@ -160,8 +171,20 @@ static int64_t wall_of_last_scale_ms(const struct managed_policy *m)
 	return m->last_scale_boot_ms < 0 ? -1 : clock_wall_ms(clock) - (clock_boot_ms(clock) - m->last_scale_boot_ms);
 }
 
+static void drop_fleet(struct managed_policy *m)
+{
+	ticks_remove(m->all->ticks, &m->ticker);
+	fleet_free(m->fleet);
+	m->fleet = NULL;
+	policy_ref_release(m->body);
+	m->body = NULL;
+	m->all->policy_sync->n_removed++;
+}
+
 static void drop_reconciler(struct managed_policy *m)
 {
+	if (m->fleet)
+		drop_fleet(m);
 	if (!m->reconciler)
 		return;
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
@@ -182,7 +205,7 @@ static void drop_reconciler(struct managed_policy *m)
 
 static void forget_reconciler(struct managed_policy *m)
 {
-	if (!m->reconciler)
+	if (!m->reconciler && !m->fleet)
 		return;
 	drop_reconciler(m);
 	pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
@@ -205,6 +228,17 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	m->reconciler = must_alloc(reconciler_new(&s->env, &subject));
 	managed_policies_enlist(m);
 	log_policy(m, "Policy in force");
+	s->n_added++;
+}
+
+// A fleet that changes starts anew, from the record in its status.
+static void create_fleet(struct managed_policy *m, struct policy_ref *body)
+{
+	struct policy_sync *s = m->all->policy_sync;
+	drop_reconciler(m);
+	m->fleet = fleet_new(&s->fleet_env, body, policy_entry_identity(m->stored->entry), m);
+	m->body = policy_ref_acquire(body);
+	m->term = ownership_term(m);
 	s->n_added++;
 }
 
@@ -268,7 +302,8 @@ static void sync_status(struct managed_policy *m)
 	const struct status_env *env = !id                                                     ? &s->file_env
 	                               : m->stored->entry->source == POLICY_FROM_SCALED_OBJECT ? &s->scaled_object_env
 	                                                                                       : &s->status_env;
-	bool wanted = (env->writer || env->dir) && ownership_term(m);
+	const struct policy_ref *body = m->stored->entry->body; // a fleet that runs writes a status of its own
+	bool wanted = (env->writer || env->dir) && ownership_term(m) && !(body && body->fleet.set);
 	bool is_same = m->status && policy_status_is_in(m->status, env);
 	if (wanted == (m->status != NULL) && (!wanted || is_same))
 		return;
@@ -303,9 +338,10 @@ static void write_idle_status(struct managed_policy *m, int64_t now_ms)
 static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
 	struct policy_ref *eligible = eligible_policy(m);
-	conflicts_sync(m, eligible);
+	bool is_fleet = eligible && eligible->fleet.set; // which has conflicts target by target, and no pool
+	conflicts_sync(m, is_fleet ? NULL : eligible);
 	policy_awaits_update(m);
-	policy_pools_sync(m, m->awaits <= AWAITS_CONFLICTS ? &eligible->policy : NULL);
+	policy_pools_sync(m, m->awaits <= AWAITS_CONFLICTS && !is_fleet ? &eligible->policy : NULL);
 	if (is_busy(m))
 		return; // finished() marks it again
 	if (!m->stored) {
@@ -317,7 +353,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 		return;
 	}
 	struct policy_ref *body = desired_policy(m);
-	if (m->reconciler && m->term != ownership_term(m))
+	if ((m->reconciler || m->fleet) && m->term != ownership_term(m))
 		forget_reconciler(m); // lost and acquired again: another process may have written in between
 	log_shadowed(m);
 	sync_status(m);
@@ -325,12 +361,19 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 		forget_reconciler(m);
 		write_idle_status(m, now_ms);
 	}
-	if (body == m->body)
+	if (body == m->body) {
+		if (m->fleet) // conflicts of its targets may have changed
+			ticks_ask(m->all->ticks, &m->ticker, now_ms);
 		return;
-	if (m->reconciler)
+	}
+	if (body->fleet.set) {
+		create_fleet(m, body);
+	} else if (m->reconciler) {
 		change_policy(m, body);
-	else
+	} else {
+		drop_reconciler(m); // of a fleet
 		create_reconciler(m, body);
+	}
 	start_ticks(m, now_ms);
 }
 
@@ -374,6 +417,10 @@ void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 	const struct managed_policies *all = arg;
 	metrics_tick_delayed(all->metrics, (double)(t->since_mono_ms - t->due_mono_ms) / 1000);
 	early_check_drop(managed_policy_of(t));
+	if (managed_policy_of(t)->fleet) {
+		fleet_tick(managed_policy_of(t)->fleet, now_ms);
+		return;
+	}
 	reconciler_tick(managed_policy_of(t)->reconciler, now_ms);
 }
 
@@ -401,10 +448,20 @@ static void report(struct managed_policy *m, const struct tick_result *result)
 	policy_report_status(&m->report, &s->report_env, m->reconciler, &circumstances, result, m->status);
 }
 
+static void end_tick(struct managed_policy *m)
+{
+	const struct policy_sync *s = m->all->policy_sync;
+	ticks_end(m->all->ticks, &m->ticker);
+	managed_policies_changed(m->all);
+	if (!is_current(m) || !m->stored)
+		managed_policy_mark(m);
+	ticks_run(m->all->ticks);
+	s->on_quiet(s->arg);
+}
+
 static void finished(void *owner, const struct tick_result *result)
 {
 	struct managed_policy *m = owner;
-	struct policy_sync *s = m->all->policy_sync;
 	report(m, result);
 	if (result->outcome == TICK_SCALED)
 		scale_fight_written(&m->fight, result->stored);
@@ -413,14 +470,40 @@ static void finished(void *owner, const struct tick_result *result)
 		scale_fight_agreed(&m->fight, result->decision->current);
 	else if (result->outcome == TICK_READ_FAILED)
 		scale_fight_forget_write(&m->fight); // the target may have been created anew
-	if (result->outcome == TICK_RETRIED)
+	if (result->outcome != TICK_RETRIED)
+		end_tick(m);
+}
+
+// ---- fleets ----
+
+static void fleet_finished(void *owner)
+{
+	end_tick(owner);
+}
+
+static void fleet_ask(void *owner)
+{
+	struct managed_policy *m = owner;
+	if (m->all->stopping || !m->ticker.group)
 		return;
-	ticks_end(m->all->ticks, &m->ticker);
-	managed_policies_changed(m->all);
-	if (!is_current(m) || !m->stored)
-		managed_policy_mark(m);
+	ticks_ask(m->all->ticks, &m->ticker, clock_wall_ms(&m->all->connections->clock));
 	ticks_run(m->all->ticks);
-	s->on_quiet(s->arg);
+}
+
+static const char *fleet_find_pool(void *owner)
+{
+	const struct managed_policy *m = owner;
+	return pools_find_claim(m->all->policy_pools->pools, m->namespace_name, m->name, m->body->policy.label_lines);
+}
+
+static const char *fleet_find_policy(void *owner, const struct scale_ref *ref)
+{
+	const struct managed_policy *m = owner;
+	const struct policy p = {.namespace_name = ref->namespace_name};
+	const struct scale_target target = {ref->api_version, ref->kind, ref->name, ref->path};
+	const struct binding b = {.policy = &p, .target = &target};
+	const struct stored_binding *holder = policy_store_holder(m->all->store, &b);
+	return holder ? holder->entry->name : NULL;
 }
 
 // ---- stop ----
@@ -452,11 +535,13 @@ void policy_sync_free(struct policy_sync *s)
 	while (all->dirty) {
 		m = all->dirty;
 		managed_policy_unmark(m);
+		drop_reconciler(m); // of a fleet
 		if (!m->stored)
 			free_policy(m);
 	}
 	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));) {
 		m = b->user;
+		drop_reconciler(m);
 		policy_status_free(m->status);
 		free_policy(m);
 	}
@@ -471,6 +556,11 @@ void policy_sync_init(struct policy_sync *s)
 	s->env.yield = conflicts_yield;
 	s->env.take_turn = take_turn;
 	s->env.finished = finished;
+	s->fleet_env = (struct fleet_env){.tick = &s->env,
+	                                  .find_policy = fleet_find_policy,
+	                                  .find_pool = fleet_find_pool,
+	                                  .finished = fleet_finished,
+	                                  .ask = fleet_ask};
 }
 
 struct policy_listener policy_sync_listener(struct policy_sync *s)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/fleet/fleet.h"
 #include "controller/policy/policy_report.h"
 #include "controller/policy/restore_replicas.h"
 #include "controller/source/policy_store.h"
@@ -28,6 +29,7 @@ struct policy_sync {
 	struct status_env file_env;   // for policies from files
 	struct status_env scaled_object_env;
 	struct restore_env restore_env;
+	struct fleet_env fleet_env;     // likewise
 	void (*check_clock)(void *arg); // call before a stored time is read
 	void (*on_quiet)(void *arg);    // called when a tick ended
 	void *arg;
@@ -52,6 +54,9 @@ void policy_sync_free(struct policy_sync *s);
 void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms);
 void policy_sync_write(void *arg, struct ticker *t);
 
+// Iterates over the policies of this process that are fleets in force; after: the one before, NULL: start. Returns NULL
+// at the end.
+const struct managed_policy *policy_sync_next_fleet(const struct policy_sync *s, const struct managed_policy *after);
 // Describes the last tick for conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
 bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts);
 // Iterates over the policies of this process that are not in force; after: the one before, NULL: start. Returns NULL at

@@ -225,6 +225,15 @@ struct pool_membership *pool_membership_new(struct pools *p, const char *namespa
 	return s;
 }
 
+const char *pools_find_claim(const struct pools *p, const char *namespace_name, const char *name,
+                             const char *label_lines)
+{
+	for (const struct pool *pool = p->by_name; pool; pool = pool->hh.next)
+		if (gpu_pool_claims(pool->spec, namespace_name, name, label_lines ? label_lines : ""))
+			return pool->spec->name;
+	return NULL;
+}
+
 void pool_membership_set_labels(struct pool_membership *s, const char *label_lines)
 {
 	if (strcmp(s->label_lines, label_lines ? label_lines : "") == 0)

@@ -77,6 +77,9 @@ void pools_put_spending(struct pools *p, const char *name, const char *uid, cons
 // Replaces all pools from files by those of `set`, and takes over its contents. Returns -1 and *e: ERR_LIMIT.
 int pools_put_files(struct pools *p, struct pool_set *set, struct err *e);
 size_t pools_count(const struct pools *p);
+// Returns the name of a pool that names this policy as a member; NULL: none does. Valid until the loop runs.
+const char *pools_find_claim(const struct pools *p, const char *namespace_name, const char *name,
+                             const char *label_lines);
 
 // ---- the policies ----
 

@@ -13,6 +13,7 @@
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "controller/controller.h"
+#include "controller/fleet/fleet.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/policy/policy_awaits.h"
 #include "controller/pool/pool_watch.h"
@@ -29,6 +30,7 @@
 #include "k8s/cache/target_store.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/explain/explain.h"
+#include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_source.h"
 #include "runtime/endpoint_reply.h"
@@ -249,6 +251,46 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 	}
 }
 
+// Writes the decision about one target of a fleet; of the selected one, if one is.
+struct fleet_writer {
+	struct json_writer *w;
+	const struct managed_policy *fleet;
+	const char *only; // "NAMESPACE/NAME", or with "/KIND/TARGET" behind it
+};
+
+static void write_target(void *arg, const struct fleet_row *row)
+{
+	const struct fleet_writer *fw = arg;
+	const struct managed_policy *m = fw->fleet;
+	const struct scale_target target = {m->body->fleet.api_version, m->body->fleet.kind, row->name, NULL};
+	const struct decided d = {.policy = row->policy, .target = &target, .decision = row->decision};
+	const char *key = fw->only + strlen(m->namespace_name) + 1 + strlen(m->name);
+	const size_t n = strlen(target.kind);
+	if (key[0] &&
+	    (strncmp(key + 1, target.kind, n) != 0 || key[1 + n] != '/' || strcmp(key + 2 + n, row->name) != 0))
+		return;
+	if (row->decision)
+		explain_decision_json(fw->w, &d);
+}
+
+static bool is_fleet_asked_for(const char *only, const struct managed_policy *m)
+{
+	size_t space = strlen(m->namespace_name), name = strlen(m->name);
+	return only && strncmp(only, m->namespace_name, space) == 0 && only[space] == '/' &&
+	       strncmp(only + space + 1, m->name, name) == 0 &&
+	       (!only[space + 1 + name] || only[space + 1 + name] == '/');
+}
+
+// The targets of a fleet are written only when it is selected: there may be thousands.
+static void write_fleets(struct json_writer *w, const struct controller *c, const char *only)
+{
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
+		struct fleet_writer fw = {w, m, only};
+		if (is_fleet_asked_for(only, m))
+			fleet_each(m->fleet, write_target, &fw);
+	}
+}
+
 static void write_errors(struct json_writer *w, const struct controller *controller, const struct controller_view *v,
                          const char *only)
 {
@@ -258,6 +300,9 @@ static void write_errors(struct json_writer *w, const struct controller *control
 		if (error[0] && is_asked_for(only, m))
 			write_error(w, m, error);
 	}
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&controller->sync, m));)
+		if (fleet_error(m->fleet)[0] && (!only || is_fleet_asked_for(only, m)))
+			write_error(w, m, fleet_error(m->fleet));
 	char why[POLICY_ERROR_BYTES_MAX];
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&controller->sync, m));)
 		if (is_asked_for(only, m)) {
@@ -267,8 +312,16 @@ static void write_errors(struct json_writer *w, const struct controller *control
 }
 
 // phases: what the tick of each policy in force does now. A tick that hangs shows the step that it waits for.
-static void write_phases(struct json_writer *w, const struct controller_view *v, const char *only)
+static void write_phases(struct json_writer *w, const struct controller *controller, const struct controller_view *v,
+                         const char *only)
 {
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&controller->sync, m));) {
+		if (only && !is_fleet_asked_for(only, m))
+			continue;
+		begin_policy(w, m);
+		json_write_member_str(w, "phase", tick_phase_names[fleet_phase(m->fleet)]);
+		json_write_object_end(w);
+	}
 	for (size_t i = 0; i < v->n_policies; i++) {
 		const struct managed_policy *m = v->policies[i];
 		if (!is_asked_for(only, m))
@@ -304,6 +357,7 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	json_write_key(&w, "items");
 	json_write_array_begin(&w);
 	write_decisions(&w, &v, only);
+	write_fleets(&w, arg, only);
 	json_write_array_end(&w);
 	json_write_key(&w, "errors");
 	json_write_array_begin(&w);
@@ -311,7 +365,7 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	json_write_array_end(&w);
 	json_write_key(&w, "phases");
 	json_write_array_begin(&w);
-	write_phases(&w, &v, only);
+	write_phases(&w, arg, &v, only);
 	json_write_array_end(&w);
 	json_write_key(&w, "history");
 	json_write_array_begin(&w);

@@ -123,6 +123,8 @@ static bool items_find(const struct controller *c, const struct controller_view 
 	size_t room = v->n_policies;
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		room++;
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
+		room++;
 	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct managed_policy *))};
 	if (!ret_items->list)
 		return false;
@@ -134,6 +136,10 @@ static bool items_find(const struct controller *c, const struct controller_view 
 		ret_items->list[ret_items->n++] = m;
 		ret_items->n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
 		ret_items->n_waiting += m->stored->binding != NULL;
+	}
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
+		ret_items->list[ret_items->n++] = m;
+		ret_items->n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
 	}
 	qsort(ret_items->list, ret_items->n, sizeof(struct managed_policy *), managed_policy_compare);
 	return true;
@@ -155,6 +161,16 @@ static void show(const struct controller_view *v, const struct managed_policy *m
 	                              .dry_run = v->dry_run,
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
+	if (m->fleet) {
+		const char *error = fleet_error(m->fleet);
+		p->policy = &m->body->policy;
+		p->target = &m->body->target;
+		p->gpus = p->policy->gpus;
+		p->error = error[0] ? error
+		                    : "not supported: the targets of a fleet on this page; gpuscale get NAME --targets "
+		                      "lists them";
+		return;
+	}
 	if (!m->reconciler) {
 		enum status_phase phase = policy_awaits_explain(m, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;

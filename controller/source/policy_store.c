@@ -137,8 +137,10 @@ static int claim_key(char key[KEY_BYTES], const struct binding *b, size_t target
 {
 	const struct scale_target *t = binding_target(b, target);
 	const char *path = workload_kind_path(t->api_version, t->kind, t->path);
-	return snprintf(key, KEY_BYTES, "%s/%s/%s%s%s", b->policy->namespace_name, t->kind, t->name, path ? "/" : "",
-	                path ? path : "");
+	// Fleets share no name: controller/fleet finds out which objects they have in common.
+	const char *more = strcmp(t->name, FLEET_TARGET_NAME) == 0 ? b->policy->name : path;
+	return snprintf(key, KEY_BYTES, "%s/%s/%s%s%s", b->policy->namespace_name, t->kind, t->name, more ? "/" : "",
+	                more ? more : "");
 }
 
 struct stored_binding *policy_store_holder(const struct policy_store *s, const struct binding *binding)

@@ -59,8 +59,8 @@ struct status_view {
 	size_t n_scale_events, n_recommendations;
 	const struct status_view_decision *decisions; // oldest first
 	size_t n_decisions;
-	const struct doc_node
-	        *targets; // of a policy with several: KIND/NAME to a status like this one; NULL: it has one
+	const struct doc_node *fleet, // of a fleet; NULL: it is none
+	        *targets;             // of a policy with several: KIND/NAME to a status like this one; NULL: it has one
 };
 
 // Decodes the object at `status` into struct status_view.

@@ -304,7 +304,8 @@ static int compare_by_target(const void *a, const void *b)
 	int c = strcmp(x->namespace_name, y->namespace_name);
 	c = c ? c : strcmp(s->kind, t->kind);
 	c = c ? c : strcmp(s->name, t->name);
-	return c ? c : strcmp(s->path ? s->path : "", t->path ? t->path : "");
+	c = c ? c : strcmp(s->path ? s->path : "", t->path ? t->path : "");
+	return c == 0 && policy_ref_of(x)->fleet.set ? strcmp(x->name, y->name) : c; // fleets may overlap
 }
 
 static bool is_in_force(const struct file_set *previous, const struct policy *p)

@@ -44,6 +44,7 @@ void policy_ref_set(struct policy_ref *b, const struct policy_document *document
 	b->target = document->target;
 	b->variants = document->variants;
 	b->binding.variants = b->variants.n ? &b->variants : NULL;
+	b->fleet = document->fleet;
 }
 
 const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy is rules only; a binding applies it to an object that is scaled. One version of a policy may have several
-// bindings.
+// bindings. A fleet has one, which stands for all of its targets.
 #ifndef GPUSCALE_POLICIES_SCHEMA_BINDING_H
 #define GPUSCALE_POLICIES_SCHEMA_BINDING_H
 
@@ -47,12 +47,45 @@ struct binding { // owns nothing
 	const struct scale_variants *variants; // NULL: the target is the only one
 };
 
+#define FLEET_REQUIREMENTS_MAX   16
+#define FLEET_SELECTOR_BYTES_MAX 4096
+#define FLEET_TARGET_NAME        "*" // name of the target of a fleet; no object has it
+
+// One of matchExpressions.
+struct fleet_requirement {
+	const char *key;
+	int op; // enum fleet_operator
+	const char *const *values;
+	size_t n_values;
+};
+enum fleet_operator { FLEET_IN, FLEET_NOT_IN, FLEET_EXISTS, FLEET_DOES_NOT_EXIST, FLEET_OPERATOR__COUNT };
+
+// A label selector.
+struct fleet_labels {
+	const char *text; // as label_selector_parse() reads it; "": everything. Set by policy_decode()
+	const struct doc_node *match_labels; // -> text; NULL after decoding
+	const struct fleet_requirement *requirements;
+	size_t n_requirements;
+};
+
+// The objects that one policy scales, each by its own series (spec.scaleTargets).
+struct fleet_selection {
+	bool set;
+	const char *api_version, *kind;
+	const char *label; // label of the series that has the name of the target
+	struct fleet_labels selector;
+	bool spans; // objects of the namespaces with these labels; else of the namespace of the policy
+	struct fleet_labels namespaces;
+};
+
 // A GPUAutoscaler document: its rules and the target that it names. The policy comes first, so that the rows of the
 // schema table name the fields of struct policy.
 struct policy_document {
 	struct policy policy;
-	struct scale_target target; // spec.scaleTargetRef, or the first one of spec.variants
+	struct scale_target target; // spec.scaleTargetRef, or the first one of spec.variants; of a fleet: its kind, and
+	                            // FLEET_TARGET_NAME
 	struct scale_variants variants;
+	struct fleet_selection fleet;
 };
 
 // Returns how many objects the binding scales: 1, or one per variant.

@@ -202,22 +202,28 @@ static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct
 	return rc;
 }
 
-// ---- scaleTargetRef or variants ----
+// ---- scaleTargetRef, scaleTargets or variants ----
 
 // Reads the document, so that this error is reported along with those of other fields.
 static int check_target(const struct doc_node *node, struct schema_errors *errors)
 {
+	static const char *const fields[] = {"scaleTargetRef", "scaleTargets", "variants"};
 	const struct doc_node *spec = doc_get(node, "spec");
-	bool has_target = has_field(spec, "scaleTargetRef");
-	if (!spec || spec->kind != DOC_MAP || has_target != has_field(spec, "variants"))
+	const char *first = NULL, *second = NULL;
+	if (!spec || spec->kind != DOC_MAP)
 		return 0;
-	if (has_target)
-		schema_report(errors, doc_get(spec, "variants"), "spec.variants",
-		              "cannot be combined with scaleTargetRef: remove one of them");
-	else
-		schema_report(errors, spec, "spec.scaleTargetRef",
-		              "required, but missing: add it (object), or variants for several targets");
-	return -1;
+	for (size_t i = 0; i < 3; i++)
+		if (has_field(spec, fields[i]))
+			*(first ? &second : &first) = fields[i];
+	char path[64];
+	snprintf(path, sizeof path, "spec.%s", second ? second : "scaleTargetRef");
+	if (second)
+		schema_report(errors, doc_get(spec, second), path, "cannot be combined with %s: remove one of them",
+		              first);
+	else if (!first)
+		schema_report(errors, spec, path,
+		              "required, but missing: add it (object), or variants or scaleTargets for several targets");
+	return first && !second ? 0 : -1;
 }
 
 // ---- objective.late: a percentage ----
@@ -324,6 +330,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 		schema_report(errors, node, "metadata.labels", "out of memory");
 		rc = -1;
 	}
+	if (policy_schema_read_fleet(node, ret_document, a, errors) < 0)
+		rc = -1;
 	if (compile_formulas(node, policy, a, errors) < 0)
 		rc = -1;
 	if (decode_panic_window(node, policy, errors) < 0)

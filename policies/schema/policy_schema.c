@@ -48,8 +48,9 @@ static const struct schema target_ref = {
 
 // clang-format off
 static const struct schema_field spec_fields[] = {
-	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               OPTIONAL,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource or a path to its replicas, in the namespace of the policy. Either this or variants.")},
-	{ROW("variants", LIST),         FIELD_LIST(struct policy_document, variants.items, variants.n), OPTIONAL,      ITEMS(1, VARIANTS_MAX), KEY("name"), CHILD(policy_schema_variant),          DOC("Several targets that serve the same requests on different GPUs and share one decision, in units of capacity; see docs/variants.md. Either this or scaleTargetRef.")},
+	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               OPTIONAL,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource or a path to its replicas, in the namespace of the policy. Exactly one of scaleTargetRef, scaleTargets and variants is required.")},
+	{ROW("scaleTargets", OBJECT),   FIELD_SET(struct policy_document, fleet, fleet.set),     OPTIONAL,         CHILD(policy_schema_fleet),                                                 DOC("Scale many objects by one policy: each by its own series of every signal, with a state of its own. See docs/fleets.md.")},
+	{ROW("variants", LIST),         FIELD_LIST(struct policy_document, variants.items, variants.n), OPTIONAL,      ITEMS(1, VARIANTS_MAX), KEY("name"), CHILD(policy_schema_variant),          DOC("Several targets that serve the same requests on different GPUs and share one decision, in units of capacity; see docs/variants.md.")},
 	{ROW("switchCost", QUANTITY),   FIELD(struct policy_document, variants.switch_cost), DEFAULT("0"),  RANGE(0, VARIANT_PRICE_MAX),                                                DOC("With variants: what it costs to start one replica, in the currency of the prices. Replicas move to a cheaper variant only when they save more than that per hour.")},
 	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
 	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
@@ -265,6 +266,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	policy_schema_check_panic(p, &l);
 	policy_schema_check_objective(p, &l);
 	policy_schema_check_variants(value, &l);
+	policy_schema_check_fleet(value, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
@@ -285,7 +287,8 @@ static size_t check_plain_spec(const void *value, struct schema_fault *ret_fault
 static const struct schema_rule spec_rules[] = {
         {"self.minReplicas <= self.maxReplicas",
          "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
-        {"has(self.scaleTargetRef) != has(self.variants)", "needs exactly one of scaleTargetRef and variants"},
+        {"(has(self.scaleTargetRef) ? 1 : 0) + (has(self.scaleTargets) ? 1 : 0) + (has(self.variants) ? 1 : 0) == 1",
+         "needs exactly one of scaleTargetRef, scaleTargets and variants"},
         {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
          "1)",
          "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},

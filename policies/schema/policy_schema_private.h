@@ -46,6 +46,7 @@ extern const struct schema policy_schema_metadata;
 // The fields that an API server adds to metadata and to an object, as in the output of `kubectl get -o yaml`.
 extern const char *const policy_schema_served_metadata[], *const policy_schema_served[];
 extern const struct schema policy_schema_signal;
+extern const struct schema policy_schema_fleet; // spec.scaleTargets -> struct fleet_selection
 extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_forecast, policy_schema_panic, policy_schema_objective;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
@@ -76,6 +77,16 @@ int policy_schema_combine(const char *text);
 // Sets `paused` and `dry_run` from the annotations and `label_lines` from the labels, then clears the pointers into the
 // document. Returns -1 when the arena is exhausted.
 int policy_schema_read_metadata(struct policy *policy, struct arena *a);
+struct policy_document;
+// Checks that a policy with a fleet has no other target, and uses only what fleets support.
+void policy_schema_check_fleet(const struct policy_document *d, struct fault_list *l);
+struct arena;
+struct doc_node;
+struct schema_errors;
+// Checks that there is a target or a fleet; writes the selector of the fleet and its target to *d. Returns -1 when an
+// error was reported.
+int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
+                             struct schema_errors *errors);
 // Checks the rules between spec.forecast, or spec.panic, and the other fields. Field names in the faults start at spec.
 void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
 void policy_schema_check_panic(const struct policy *p, struct fault_list *l);

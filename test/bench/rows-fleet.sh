@@ -62,3 +62,57 @@ measure_fleet_20000_rss_mib() { measure_fleet; row fleet_20000_rss_mib "$fleet_r
 measure_fleet_20000_late() { measure_fleet; row fleet_20000_late "$fleet_late"; }
 measure_fleet_20000_skipped() { measure_fleet; row fleet_20000_skipped "$fleet_skipped" 'since the start of the process'; }
 measure_fleet_20000_start_s() { measure_fleet; factor=$fleet_factor row fleet_20000_start_s "$fleet_start"; }
+
+# ---- one policy with scaleTargets ----
+
+readonly TARGETS=${TARGETS:-5000} TARGETS_INTERVAL_S=5 TARGETS_STEADY_S=${TARGETS_STEADY_S:-60}
+
+targets_series() { awk -v n="$TARGETS" -v v="$1" 'BEGIN { for (i = 0; i < n; i++) printf "bench_load{namespace=\"bench\",deployment=\"d%04d\"} %d\n", i, v }'; }
+targets_policy() {
+	printf '{"apiVersion":"gpuscale.dev/v1alpha1","kind":"GPUAutoscaler","metadata":{"name":"fleet","namespace":"bench"},"spec":{"scaleTargets":{"selector":{},"seriesOf":{"label":"deployment"}},"maxReplicas":16,"interval":"%ds","signals":[{"name":"load","query":"bench_load","series":"Sum","target":{"type":"Replicas"},"staleAfter":"60s"}]}}' \
+		"$TARGETS_INTERVAL_S"
+}
+targets_scaled() { [ "$(fleet_metric gpuscale_scales_total)" -ge "$TARGETS" ]; }
+
+measure_targets() { # once, several rows; sets targets_*
+	[ -z "${targets_us-}" ] || return 0
+	local kubeconfig=$work/targets.kubeconfig chosen='' pages='' prometheus='' pid ticks cpu before after server
+	need "$out/gpuscale" "$out/fake-apiserver" "$bench/bench_kube"
+	command -v prometheus >/dev/null || { say 'prometheus is not installed'; return 1; }
+	start targets-server "$out/fake-apiserver" --no-pods --write-kubeconfig "$kubeconfig"
+	wait_line targets-server '^listening on '
+	server=$(sed -n 's/^listening on //p' "$work/targets-server.log")
+	"$bench/bench_kube" "$kubeconfig" create "$TARGETS" >/dev/null || die 'cannot create the Deployments'
+	curl -sSf -o /dev/null -H 'Content-Type: application/json' -d "$(targets_policy)" "$server/apis/gpuscale.dev/v1alpha1/namespaces/bench/gpuautoscalers" || die 'cannot create the policy'
+	mkdir -p "$work/targets"
+	targets_series 2 >"$work/targets/metrics"
+	free_port pages
+	free_port prometheus
+	free_port chosen
+	start targets-pages python3 -m http.server --bind 127.0.0.1 --directory "$work/targets" "$pages"
+	printf 'scrape_configs: [{job_name: load, honor_labels: true, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: ["127.0.0.1:%s"]}]}]\n' "$pages" >"$work/targets.yml"
+	start targets-prometheus prometheus --config.file="$work/targets.yml" --storage.tsdb.path="$work/targets-tsdb" --web.listen-address="127.0.0.1:$prometheus"
+	wait_for 60 curl -sf -o /dev/null "http://127.0.0.1:$prometheus/-/ready" >&2 || die 'Prometheus does not start'
+	sleep 5
+	fleet_url=http://127.0.0.1:$chosen
+	before=$(calibrate) || exit 1
+	start targets "$out/gpuscale" run --kubeconfig "$kubeconfig" --listen "127.0.0.1:$chosen" --logging-format json --prometheus "http://127.0.0.1:$prometheus"
+	wait_for 120 targets_scaled >&2 || { tail -n 5 "$work/targets.log" >&2; die 'not every target was scaled'; }
+	pid=$(pid_of targets)
+	sleep $((2 * TARGETS_INTERVAL_S))
+	cpu=$(cpu_us "$pid") ticks=$(fleet_metric gpuscale_reconciles_total)
+	sleep "$TARGETS_STEADY_S"
+	cpu=$(($(cpu_us "$pid") - cpu)) ticks=$(($(fleet_metric gpuscale_reconciles_total) - ticks))
+	[ "$ticks" -gt 0 ] || die 'no tick started'
+	after=$(calibrate) || exit 1
+	targets_factor=$(mean "$before" "$after")
+	targets_us=$(calc %.2f "$cpu / $ticks / $TARGETS")
+	targets_mib=$(status_mib "$pid" VmRSS)
+	targets_note="$ticks ticks in $TARGETS_STEADY_S s, the status included; peak memory $(status_mib "$pid" VmHWM) MiB"
+	stop targets
+	stop targets-prometheus
+	stop targets-pages
+	stop targets-server
+}
+measure_fleet_5000_us() { measure_targets && factor=$targets_factor row fleet_5000_us "$targets_us" "$targets_note"; }
+measure_fleet_5000_mib() { measure_targets && row fleet_5000_mib "$targets_mib"; }

@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "controller/fleet/fleet_record.h"
+#include "controller/fleet/fleet_targets.h"
 #include "controller/status/status_conditions.h"
 #include "controller/status/status_doc.h"
 #include "policies/engine/decide.h"
@@ -99,6 +101,22 @@ static void check_decides(void *state)
 	assert(decision.desired >= 1 && decision.desired <= 100);
 }
 
+// The record of a fleet is one text of its status.
+static void check_fleet_record(const char *text, size_t size)
+{
+	struct fleet_record *r = fleet_record_read(text, size);
+	struct fleet_target *t = calloc(1, sizeof *t + sizeof "a/b");
+	void *state = fresh_state();
+	assert(t);
+	memcpy(t->key, "a/b", sizeof "a/b");
+	fleet_record_restore(r, t, &policy, state, NOW_MS);
+	assert(decide_last_scale_ms(&policy, state) <= NOW_MS);
+	check_decides(state);
+	fleet_record_free(r);
+	free(state);
+	free(t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -118,6 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(decide_last_scale_ms(&policy, state) == -1);
 	}
 	check_decides(state);
+	check_fleet_record(text, size);
 	status_record_done(&record);
 	free(state);
 	free(text);

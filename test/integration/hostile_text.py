@@ -353,8 +353,12 @@ def run_cluster():
         env = {'KUBECONFIG': work + '/kubeconfig'}
         put(api, autoscaler('p'))
         put(api, autoscaler('w', bogus=HOSTILE))
+        fleet = autoscaler('fleet', scaleTargets={'selector': {}, 'seriesOf': {'label': 'deployment'}})
+        del fleet['spec']['scaleTargetRef']
+        fleet['status']['fleet'] = {'targets': 1, 'record': HOSTILE, 'worst': [{'target': 'default/p', 'state': HOSTILE, 'message': HOSTILE}, HOSTILE]}
+        put(api, fleet)
         for kind, name in (('Deployment', 'p'), ('Deployment', 'w')):
-            put(api, {'apiVersion': 'apps/v1', 'kind': kind, 'metadata': {'name': name, 'namespace': 'default', 'annotations': {HOSTILE: HOSTILE}}, 'spec': {'replicas': 1, 'selector': {'matchLabels': {'app': name}},
+            put(api, {'apiVersion': 'apps/v1', 'kind': kind, 'metadata': {'name': name, 'namespace': 'default', 'annotations': {HOSTILE: HOSTILE, 'gpuscale.dev/max-replicas': HOSTILE}}, 'spec': {'replicas': 1, 'selector': {'matchLabels': {'app': name}},
                       'template': {'metadata': {'labels': {'app': name}}, 'spec': {'containers': [{'name': 'c', 'resources': {'limits': {'nvidia.com/gpu': '1'}}}]}}}})
         put(api, {'apiVersion': 'gpuscale.dev/v1alpha1', 'kind': 'GPUPool', 'metadata': {'name': 'h100', 'uid': 'u-1'}, 'spec': {'gpus': 8, 'members': [{'namespace': 'default'}], HOSTILE: 1},
                   'status': {'gpus': 8, 'usedGPUs': 8, 'message': HOSTILE, 'members': [{'name': HOSTILE, 'requested': 8, 'granted': 2, 'gpus': 2, 'reason': HOSTILE, 'message': HOSTILE}]}})
@@ -369,6 +373,7 @@ def run_cluster():
         each_format('get', [], env=env, want_mark=False)
         each_format('get', ['pools'], env=env, suffix=' pools', want_mark=False)
         case('get -o wide: mark', ['get', '-A', '-o', 'wide'], env=env, format='wide')
+        case('get --targets', ['get', 'fleet', '--targets'], env=env)
         case('get remediations', ['get', 'remediations'], env=env, want_mark=False)
         terminal_case('get', ['get', '-A', '-o', 'wide'], env)
         terminal_case('describe', ['describe'], env)

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fleet: one policy that scales many objects. A tick sends each query once, deals out its series to the targets by
+// their label, decides for each target with a state of its own, and PATCHes the scale of those that change, a few at a
+// time. Its status has counts and the worst targets (fleet_status.h).
+#ifndef GPUSCALE_CONTROLLER_FLEET_FLEET_H
+#define GPUSCALE_CONTROLLER_FLEET_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/tick/reconcile.h"
+
+struct conflict_watch;
+struct decided;
+struct err;
+struct fleet;
+struct fleet_target;
+struct metrics;
+struct policy_identity;
+struct policy_ref;
+struct scale_ref;
+struct status_writer;
+
+#define FLEET_WRITES_MAX  32    // in flight at once, of one fleet
+#define FLEET_STATUS_MS   30000 // the status is written at most this often
+#define FLEET_WORST_SHOWN 5
+
+// What all fleets share; owned by the caller, and it must outlive them.
+struct fleet_env {
+	const struct reconcile_env *tick; // sources, log, dry_run, stopping, permit
+	struct metrics *metrics;          // NULL: not counted
+	struct status_writer *writer;     // NULL: no status is written
+	struct conflict_watch *conflicts; // NULL: not watched. Its targets have the owner as user
+	struct fleet *list;               // all fleets; the caller leaves it alone
+	const char *own_namespace;        // of this process; NULL: not known
+	bool spans_anywhere;              // policies of other namespaces may span namespaces, too
+	// Returns the name of the policy that has a target of its own, valid until the loop runs; NULL: none.
+	const char *(*find_policy)(void *owner, const struct scale_ref *ref);
+	// Returns the name of a pool that names the policy as a member, valid until the loop runs; NULL: none does.
+	const char *(*find_pool)(void *owner);
+	// The tick has ended: the fleet may be freed.
+	void (*finished)(void *owner);
+	// The targets are known, so that a tick makes sense now.
+	void (*ask)(void *owner);
+};
+
+// Creates a fleet of the policy `body`, which gets a reference. identity: of its object; NULL: from a file, so that no
+// status is read or written. Why a fleet cannot be watched, its ticks report. Ends the process without memory.
+struct fleet *fleet_new(struct fleet_env *env, struct policy_ref *body, const struct policy_identity *identity,
+                        void *owner);
+// No tick may be in progress. NULL is fine.
+void fleet_free(struct fleet *f);
+// Starts a tick as of now_ms (wall clock). `finished` may be called before this returns.
+void fleet_tick(struct fleet *f, int64_t now_ms);
+// Reports to all fleets that the wall clock was set by step_ms: ticks in progress end without a decision, and stamps
+// keep their age.
+void fleets_clock_was_set(struct fleet_env *env, int64_t step_ms);
+// Returns whether a tick of any fleet is in progress.
+bool fleets_are_busy(const struct fleet_env *env);
+// Stops all watches. Call before the conflict watch and the client are freed.
+void fleets_disconnect(struct fleet_env *env);
+// Returns what the tick does now.
+enum tick_phase fleet_phase(const struct fleet *f);
+// Returns why the last tick made no decision; "": it did.
+const char *fleet_error(const struct fleet *f);
+
+// One target, for reports. Pointers are valid until the loop runs.
+struct fleet_row {
+	const struct policy *policy;
+	const char *namespace_name, *name, *role, *detail; // detail: "" without one
+	bool is_scaled_by_fleet;
+	int32_t min_replicas, max_replicas; // of its annotations; -1: those of the policy
+	int32_t replicas, ready;
+	const struct decision *decision; // NULL: none
+};
+// Calls fn for each target, in no particular order.
+void fleet_each(const struct fleet *f, void (*fn)(void *arg, const struct fleet_row *row), void *arg);
+
+#endif

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status of a fleet: sums and counts, the worst targets, and the record for the next process. It does not grow with
+// the changes, only the record does with the targets.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/must.h"
+#include "controller/fleet/fleet_private.h"
+#include "controller/status/status_conditions.h"
+#include "k8s/client/k8s_client.h"
+#include "policies/explain/explain.h"
+#include "policies/load/policy_ref.h"
+#include "policies/schema/policy_schema.h"
+
+#define BODY_BYTES_MAX (FLEET_RECORD_BYTES_MAX + 64 * 1024)
+#define PATH_BYTES     700
+
+// From the least to the worst.
+enum trouble { TROUBLE_NONE, TROUBLE_AT_MAX, TROUBLE_HOLD, TROUBLE_CONFLICT, TROUBLE_FAILED };
+
+struct worst {
+	enum trouble trouble;
+	const struct fleet_target *target;
+};
+
+struct counts {
+	int64_t replicas, desired, ready_replicas;
+	size_t targets, ready, at_max, holding, conflicts, overlaps, failed;
+	struct worst worst[FLEET_WORST_SHOWN]; // the worst first
+};
+
+static enum trouble trouble_of(const struct fleet_target *t)
+{
+	const struct decision *d = t->decision;
+	if (t->role == FLEET_BAD_BOUNDS)
+		return TROUBLE_FAILED;
+	if (t->role != FLEET_SCALES)
+		return t->role == FLEET_UNDECIDED || t->role == FLEET_CONFLICTS_UNKNOWN ? TROUBLE_HOLD
+		                                                                        : TROUBLE_CONFLICT;
+	if (t->detail)
+		return TROUBLE_FAILED; // of its last write
+	if (d->action == ACTION_HOLD)
+		return TROUBLE_HOLD;
+	return d->desired >= d->max_replicas && d->min_replicas < d->max_replicas ? TROUBLE_AT_MAX : TROUBLE_NONE;
+}
+
+static void note_worst(struct counts *c, const struct worst *w)
+{
+	size_t i = FLEET_WORST_SHOWN;
+	for (; i > 0; i--) {
+		const struct worst *other = &c->worst[i - 1];
+		if (other->trouble > w->trouble ||
+		    (other->trouble == w->trouble && strcmp(other->target->key, w->target->key) < 0))
+			break;
+		if (i < FLEET_WORST_SHOWN)
+			c->worst[i] = *other;
+	}
+	if (i < FLEET_WORST_SHOWN)
+		c->worst[i] = *w;
+}
+
+static struct counts count(const struct fleet *f)
+{
+	struct counts c = {0};
+	for (struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));) {
+		const struct worst w = {trouble_of(t), t};
+		bool is_ours = t->role == FLEET_SCALES;
+		c.targets++;
+		c.replicas += t->spec_replicas;
+		c.desired += is_ours ? t->decision->desired : t->spec_replicas;
+		c.ready_replicas += t->ready_replicas > 0 ? t->ready_replicas : 0;
+		c.ready += t->ready_replicas >= t->spec_replicas;
+		c.overlaps += t->overlaps;
+		c.at_max += w.trouble == TROUBLE_AT_MAX;
+		c.holding += w.trouble == TROUBLE_HOLD;
+		c.conflicts += w.trouble == TROUBLE_CONFLICT;
+		c.failed += w.trouble == TROUBLE_FAILED;
+		if (w.trouble != TROUBLE_NONE)
+			note_worst(&c, &w);
+	}
+	return c;
+}
+
+// ---- the document ----
+
+static void put_worst(const struct fleet *f, struct json_writer *w, const struct worst *one)
+{
+	const struct fleet_target *t = one->target;
+	char text[RENDER_SENTENCE_BYTES] = "";
+	json_write_object_begin(w);
+	json_write_member_str(w, "target", t->key);
+	json_write_member_str(w, "state",
+	                      t->role != FLEET_SCALES ? fleet_role_names[t->role]
+	                      : t->detail             ? "WriteFailed"
+	                                              : reason_info(t->decision->reason)->name);
+	if (t->detail) {
+		snprintf(text, sizeof text, "%s", t->detail);
+	} else if (t->role == FLEET_SCALES) {
+		const struct decided d = fleet_decided(f, t);
+		explain_message(&d, text);
+	}
+	if (text[0])
+		json_write_member_text(w, "message", text);
+	json_write_object_end(w);
+}
+
+static void put_record(struct fleet *f, struct json_writer *w)
+{
+	struct buf text;
+	buf_init(&text, FLEET_RECORD_BYTES_MAX);
+	for (struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));)
+		fleet_record_put(&text, t, f->policy, t->packed && t->last_scale_ms >= 0 ? fleet_unpack(f, t) : NULL,
+		                 f->now_ms);
+	json_write_member_str(w, "record", buf_str(&text));
+	buf_done(&text);
+}
+
+static void put_fleet(struct fleet *f, struct json_writer *w, const struct counts *c)
+{
+	json_write_member_object(w, "fleet");
+	json_write_member_i64(w, "targets", (int64_t)c->targets);
+	json_write_member_i64(w, "ready", (int64_t)c->ready);
+	json_write_member_i64(w, "atMax", (int64_t)c->at_max);
+	json_write_member_i64(w, "holding", (int64_t)c->holding);
+	json_write_member_i64(w, "conflicts", (int64_t)c->conflicts);
+	json_write_member_i64(w, "failed", (int64_t)c->failed);
+	json_write_member_i64(w, "unmatchedSeries", (int64_t)f->n_unmatched);
+	json_write_member_array(w, "worst");
+	for (size_t i = 0; i < FLEET_WORST_SHOWN && c->worst[i].target; i++)
+		put_worst(f, w, &c->worst[i]);
+	json_write_array_end(w);
+	put_record(f, w);
+	json_write_object_end(w);
+}
+
+static void put_condition(struct fleet *f, struct json_writer *w, enum fleet_condition i, bool is_true,
+                          const char *reason, const char *message)
+{
+	static const char *const types[FLEET_CONDITION__COUNT] = {[FLEET_READY] = "Ready",
+	                                                          [FLEET_SCALING_ACTIVE] = "ScalingActive",
+	                                                          [FLEET_CONFLICT] = "Conflict",
+	                                                          [FLEET_DRY_RUN] = "DryRun"};
+	int status = is_true ? CONDITION_TRUE : CONDITION_FALSE;
+	if (f->conditions[i] != status || f->since_ms[i] == 0)
+		f->since_ms[i] = f->now_ms - f->now_ms % 1000;
+	f->conditions[i] = status;
+	json_write_object_begin(w);
+	json_write_member_str(w, "type", types[i]);
+	json_write_member_str(w, "status", condition_status_names[status]);
+	json_write_member_str(w, "reason", reason);
+	if (message[0])
+		json_write_member_text(w, "message", message);
+	json_write_member_time(w, "lastTransitionTime", f->since_ms[i]);
+	json_write_member_i64(w, "observedGeneration", f->identity.generation);
+	json_write_object_end(w);
+}
+
+static void put_conditions(struct fleet *f, struct json_writer *w, const struct counts *c)
+{
+	char text[FLEET_ERROR_BYTES] = "";
+	bool is_full = f->targets.n_beyond > 0, is_empty = c->targets == 0 && !f->error[0];
+	const char *fault = f->error[0] ? f->error : is_empty ? "" : f->query_error;
+	if (is_full)
+		snprintf(text, sizeof text, "more than %d objects are selected: the others are not scaled",
+		         FLEET_TARGETS_MAX);
+	else if (!f->error[0] && c->failed)
+		snprintf(text, sizeof text, "%zu targets cannot be scaled", c->failed);
+	json_write_member_array(w, "conditions");
+	put_condition(f, w, FLEET_READY, !f->error[0] && !is_full && c->failed == 0,
+	              f->error[0] ? "FailedGetScale"
+	              : is_full   ? "TooManyTargets"
+	              : c->failed ? "FailedUpdateScale"
+	                          : "Ready",
+	              f->error[0] ? f->error : text);
+	text[0] = '\0';
+	if (!fault[0] && f->n_unmatched)
+		snprintf(text, sizeof text, "%zu series have no target, such as \"%s\"", f->n_unmatched, f->unmatched);
+	put_condition(f, w, FLEET_SCALING_ACTIVE, !fault[0] && !is_empty && c->holding < c->targets,
+	              fault[0]                   ? "FailedGetMetrics"
+	              : is_empty                 ? "NoTargets"
+	              : c->holding == c->targets ? "AllTargetsHold"
+	              : f->n_unmatched           ? "UnmatchedSeries"
+	                                         : "ValidMetricFound",
+	              fault[0]   ? fault
+	              : is_empty ? "the selector matches no object"
+	                         : text);
+	snprintf(text, sizeof text, "%zu targets are left to others; another fleet selects %zu", c->conflicts,
+	         c->overlaps);
+	bool has_conflict = c->conflicts + c->overlaps > 0;
+	put_condition(f, w, FLEET_CONFLICT, has_conflict, has_conflict ? "TargetsShared" : "NoConflict",
+	              has_conflict ? text : "");
+	bool is_dry = f->policy->dry_run || f->env->tick->dry_run;
+	put_condition(f, w, FLEET_DRY_RUN, is_dry, is_dry ? "DryRun" : "Writing", "");
+	json_write_array_end(w);
+}
+
+// Without lastUpdateTime, whose change alone causes no write.
+static void put_body(struct fleet *f, struct json_writer *w)
+{
+	static const char *const single[] = {"signals",   "signalsSummary",  "scaleEvents", "recommendations",
+	                                     "decisions", "objectiveRecord", "targets"};
+	const struct counts c = count(f);
+	char text[RENDER_SENTENCE_BYTES];
+	snprintf(text, sizeof text, "%zu targets: %zu ready, %zu at max, %zu hold, %zu left to others, %zu failed",
+	         c.targets, c.ready, c.at_max, c.holding, c.conflicts, c.failed);
+	json_write_member_i64(w, "observedGeneration", f->identity.generation);
+	json_write_member_i64(w, "currentReplicas", c.replicas);
+	json_write_member_i64(w, "desiredReplicas", c.desired);
+	json_write_member_i64(w, "readyReplicas", c.ready_replicas);
+	json_write_member_str(w, "action",
+	                      c.desired > c.replicas   ? "ScaleUp"
+	                      : c.desired < c.replicas ? "ScaleDown"
+	                      : c.holding              ? "Hold"
+	                                               : "None");
+	json_write_member_str(w, "reason", "Fleet");
+	json_write_member_str(w, "message", text);
+	put_conditions(f, w, &c);
+	put_fleet(f, w, &c);
+	for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) // a status of the time before it was a fleet
+		json_write_member_null(w, single[i]);
+}
+
+// Writes the merge patch to `body`; returns the fingerprint of its contents.
+static uint64_t put_patch(struct fleet *f, struct buf *body)
+{
+	struct json_writer w;
+	json_write_init(&w, body, 0);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
+	put_body(f, &w);
+	uint64_t print = hash_bytes(HASH_START, body->data, body->len);
+	json_write_member_time(&w, "lastUpdateTime", f->now_ms);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	return print;
+}
+
+static void format_path(const struct fleet *f, char path[PATH_BYTES])
+{
+	snprintf(path, PATH_BYTES, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
+	         f->policy->namespace_name, f->policy->name);
+}
+
+static void on_written(void *arg, const struct err *error)
+{
+	struct fleet *f = arg;
+	f->written.failed = error != NULL;
+	f->is_recorded = f->is_recorded || !error;
+}
+
+void fleet_status_offer(struct fleet *f)
+{
+	static const struct status_pace pace = {FLEET_STATUS_MS, FLEET_STATUS_MS, FLEET_STATUS_MS, 0};
+	char path[PATH_BYTES];
+	struct buf body;
+	int64_t age_ms = f->now_ms - f->written.written_ms;
+	if (!f->env->writer || f->identity.generation == 0 || (f->written.written_ms > 0 && age_ms < FLEET_STATUS_MS))
+		return;
+	buf_init(&body, BODY_BYTES_MAX);
+	struct status_offer offer = {.pace = &pace, .past = &f->written, .major = put_patch(f, &body)};
+	if (!body.failed && status_reasons[status_schedule(&offer, f->now_ms)].action == STATUS_WRITE) {
+		format_path(f, path);
+		status_past_write(&f->written, offer.major, 0, f->now_ms);
+		status_writer_put(f->env->writer, &f->slot, path, buf_str(&body), on_written, f);
+	}
+	buf_done(&body);
+}
+
+static void on_sent(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct fleet *f = arg;
+	on_written(f, error);
+	f->sent(f);
+}
+
+int fleet_status_send(struct fleet *f, void (*done)(struct fleet *f), struct err *e)
+{
+	char path[PATH_BYTES];
+	struct buf body;
+	buf_init(&body, BODY_BYTES_MAX);
+	status_past_write(&f->written, put_patch(f, &body), 0, f->now_ms);
+	format_path(f, path);
+	f->sent = done;
+	int rc = k8s_request(f->env->tick->sources.k8s, "PATCH", path, "application/merge-patch+json", buf_str(&body),
+	                     body.len, on_sent, f, e);
+	buf_done(&body);
+	return rc;
+}
+
+void fleet_status_read(struct fleet *f, const char *json, size_t len)
+{
+	struct err ignored; // what cannot be read is not there
+	cJSON *object = json_read(json, len, &ignored);
+	const cJSON *status = json_get(object, "status");
+	const char *record = json_get_str(json_get(status, "fleet"), "record", NULL);
+	f->is_recorded = record != NULL;
+	fleet_record_free(f->past);
+	f->past = record ? fleet_record_read(record, strlen(record)) : NULL;
+	cJSON_Delete(object);
+}

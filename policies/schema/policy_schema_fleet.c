@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec.scaleTargets: the fleet of a policy.
+#include <ctype.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/schema/doc.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
+#include "policies/schema/policy_schema_private.h"
+
+#define FLEET       struct fleet_selection
+#define LABELS      struct fleet_labels
+#define REQUIREMENT struct fleet_requirement
+
+static const char *const operator_names[FLEET_OPERATOR__COUNT + 1] = {[FLEET_IN] = "In",
+                                                                      [FLEET_NOT_IN] = "NotIn",
+                                                                      [FLEET_EXISTS] = "Exists",
+                                                                      [FLEET_DOES_NOT_EXIST] = "DoesNotExist"};
+
+// clang-format off
+static const struct schema_field requirement_fields[] = {
+	{ROW("key", STRING),         FIELD(REQUIREMENT, key),                   REQUIRED, RANGE(1, 317),           DOC("Label of the object.")},
+	{ROW("operator", ENUM),      FIELD(REQUIREMENT, op),                    REQUIRED, ONE_OF(operator_names),  DOC("How the label is compared with `values`.")},
+	{ROW("values", STRING_LIST), FIELD_LIST(REQUIREMENT, values, n_values), OPTIONAL, ITEMS(0, 64),            DOC("Values, for In and NotIn.")},
+};
+// clang-format on
+
+static size_t check_requirement(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const REQUIREMENT *r = value;
+	bool takes_values = r->op == FLEET_IN || r->op == FLEET_NOT_IN;
+	if (takes_values == (r->n_values > 0))
+		return 0;
+	return schema_fault_put(ret_faults, max, "values",
+	                        takes_values ? "is required by In and NotIn"
+	                                     : "is not for Exists and DoesNotExist: remove it");
+}
+
+static const struct schema requirement = {
+        .name = "GPUAutoscaler.spec.scaleTargets.selector.matchExpressions[]",
+        .doc = "A requirement on one label.",
+        .struct_size = sizeof(REQUIREMENT),
+        .fields = requirement_fields,
+        .n_fields = COUNT_OF(requirement_fields),
+        .validate = check_requirement,
+};
+
+// clang-format off
+static const struct schema_field selector_fields[] = {
+	{ROW("matchLabels", ANY),       FIELD(LABELS, match_labels),                      OPTIONAL,                                                           DOC("Labels that an object must have, with these values.")},
+	{ROW("matchExpressions", LIST), FIELD_LIST(LABELS, requirements, n_requirements), OPTIONAL, ITEMS(0, FLEET_REQUIREMENTS_MAX), CHILD(requirement), DOC("Further requirements; an object must meet all of them.")},
+};
+// clang-format on
+
+static const struct schema selector = {
+        .name = "GPUAutoscaler.spec.scaleTargets.selector",
+        .doc = "Which objects belong to the fleet.",
+        .struct_size = sizeof(LABELS),
+        .fields = selector_fields,
+        .n_fields = COUNT_OF(selector_fields),
+};
+
+// clang-format off
+static const struct schema_field series_fields[] = {
+	{ROW("label", STRING), FIELD(FLEET, label), REQUIRED, RANGE(1, 128), PATTERN("^[a-zA-Z_][a-zA-Z0-9_]*$"), DOC("Label of the series with the name of the target, such as deployment. Signals with series Sum, Max, Min or Avg are grouped by it and by the label namespace.")},
+};
+// clang-format on
+
+static const struct schema series = {
+        .name = "GPUAutoscaler.spec.scaleTargets.seriesOf",
+        .doc = "Which series belong to which target.",
+        .struct_size = sizeof(FLEET),
+        .fields = series_fields,
+        .n_fields = COUNT_OF(series_fields),
+};
+
+// clang-format off
+static const struct schema_field fleet_fields[] = {
+	{ROW("apiVersion", STRING), FIELD(FLEET, api_version), DEFAULT("apps/v1"),    RANGE(1, 253),   DOC("API group and version of the scaled objects.")},
+	{ROW("kind", STRING),       FIELD(FLEET, kind),        DEFAULT("Deployment"), RANGE(1, 63),    DOC("Kind of the scaled objects: Deployment, StatefulSet or ReplicaSet.")},
+	{ROW("selector", OBJECT),   FIELD(FLEET, selector),    REQUIRED,              CHILD(selector), DOC("Label selector of the objects, as in a Deployment. `{}` selects all objects of the kind in the namespace of the policy.")},
+	{ROW("namespaceSelector", OBJECT), FIELD_SET(FLEET, namespaces, spans), OPTIONAL, CHILD(selector), DOC("Label selector of namespaces: objects of all of them, except kube-system and the namespace of the controller. `{}` selects all namespaces. Only for policies in the namespace of the controller, unless it runs with --cluster-fleets. Without it, the objects are in the namespace of the policy.")},
+	{ROW("seriesOf", OBJECT),   IN_PARENT,                 REQUIRED,              CHILD(series),   DOC("How series are dealt out to the targets. It applies to all signals: a target is known by one name.")},
+};
+// clang-format on
+
+const struct schema policy_schema_fleet = {
+        .name = "GPUAutoscaler.spec.scaleTargets",
+        .doc = "Many objects that are scaled by one policy, each by its own series.",
+        .struct_size = sizeof(FLEET),
+        .fields = fleet_fields,
+        .n_fields = COUNT_OF(fleet_fields),
+};
+
+void policy_schema_check_fleet(const struct policy_document *d, struct fault_list *l)
+{
+	const struct policy *p = &d->policy;
+	if (!d->fleet.set)
+		return;
+	if (strcmp(d->fleet.api_version, "apps/v1") != 0 ||
+	    (strcmp(d->fleet.kind, "Deployment") != 0 && strcmp(d->fleet.kind, "StatefulSet") != 0 &&
+	     strcmp(d->fleet.kind, "ReplicaSet") != 0))
+		fault_add(l, "scaleTargets.kind", -1,
+		          "not supported: a fleet of this kind; expected Deployment, StatefulSet or ReplicaSet of "
+		          "apps/v1");
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
+			fault_add(l, "signals", (int32_t)i, "not supported in a fleet: a target of type Pods");
+	const struct {
+		bool is_used;
+		const char *field, *message;
+	} refused[] = {
+	        // clang-format off
+	        {p->objective.set,                           "objective",                "not supported in a fleet: what it learns for each target is not kept over a restart"},
+	        {p->capacity.mode != CAPACITY_OFF,           "capacity.mode",            "not supported in a fleet: use Off"},
+	        {p->guards.unhealthy != UNHEALTHY_IGNORE,    "guards.unhealthyReplicas", "not supported in a fleet: use Ignore"},
+	        {p->restore_set,                             "restoreReplicas",          "not supported in a fleet: remove it"},
+	        {p->scale_down.victims.set,                  "behavior.scaleDown.victims", "not supported in a fleet: remove it"},
+	        // clang-format on
+	};
+	for (size_t i = 0; i < COUNT_OF(refused); i++)
+		if (refused[i].is_used)
+			fault_add(l, refused[i].field, -1, refused[i].message);
+}
+
+// The API server checks the rest of a key or a value; this keeps the text of the selector unambiguous.
+static bool is_label_text(const char *s)
+{
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("-_./", *s))
+			return false;
+	return true;
+}
+
+static bool put_requirement(struct buf *out, const REQUIREMENT *r)
+{
+	static const char *const before[] = {"", "", "", "!"}, *const after[] = {" in (", " notin (", "", ""};
+	bool is_valid = is_label_text(r->key);
+	buf_printf(out, "%s%s%s%s", out->len ? "," : "", before[r->op], r->key, after[r->op]);
+	for (size_t i = 0; i < r->n_values; i++) {
+		is_valid = is_valid && is_label_text(r->values[i]);
+		buf_printf(out, "%s%s", i ? "," : "", r->values[i]);
+	}
+	buf_puts(out, r->op <= FLEET_NOT_IN ? ")" : "");
+	return is_valid;
+}
+
+// Writes the text of a selector. Returns -1 when an error was reported.
+static int read_labels(LABELS *l, const char *path, const struct doc_node *written, struct arena *a,
+                       struct schema_errors *errors)
+{
+	const struct doc_node *labels = l->match_labels;
+	struct buf text;
+	l->match_labels = NULL; // the tree goes
+	buf_init(&text, FLEET_SELECTOR_BYTES_MAX);
+	bool is_valid = !labels || labels->kind == DOC_MAP;
+	for (const struct doc_node *n = is_valid && labels ? labels->child : NULL; n; n = n->next) {
+		is_valid = is_valid && n->kind == DOC_SCALAR && n->key[0] && is_label_text(n->key) &&
+		           is_label_text(n->text);
+		buf_printf(&text, "%s%s=%s", text.len ? "," : "", n->key, n->text);
+	}
+	for (size_t i = 0; i < l->n_requirements; i++)
+		is_valid = l->requirements[i].key && put_requirement(&text, &l->requirements[i]) && is_valid;
+	l->text = is_valid && !text.failed ? arena_strdup(a, buf_str(&text)) : NULL;
+	if (!is_valid)
+		schema_report(errors, written, path,
+		              "expected labels with values of letters, digits, '-', '_' and '.'");
+	else if (!l->text)
+		schema_report(errors, written, path, "is longer than %d bytes", FLEET_SELECTOR_BYTES_MAX);
+	buf_done(&text);
+	return l->text ? 0 : -1;
+}
+
+int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
+                             struct schema_errors *errors)
+{
+	FLEET *f = &d->fleet;
+	const struct doc_node *fleet = doc_get(doc_get(root, "spec"), "scaleTargets");
+	if (!f->set || !f->kind || !f->api_version)
+		return 0;
+	if (!d->target.name)
+		d->target = (struct scale_target){f->api_version, f->kind, FLEET_TARGET_NAME, NULL};
+	int rc = read_labels(&f->selector, "spec.scaleTargets.selector", doc_get(fleet, "selector"), a, errors);
+	if (read_labels(&f->namespaces, "spec.scaleTargets.namespaceSelector", doc_get(fleet, "namespaceSelector"), a,
+	                errors) < 0)
+		rc = -1;
+	return rc;
+}
