@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The status of a ScaledObject as JSON: the fields that KEDA writes, and a condition of type GPUScaleState whose
 // message contains the status of the policy (controller/status/status_doc.h), for the next process. KEDA's schema drops
-// fields that it does not know, but keeps further conditions (docs/decisions/0050-scaled-objects.md). KEDA:
+// fields that it does not know, but keeps further conditions (docs/decisions/0052-scaled-objects.md). KEDA:
 // apis/keda/v1alpha1/scaledobject_types.go, condition_types.go.
 #ifndef GPUSCALE_CONTROLLER_STATUS_SCALED_OBJECT_DOC_H
 #define GPUSCALE_CONTROLLER_STATUS_SCALED_OBJECT_DOC_H

@@ -107,10 +107,14 @@ const char *stage_name(enum stage s)
 {
 	assert(s >= 0 && s < STAGE__COUNT);
 	switch (s) {
-	case STAGE_POOL: return "pool";
-	case STAGE_VICTIMS: return "victims";
-	case STAGE_VARIANTS: return "variants";
-	default: return table[s].name;
+	case STAGE_POOL:
+		return "pool";
+	case STAGE_VICTIMS:
+		return "victims";
+	case STAGE_VARIANTS:
+		return "variants";
+	default:
+		return table[s].name;
 	}
 }
 

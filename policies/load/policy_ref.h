@@ -31,10 +31,10 @@ struct policy_ref {
 	const char *objective_record, *startup_seconds; // texts of a status in the file; NULL or "": none
 	struct arena arena;                             // the memory that `policy` and `target` point into
 	struct policy policy;
-	struct scale_target target;   // target in the document
-	struct fleet_selection fleet; // likewise; not set: the policy scales `target` alone
+	struct scale_target target;     // target in the document
+	struct fleet_selection fleet;   // likewise; not set: the policy scales `target` alone
 	struct scale_variants variants; // likewise
-	struct binding binding;       // binding of `policy` and `target`
+	struct binding binding;         // binding of `policy` and `target`
 	// The bindings of this version, sorted by key: `binding`, or several with keys, which `arena` owns.
 	const struct binding *bindings;
 	size_t n_bindings;

@@ -221,8 +221,9 @@ static int check_target(const struct doc_node *node, struct schema_errors *error
 		schema_report(errors, doc_get(spec, second), path, "cannot be combined with %s: remove one of them",
 		              first);
 	else if (!first)
-		schema_report(errors, spec, path,
-		              "required, but missing: add it (object), or variants or scaleTargets for several targets");
+		schema_report(
+		        errors, spec, path,
+		        "required, but missing: add it (object), or variants or scaleTargets for several targets");
 	return first && !second ? 0 : -1;
 }
 

@@ -338,7 +338,8 @@ static void put_fleet(struct fixture *f, const char *letters)
 	struct scale_target *targets = arena_calloc(&b->arena, n + 1, sizeof *targets);
 	struct binding *bindings = arena_calloc(&b->arena, n + 1, sizeof *bindings);
 	for (size_t i = 0; i < n; i++) {
-		targets[i] = (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i]), NULL};
+		targets[i] =
+		        (struct scale_target){"apps/v1", "Deployment", arena_printf(&b->arena, "%c", letters[i]), NULL};
 		bindings[i] = (struct binding){.policy = &b->policy,
 		                               .target = &targets[i],
 		                               .key = arena_printf(&b->arena, "Deployment/%c", letters[i])};

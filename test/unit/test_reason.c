@@ -35,10 +35,10 @@ static void check_camel_case(const char *name)
 
 static void check_sentence(const char *name, const char *s)
 {
-	static const char *const placeholders[] = {"signal", "value",   "limit",  "before",   "after", "duration",
-	                                           "count",  "window",  "detail", "schedule", "low",   "rule",
-	                                           "late",   "wait",    "pool",   "victims", "variants",  "nth",   "formula",
-	                                           "input",  "divisor", NULL};
+	static const char *const placeholders[] = {"signal",  "value",  "limit",   "before",   "after",    "duration",
+	                                           "count",   "window", "detail",  "schedule", "low",      "rule",
+	                                           "late",    "wait",   "pool",    "victims",  "variants", "nth",
+	                                           "formula", "input",  "divisor", NULL};
 	if (strchr(s, '\n') || strlen(s) > 200 || s[strlen(s) - 1] == '.')
 		fail_msg("%s: \"%s\" is not one line without a full stop", name, s);
 	for (const char *p = s; (p = strchr(p, '{')); p++) {
@@ -113,7 +113,7 @@ static void stages_actions_and_states_have_names(void **state)
 	static const char *const stages[] = {"sources",  "windows",   "signals", "sustain",   "panic",
 	                                     "forecast", "objective", "combine", "stabilize", "rate",
 	                                     "cooldown", "idle",      "bounds",  "multiple",  "guards",
-	                                     "capacity", "mode",      "pool",    "victims", "variants"};
+	                                     "capacity", "mode",      "pool",    "victims",   "variants"};
 	_Static_assert(sizeof stages / sizeof stages[0] == STAGE__COUNT, "one per stage");
 	for (int i = 0; i < STAGE__COUNT; i++)
 		assert_string_equal(stage_name((enum stage)i), stages[i]);
