@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the workloads that have GPUs, and what they request.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,6 +69,7 @@ static void pause_free(struct conflict_pause *p)
 	event_del(&p->timer);
 	DL_DELETE(p->m->all->conflicts->pauses, p);
 	p->m->pause = NULL;
+	free(p->path);
 	free(p);
 }
 
@@ -114,9 +115,8 @@ static void on_target(void *arg, const struct http_response *response, const str
 	p->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return; // the pause is being freed, or the connections are being closed
-	struct scale_ref ref = binding_scale_ref(managed_policy_binding(p->m, p->m->body));
 	int64_t created_ms =
-	        response ? scale_fight_manager(response->body, response->body_len, ref.path, manager, sizeof manager)
+	        response ? scale_fight_manager(response->body, response->body_len, p->path, manager, sizeof manager)
 	                 : -1;
 	const struct clock *clock = &p->m->all->connections->clock;
 	int64_t age_ms = clock_wall_ms(clock) - created_ms;
@@ -174,6 +174,8 @@ bool conflicts_yield(void *owner, int32_t from, int32_t to)
 	timer_start(&p->timer, ms);
 	DL_APPEND(m->all->conflicts->pauses, p);
 	m->pause = p;
+	struct scale_ref ref = binding_scale_ref(managed_policy_binding(m, m->body));
+	p->path = ref.path ? must_alloc(strdup(ref.path)) : NULL;
 	ask_for_manager(p, managed_policy_binding(m, m->body));
 	return true;
 }

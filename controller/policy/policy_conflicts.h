@@ -26,6 +26,7 @@ struct conflict_pause {
 	struct managed_policy *m;
 	struct event timer;
 	struct k8s_call *asking;               // for the field manager
+	char *path;                            // where the replicas are; NULL: in /scale
 	int64_t until_ms;                      // wall clock
 	char who[CONFLICT_MANAGER_BYTES + 20]; // "": not known yet
 };
