@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the page of `gpuscale advise -o html` from its template.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
