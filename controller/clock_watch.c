@@ -8,7 +8,6 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/fleet/fleet.h"
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"
@@ -51,8 +50,6 @@ void clock_watch_check(void *arg)
 			policy_status_clock_was_set(m->status, step_ms);
 	}
 	fleets_clock_was_set(all->fleets, step_ms);
-	if (w->idle)
-		idle_rules_clock_was_set(w->idle, step_ms);
 	// Answers for the same clock time before the step are not valid now.
 	query_hub_forget(all->connections->queries, INT64_MAX);
 	promql_sources_clock_was_set(query_hub_sources(all->connections->queries), step_ms);

@@ -11,7 +11,6 @@
 
 struct err;
 struct event;
-struct idle_rules;
 struct managed_policies;
 
 // Interval of the checks; a clock that is slewed moves by less than CLOCK_STEP_MS in this time.
@@ -19,8 +18,7 @@ struct managed_policies;
 
 struct clock_watch { // zero it before use
 	struct managed_policies *all;
-	struct idle_rules *idle; // set by the controller; NULL: none
-	int64_t start_ms;        // wall clock at the start of the process
+	int64_t start_ms; // wall clock at the start of the process
 	struct clock_step_detector detector;
 	struct event *timer; // NULL: none
 };

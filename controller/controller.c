@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/keda_watch.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
@@ -144,10 +143,7 @@ static void on_synced(void *arg)
 static int read_other_kinds(void *arg, struct err *e)
 {
 	struct controller *c = arg;
-	const struct controller_options *o = &c->options;
-	if (policy_pools_read_files(c->pools, e) < 0)
-		return -1;
-	return controller_idle_read_files(&c->idle, o->policy_paths, o->n_policy_paths, e);
+	return policy_pools_read_files(c->pools, e);
 }
 
 static int open_sources(struct controller *c, struct err *e)
@@ -400,20 +396,6 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	c->sync.fleet_env.conflicts = conflicts_watch(all->conflicts);
 	c->sync.fleet_env.own_namespace = connections_own_namespace(to);
 	c->sync.fleet_env.spans_anywhere = o->cluster_fleets;
-	if (o->once)
-		return 0; // a rule about idle GPUs needs time
-	const struct controller_idle_options idle = {
-	        .all = all,
-	        .clock = &c->clock_watch,
-	        .prices = c->prices,
-	        .writer = c->sync.status_env.writer,
-	        .events = c->sync.status_env.events,
-	        .reads_objects = o->idle_rules,
-	        .series_matchers = o->series_matchers,
-	};
-	if (controller_idle_open(&c->idle, &idle, e) < 0)
-		return -1;
-	c->clock_watch.idle = c->idle.rules;
 	return 0;
 }
 
@@ -494,7 +476,6 @@ void controller_disconnect(struct controller *c)
 	keda_watch_free(c->policies.keda);
 	c->policies.keda = NULL;
 	policy_pools_disconnect(c->pools);
-	idle_rules_disconnect(c->idle.rules);
 	fleets_disconnect(&c->sync.fleet_env);
 	conflicts_free(c->policies.conflicts);
 	c->policies.conflicts = NULL;
@@ -519,7 +500,6 @@ void controller_free(struct controller *c)
 	ticks_free(c->policies.ticks);
 	file_source_free(c->folder);
 	policy_store_free(c->policies.store);
-	idle_rules_free(c->idle.rules);
 	status_writer_free(c->sync.status_env.writer);
 	event_recorder_free(c->sync.status_env.events);
 	ownership_close(&c->ownership);

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "controller/clock_watch.h"
-#include "controller/controller_idle.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"
@@ -26,7 +25,6 @@ struct log;
 struct metrics;
 struct event_recorder;
 struct policy_watch;
-struct idle_summary;
 struct pool_summary;
 struct pool_watch;
 struct price_book;
@@ -46,11 +44,8 @@ struct controller_options {
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
 	bool cluster_fleets;        // fleets of every namespace may select targets of other namespaces
-	bool idle_rules;            // also GPUIdleRule objects
 	bool scaled_objects;        // also ScaledObjects of KEDA, unless its operator runs
 	const char *keda_namespace; // of KEDA's operator
-	const char
-	        *series_matchers; // of the series that idle rules believe (promql/confine.h); NULL: they scale nothing
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
 	struct log *log;             // not owned
 };
@@ -67,7 +62,6 @@ struct controller {
 	struct early_checks early_checks;
 	struct ownership ownership;
 	struct clock_watch clock_watch;
-	struct controller_idle idle; // not opened with --once: a rule needs time
 	struct policy_pools *pools;
 	struct decision_history *history;
 	struct price_follower *prices;
@@ -125,9 +119,6 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 // Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
 // names are valid until the loop runs.
 size_t controller_get_pools(struct controller *c, struct pool_summary *ret);
-// Fills ret with at most `max` rules about idle GPUs (controller/idle/idle_rules.h); returns how many. The names are
-// valid until the loop runs.
-size_t controller_get_idle_rules(const struct controller *c, struct idle_summary *ret, size_t max);
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);

@@ -12,7 +12,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "runtime/options/flag_table.h"
@@ -32,14 +31,14 @@ static void set_kind(void *to, char *arg, struct argp_state *state)
 		print_usage(state, "one kind at a time");
 	*kind = object_kind_find(arg, strlen(arg));
 	if (*kind >= CRD_COUNT)
-		print_usage(state, "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND, arg);
+		print_usage(state, "no kind \"%s\"; there are " POLICY_KIND " and " POOL_KIND, arg);
 }
 
 // clang-format off
 #define FLAGS_OF struct crd_args
 static const struct flag_set command = {
-	.args = "[GPUAutoscaler|GPUIdleRule|GPUPool]",
-	.about = "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one kind. They "
+	.args = "[GPUAutoscaler|GPUPool]",
+	.about = "Print the CustomResourceDefinitions of GPUAutoscalers and GPUPools, or that of one kind. They "
 	         "come from the same tables that decode and check files, so that the API server admits what `gpuscale check` "
 	         "admits, except for rules between fields."
 	         "\vExample: gpuscale crd | kubectl apply -f -",

@@ -8,10 +8,8 @@
 #include "base/json/json_write.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_openapi.h"
-#include "controller/idle/idle_status_schema.h"
 #include "controller/status/pool_status_schema.h"
 #include "controller/status/status_schema.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -49,16 +47,6 @@ static const struct column pool_columns[] = {
         {"Age", "date", ".metadata.creationTimestamp", "Age of the pool.", 0},
 };
 
-static const struct column idle_columns[] = {
-        {"Action", "string", ".spec.action", "What the controller does about idle workloads.", 0},
-        {"After", "string", ".spec.after", "How long a GPU must do nothing to count as idle.", 0},
-        {"Idle", "integer", ".status.workloadCount", "Idle workloads.", 0},
-        {"GPUs", "string", ".status.gpus", "Idle GPUs that these workloads hold.", 0},
-        {"Cost Per Month", "string", ".status.costPerMonth", "Cost of these GPUs per month.", 0},
-        {"Message", "string", ".status.message", "The state of the rule.", 1},
-        {"Age", "date", ".metadata.creationTimestamp", "Age of the rule.", 0},
-};
-
 struct definition {
 	const char *list_kind;
 	const struct schema *(*schema)(void), *(*status)(void);
@@ -69,9 +57,8 @@ struct definition {
 #define COLUMNS(table) (table), sizeof(table) / sizeof(table)[0]
 // clang-format off
 static const struct definition definitions[] = {
-	[OBJECT_POLICY]    = {POLICY_KIND "List", policy_schema, status_schema, COLUMNS(policy_columns)},
-	[OBJECT_POOL]      = {POOL_KIND "List", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
-	[OBJECT_IDLE_RULE] = {IDLE_RULE_KIND "List", idle_rule_schema, idle_status_schema, COLUMNS(idle_columns)},
+	[OBJECT_POLICY] = {POLICY_KIND "List", policy_schema, status_schema, COLUMNS(policy_columns)},
+	[OBJECT_POOL]   = {POOL_KIND "List", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
 };
 // clang-format on
 

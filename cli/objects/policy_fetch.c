@@ -28,9 +28,7 @@ static void check_scope(void *scope, struct argp_state *state)
 	unsigned kinds = s->kinds ? s->kinds : 1U << OBJECT_POLICY;
 	const struct object_kind_info *k = object_kind_info(s->kind);
 	if (!(kinds & 1U << s->kind))
-		print_usage(state, "not supported for %s%s%s", k->plural,
-		            s->kind == OBJECT_IDLE_RULE ? ": use kubectl get " : "",
-		            s->kind == OBJECT_IDLE_RULE ? k->plural : "");
+		print_usage(state, "not supported for %s", k->plural);
 	if (s->all_namespaces && s->n_names && k->is_namespaced)
 		print_usage(state, "a name needs its namespace: -n instead of -A");
 	if (s->selector && s->n_names)
@@ -55,7 +53,7 @@ static _Noreturn void refuse_kind(const char *word, size_t len, struct argp_stat
 {
 	const char *close = object_kind_closest(word, len);
 	print_usage(state, "no resource \"%.*s\"%s%s%s", (int)len, word, close ? "; did you mean " : "",
-	            close ? close : ": expected gpuautoscalers, gpupools, gpuidlerules or remediations",
+	            close ? close : ": expected gpuautoscalers, gpupools or remediations",
 	            close ? "?" : "; a namespace is named by -n");
 	exit(EXIT_USAGE);
 }

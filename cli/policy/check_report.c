@@ -11,7 +11,6 @@
 #include "base/num.h"
 #include "base/schema/schema.h"
 #include "policies/price/price_schema.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -118,7 +117,6 @@ static void write_json(struct json_writer *w, const char *report, const struct c
 	json_write_object_begin(w);
 	json_write_member_i64(w, "policies", (int64_t)c->policies);
 	json_write_member_i64(w, "pools", (int64_t)c->pools);
-	json_write_member_i64(w, "idleRules", (int64_t)c->idle_rules);
 	json_write_member_i64(w, "priceBooks", (int64_t)c->price_books);
 	json_write_member_i64(w, "errors", (int64_t)c->errors);
 	json_write_member_i64(w, "warnings", (int64_t)c->warnings);
@@ -180,8 +178,7 @@ static const char *rule_of(struct rules *r, const struct finding *f)
 
 static const char *help_of(struct rules *r, const char *id)
 {
-	static const struct schema *(*const schemas[])(void) = {policy_schema, pool_schema, idle_rule_schema,
-	                                                        price_schema};
+	static const struct schema *(*const schemas[])(void) = {policy_schema, pool_schema, price_schema};
 	const char *path = field_path(&r->arena, (struct text){id, strlen(id)}, "");
 	const struct schema_field *f = NULL;
 	for (size_t i = 0; path && i < sizeof schemas / sizeof schemas[0] && !f; i++)

@@ -11,7 +11,7 @@
 struct buf;
 
 struct check_counts {
-	size_t policies, pools, idle_rules, price_books; // valid ones
+	size_t policies, pools, price_books; // valid ones
 	size_t errors, warnings;
 };
 

@@ -23,7 +23,6 @@
 #include "cli/term/prometheus_session.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
-#include "policies/load/idle_rule_set.h"
 #include "policies/load/pool_set.h"
 #include "runtime/options/flag_table.h"
 
@@ -60,7 +59,7 @@ static void check_args(void *options, struct argp_state *state)
 #define FLAGS_OF struct check_args
 static const struct flag_set command = {
 	.args = "FILE|DIR..",
-	.about = "Check files of policies, pools, rules about idle GPUs and price books. Every error of every file is "
+	.about = "Check files of policies, pools and price books. Every error of every file is "
 	         "printed as file:line:col: path: message, every warning as file:line:col: warning: path: message. No "
 	         "network is needed. FILE - is standard input. With --prometheus each query is also sent once: does it "
 	         "parse, is there data, how many series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the "
@@ -169,34 +168,14 @@ static int check_pools(const struct check_args *args, const struct file_set *set
 	return rc;
 }
 
-// Checks the rules about idle GPUs in the same files.
-static int check_idle_rules(const struct check_args *args, struct buf *report, struct lint_totals *totals,
-                            size_t *ret_rules)
-{
-	struct idle_rule_set rules;
-	struct err e;
-	rewind_pipes(args);
-	int rc = idle_rule_set_load(&rules, args->files.paths, args->files.n, report, &e);
-	if (rc == 0) {
-		totals->errors += rules.n_errors;
-		*ret_rules = rules.n;
-	} else {
-		print_error("gpuscale check: %s\n", e.msg);
-	}
-	idle_rule_set_done(&rules);
-	return rc;
-}
-
 // has_policies: the files contain policies, valid or not.
 static void print_summary(const struct check_counts *c, bool has_policies)
 {
-	has_policies |= c->pools || c->idle_rules || !c->price_books;
+	has_policies |= c->pools || !c->price_books;
 	if (has_policies)
 		print_error("%zu %s", c->policies, c->policies == 1 ? "policy" : "policies");
 	if (c->pools)
 		print_error(" and %zu %s", c->pools, c->pools == 1 ? "pool" : "pools");
-	if (c->idle_rules)
-		print_error(" and %zu %s", c->idle_rules, c->idle_rules == 1 ? "idle rule" : "idle rules");
 	if (has_policies)
 		print_error(" valid, ");
 	if (c->price_books)
@@ -283,14 +262,12 @@ int cmd_check(int argc, char **argv)
 	}
 	if (!args.no_lint && lint_all(&args, &report, &totals) < 0)
 		code = EXIT_FAILED;
-	size_t n_pools = 0, n_rules = 0;
-	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0 ||
-	    check_idle_rules(&args, &report, &totals, &n_rules) < 0)
+	size_t n_pools = 0;
+	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0)
 		code = EXIT_FAILED;
 	const size_t n_invalid = totals.n_invalid < set.n_policies ? totals.n_invalid : set.n_policies;
 	const struct check_counts counts = {.policies = set.n_policies - n_invalid,
 	                                    .pools = n_pools,
-	                                    .idle_rules = n_rules,
 	                                    .price_books = set.n_price_books,
 	                                    .errors = set.n_errors + totals.errors,
 	                                    .warnings = totals.warnings};
@@ -299,7 +276,7 @@ int cmd_check(int argc, char **argv)
 		code = EXIT_FAILED;
 	if (counts.errors) {
 		code = EXIT_FAILED;
-	} else if (set.n_policies == 0 && n_pools == 0 && n_rules == 0 && set.n_price_books == 0) {
+	} else if (set.n_policies == 0 && n_pools == 0 && set.n_price_books == 0) {
 		print_error(
 		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
 		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");

@@ -15,7 +15,6 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "policies/price/price_schema.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
@@ -44,13 +43,13 @@ static void set_field(void *to, char *arg, struct argp_state *state)
 static const struct flag_set command = {
 	.args = "[FIELD]",
 	.about = "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
-	         "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
-	         "idle GPUs. `PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
+	         "`sources` and what is below it: the files of --sources. `GPUPool`: pools. "
+	         "`PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
 	         "what /metrics serves."
 	         "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
 	         "GPUPool.spec.members; gpuscale explain PriceBook.models",
 	.flags = (const struct flag[]){
-		FLAG_SWITCH(0, 0, "page", page, "print the whole reference page in Markdown (docs/policy.md; with FIELD sources, GPUPool, GPUIdleRule or PriceBook: that of these files)"),
+		FLAG_SWITCH(0, 0, "page", page, "print the whole reference page in Markdown (docs/policy.md; with FIELD sources, GPUPool or PriceBook: that of these files)"),
 		FLAG_ARGUMENTS(field, set_field),
 		FLAG_END}};
 // clang-format on
@@ -63,7 +62,6 @@ static const struct topic {
 } topics[] = {
         [OBJECT_POLICY] = {POLICY_KIND, POLICY_KIND, policy_schema},
         [OBJECT_POOL] = {POOL_KIND, POOL_KIND, pool_schema},
-        [OBJECT_IDLE_RULE] = {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {"sources", PROMQL_SOURCES_KIND ".sources", promql_source_schema},
         {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
         {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, engine_model_schema},

@@ -28,10 +28,9 @@ struct run_args {
 	struct ha_options ha;
 	struct path_options policies;
 	struct serve_options serve;
-	struct series_options series;
 	const char *listen, *namespace_name, *state_dir, *prices;
 	const char *keda_namespace;
-	bool dry_run, once, crd, idle_rules, cluster_fleets, scaled_objects;
+	bool dry_run, once, crd, cluster_fleets, scaled_objects;
 };
 
 static void check(void *options, struct argp_state *state)
@@ -43,9 +42,6 @@ static void check(void *options, struct argp_state *state)
 	if (a->state_dir && !a->state_dir[0])
 		print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
 	a->crd = a->crd || a->policies.n == 0;
-	if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
-		print_usage(state, "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
-		                   "--once, or --policies without --crd");
 	if (a->scaled_objects && a->once)
 		print_usage(state,
 		            "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
@@ -70,7 +66,6 @@ static const struct flag_set command = {
 		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
 		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
 		FLAG_SWITCH(1, 0, "cluster-fleets", cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
-		FLAG_SWITCH(1, 0, "idle-rules", idle_rules, "also the GPUIdleRule objects of the cluster"),
 		FLAG_SWITCH(1, 0, "scaled-objects", scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
 		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
 		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
@@ -83,7 +78,6 @@ static const struct flag_set command = {
 		FLAG_INCLUDE(&log_flags, log, 0),
 		FLAG_INCLUDE(&ha_flags, ha, 0),
 		FLAG_INCLUDE(&serve_flags, serve, 0),
-		FLAG_INCLUDE(&series_flags, series, 0),
 		FLAG_END}};
 // clang-format on
 
@@ -132,10 +126,8 @@ int cmd_run(int argc, char **argv)
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
 	                                 .cluster_fleets = args.cluster_fleets,
-	                                 .idle_rules = args.idle_rules,
 	                                 .scaled_objects = args.scaled_objects,
 	                                 .keda_namespace = args.keda_namespace,
-	                                 .series_matchers = series_options_matchers(&args.series),
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .log = log};

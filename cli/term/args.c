@@ -139,7 +139,7 @@ static const struct flag_set common = {
                                                  "colours of states (default auto: on a terminal)"),
                                        FLAG_END}};
 
-// Returns the row that the variable "<prefix>IDLE_RULES=true" names, f->n if there is none.
+// Returns the row that the variable "<prefix>DRY_RUN=true" names, f->n if there is none.
 static size_t find_variable(const char *variable, size_t prefix, const struct flags *f)
 {
 	char name[VARIABLE_BYTES];
@@ -150,7 +150,7 @@ static size_t find_variable(const char *variable, size_t prefix, const struct fl
 	return len < sizeof name ? find(f, name, len) : f->n;
 }
 
-// Rewrites the environment string `variable`, "<prefix>IDLE_RULES=true", in place to the word "--idle-rules", which
+// Rewrites the environment string `variable`, "<prefix>DRY_RUN=true", in place to the word "--dry-run", which
 // stays valid as long as the process. The prefix must be longer than two bytes. `which` is its row. Returns NULL for a
 // switch that is false.
 static char *flag_of(const char *command, char *variable, size_t prefix, const struct flags *f, size_t which)

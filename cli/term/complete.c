@@ -255,7 +255,7 @@ static void offer_kinds(struct completion *c, bool lists_objects)
 {
 	for (int k = 0; k < OBJECT_KIND__COUNT; k++) {
 		const char *plural = object_kind_info((enum object_kind)k)->plural;
-		if (lists_objects ? k == OBJECT_IDLE_RULE : k >= OBJECT_REMEDIATION)
+		if (!lists_objects && k >= OBJECT_REMEDIATION)
 			continue;
 		offer(c, plural, strlen(plural), NULL);
 		if (strncmp(plural, "gpu", 3) == 0)

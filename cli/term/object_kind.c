@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "base/num.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -17,7 +16,6 @@
 static const struct object_kind_info table[OBJECT_KIND__COUNT] = {
 	[OBJECT_POLICY]        = {POLICY_KIND,    POLICY_KIND "s",    CRD_PLURAL,      "gpuautoscaler", "gpua",  true,  CRD_GROUP, CRD_VERSION},
 	[OBJECT_POOL]          = {POOL_KIND,      POOL_KIND "s",      "gpupools",      "gpupool",       "gpup",  false, CRD_GROUP, CRD_VERSION},
-	[OBJECT_IDLE_RULE]     = {IDLE_RULE_KIND, IDLE_RULE_KIND "s", "gpuidlerules",  "gpuidlerule",   "gpuir", false, CRD_GROUP, CRD_VERSION},
 	[OBJECT_REMEDIATION]   = {"Remediation",  "Remediations",     "remediations",  "remediation",   NULL,    false, CRD_GROUP, CRD_VERSION},
 	[OBJECT_SCALED_OBJECT] = {"ScaledObject", "ScaledObjects",    "scaledobjects", "scaledobject",  "so",    true,  "keda.sh", "v1alpha1"},
 };
@@ -27,10 +25,9 @@ static const struct {
 	const char *word;
 	enum object_kind kind;
 } names[] = {
-	{"gpua", OBJECT_POLICY}, {"gpup", OBJECT_POOL}, {"gpuir", OBJECT_IDLE_RULE},
+	{"gpua", OBJECT_POLICY}, {"gpup", OBJECT_POOL},
 	NAMES_OF("autoscaler", OBJECT_POLICY),
 	NAMES_OF("pool", OBJECT_POOL),
-	NAMES_OF("idlerule", OBJECT_IDLE_RULE),
 	{"remediations", OBJECT_REMEDIATION}, {"remediation", OBJECT_REMEDIATION},
 	{"scaledobjects", OBJECT_SCALED_OBJECT}, {"scaledobject", OBJECT_SCALED_OBJECT}, {"so", OBJECT_SCALED_OBJECT},
 };

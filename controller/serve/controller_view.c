@@ -2,7 +2,6 @@
 // What the endpoints show of the controller.
 #include "controller/controller.h"
 
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/price_follower.h"
@@ -87,9 +86,4 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 size_t controller_get_pools(struct controller *c, struct pool_summary *ret)
 {
 	return policy_pools_summarize(c->pools, ret);
-}
-
-size_t controller_get_idle_rules(const struct controller *c, struct idle_summary *ret, size_t max)
-{
-	return c->idle.rules ? idle_rules_summarize(c->idle.rules, ret, max) : 0;
 }

@@ -14,7 +14,6 @@
 #include "base/print.h"
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/policy_awaits.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
@@ -179,9 +178,6 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;
 	mv.n_pools = controller_get_pools(arg, pools);
-	struct idle_summary idle_rules[IDLE_RULES_SHOWN];
-	mv.idle_rules = idle_rules;
-	mv.n_idle_rules = controller_get_idle_rules(arg, idle_rules, IDLE_RULES_SHOWN);
 	struct metrics_watch watches[4];
 	mv.watches = watches;
 	if (v.watch)

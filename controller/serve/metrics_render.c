@@ -10,7 +10,6 @@
 #include "base/http/http_server.h"
 #include "base/num.h"
 #include "base/process/process_stat.h"
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
@@ -368,29 +367,6 @@ static void render_pools(const struct metrics_view *v, struct buf *out)
 	}
 }
 
-static void render_idle(const struct metrics_view *v, struct buf *out)
-{
-	const char *currency = v->prices ? v->prices->currency : "";
-	for (int id = FAMILY_IDLE_GPUS; v->n_idle_rules > 0 && id <= FAMILY_IDLE_COST; id++) {
-		metric_family_begin(out, (enum metric_family_id)id);
-		for (size_t i = 0; i < v->n_idle_rules; i++) {
-			const struct idle_summary *r = &v->idle_rules[i];
-			if (id == FAMILY_IDLE_WORKLOADS) {
-				metric_family_i64(out, FAMILY_IDLE_WORKLOADS, LABELS(r->name, "idle"),
-				                  (int64_t)r->n_workloads);
-				metric_family_i64(out, FAMILY_IDLE_WORKLOADS, LABELS(r->name, "scaled"),
-				                  (int64_t)r->n_scaled);
-			} else if (r->is_evaluated && id == FAMILY_IDLE_GPUS) {
-				metric_family_f64(out, FAMILY_IDLE_GPUS, LABELS(r->name, "workload"), r->gpus);
-				metric_family_f64(out, FAMILY_IDLE_GPUS, LABELS(r->name, "unallocated"),
-				                  r->unallocated);
-			} else if (r->is_evaluated) {
-				metric_family_f64(out, FAMILY_IDLE_COST, LABELS(r->name, currency), r->per_hour);
-			}
-		}
-	}
-}
-
 // ---- the cluster ----
 
 static void render_watches(const struct metrics_view *v, struct buf *out)
@@ -477,7 +453,6 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 		render_sources(view->queries, out);
 	render_per_policy(view, n_listed(m, view), out);
 	render_pools(view, out);
-	render_idle(view, out);
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches all objects of one resource through an informer, for the sources of policies, pools and idle rules: keeps a
-// record of each object, distinguishes a new spec from a new status, and reports each error once.
+// Watches all objects of one resource through an informer, for the sources of policies and pools: keeps a record of
+// each object, distinguishes a new spec from a new status, and reports each error once.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_OBJECT_WATCH_H
 #define GPUSCALE_CONTROLLER_SOURCE_OBJECT_WATCH_H
 

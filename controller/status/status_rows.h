@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macros of the tables of statuses (status_schema.c, pool_status_schema.c, idle_status_schema.c): a row is a member of
+// Macros of the tables of statuses (status_schema.c, pool_status_schema.c): a row is a member of
 // struct `type_`.
 #ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_ROWS_H
 #define GPUSCALE_CONTROLLER_STATUS_STATUS_ROWS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a status is written: the one schedule of policies, pools and idle rules. Pure: the caller passes the time, the
+// When a status is written: the one schedule of policies, pools and fleets. Pure: the caller passes the time, the
 // fingerprints of the contents and the room in the queue. test_status_schedule lists the cases.
 #ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_SCHEDULE_H
 #define GPUSCALE_CONTROLLER_STATUS_STATUS_SCHEDULE_H

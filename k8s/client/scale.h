@@ -74,7 +74,6 @@ struct pod_removal {
 struct pod_info {
 	const char *name; // in the list's arena
 	enum pod_kind kind;
-	bool has_gpus; // requests accelerators or devices; only of pods_list()
 	struct group_member member;
 	const struct pod_removal *removal; // in the list's arena; NULL: not read
 };

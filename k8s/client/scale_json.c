@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/num.h"
-#include "k8s/client/accelerators.h"
 #include "k8s/client/pod_mark.h"
 
 // An absent count is 0: the API leaves zeros out.
@@ -199,7 +198,6 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 			continue;
 		if (pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
-		list->items[list->n - 1].has_gpus = accelerators_of_pod(json_get(pod, "spec"));
 		if (list->workload)
 			list->items[list->n - 1].member = read_member(list->workload, json_get(pod, "metadata"));
 		if (!list->reads_removal)

@@ -18,7 +18,6 @@
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
-#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
@@ -129,8 +128,11 @@ static bool is_foreign(const struct doc_node *root, struct schema_errors *errors
 		return false;
 	bool is_peer = strcmp(name, "HorizontalPodAutoscaler") == 0 || strcmp(name, "ScaledObject") == 0 ||
 	               strcmp(name, "WatermarkPodAutoscaler") == 0;
+	bool is_replaced = strcmp(name, "GPUIdleRule") == 0;
 	schema_report(errors, kind, "kind", "must be " POLICY_KIND ", found %s: %s", name,
-	              is_peer ? "`gpuscale convert` makes a policy of it" : "keep it in another folder");
+	              is_peer       ? "`gpuscale convert` makes a policy of it"
+	              : is_replaced ? "write a policy with scaleTargets and idle instead (docs/migrate.md)"
+	                            : "keep it in another folder");
 	return true;
 }
 
@@ -162,9 +164,9 @@ static int decode_all(struct loaded_file *f, const struct doc_file *doc, const s
 		const struct doc_node *root = doc->roots[i];
 		const char *kind = doc_get_text(root, "kind", "");
 		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0 ||
-		    strcmp(kind, POOL_KIND) == 0 || strcmp(kind, IDLE_RULE_KIND) == 0)
+		    strcmp(kind, POOL_KIND) == 0)
 			continue; // other kinds of files that may be in the same folder: for `gpuscale test`, for
-			          // --sources, for pool_set.h, for idle_rule_set.h
+			          // --sources, for pool_set.h
 		if (is_price_book(kind)) {
 			check_price_book(root, errors);
 			f->n_price_books++;

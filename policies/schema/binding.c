@@ -14,16 +14,6 @@ const struct scale_target *binding_target(const struct binding *b, size_t index)
 	return b->variants ? &b->variants->items[index].target : b->target;
 }
 
-bool binding_scales(const struct binding *b, const char *kind, const char *name)
-{
-	for (size_t i = 0; i < binding_targets(b); i++) {
-		const struct scale_target *t = binding_target(b, i);
-		if (strcmp(t->kind, kind) == 0 && strcmp(t->name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b)
 {
 	return strcmp(a->api_version, b->api_version) == 0 && strcmp(a->kind, b->kind) == 0 &&

@@ -92,8 +92,6 @@ struct policy_document {
 size_t binding_targets(const struct binding *b);
 // Returns the target at `index`, below binding_targets().
 const struct scale_target *binding_target(const struct binding *b, size_t index);
-// Returns whether one of its targets has this kind and name.
-bool binding_scales(const struct binding *b, const char *kind, const char *name);
 // Returns whether both are the same number of replicas of one namespace.
 bool scale_target_equals(const struct scale_target *a, const struct scale_target *b);
 // Returns whether both scale the same objects, in the same order.

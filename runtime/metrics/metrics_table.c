@@ -69,9 +69,6 @@ static const struct metric_family families[] = {
 	F(POOL_HOUR,               "gpuscale_pool_cost_per_hour",                   G, "the currency's",          L("pool", "of"),                    "Cost per hour of a pool with a budget; of: cap (as perHour and perMonth allow now; absent while the pool is not shared) or used."),
 	F(POOL_MONTH,              "gpuscale_pool_cost_per_month",                  G, "the currency's",          L("pool", "of"),                    "Cost of a pool with a budget in this calendar month (UTC); of: cap (perMonth), spent, assumed (the part of spent without a controller) or projected (at the end of the month)."),
 
-	F(IDLE_GPUS,               "gpuscale_idle_rule_gpus",                       G, "GPUs",                    L("rule", "of"),                    "Idle GPUs that a GPUIdleRule reports; of: workload, or unallocated (held by no pod); absent while the rule holds."),
-	F(IDLE_WORKLOADS,          "gpuscale_idle_rule_workloads",                  G, "workloads",               L("rule", "state"),                 "Workloads of a GPUIdleRule; state: idle, or scaled (by the rule, and not restored)."),
-	F(IDLE_COST,               "gpuscale_idle_rule_cost_per_hour",              G, "the currency's",          L("rule", "currency"),              "What the idle GPUs of workloads cost per hour."),
 
 	F(SOURCE_INFO,             "gpuscale_source_info",                          G, "",                        L("source", "type", "version"),     "Type and version of the server behind a source, as far as known; always 1."),
 	F(SOURCE_UP,               "gpuscale_source_up",                            G, "",                        L("source"),                        "1 unless the source is down."),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Effective settings of rendered objects.
 
-The kustomizations give flags through ConfigMaps (GPUSCALE_RUN_IDLE_RULES: "true"), the chart through arguments
-(--idle-rules). effective() replaces both by the flags that the program then has, so that the two can be compared.
+The kustomizations give flags through ConfigMaps (GPUSCALE_RUN_SCALED_OBJECTS: "true"), the chart through arguments
+(--scaled-objects). effective() replaces both by the flags that the program then has, so that the two can be compared.
 As a program: reads a JSON array of objects from stdin and writes it back that way.
 """
 import json

@@ -31,7 +31,6 @@ const struct fake_kind fake_kinds[] = {
         {"coordination.k8s.io", "v1", "Lease", "leases", .needs_version = true},
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
         {"gpuscale.dev", "v1alpha1", "GPUPool", "gpupools", CUSTOM, .is_cluster_wide = true},
-        {"gpuscale.dev", "v1alpha1", "GPUIdleRule", "gpuidlerules", CUSTOM, .is_cluster_wide = true},
         {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", OPTIONAL},
         {"autoscaling.aibrix.ai", "v1alpha1", "PodAutoscaler", "podautoscalers", OPTIONAL},
         {"datadoghq.com", "v1alpha2", "DatadogPodAutoscaler", "datadogpodautoscalers", OPTIONAL},

@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
-#include "controller/idle/idle_rules.h"
 #include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
@@ -47,7 +46,6 @@ struct world {
 	struct shards_view shards;
 	struct gpu_time gpu_time;
 	struct pool_summary pool;
-	struct idle_summary idle;
 	struct price_model models[1];
 	struct price_book book;
 	struct metrics_view view;
@@ -96,20 +94,11 @@ static int setup(void **state)
 	w->models[0] = (struct price_model){.name = "L4", .per_gpu_hour = 0.75};
 	w->book = (struct price_book){.currency = "EUR", .models = w->models, .n_models = 1};
 	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
-	w->idle = (struct idle_summary){.name = "nights",
-	                                .n_workloads = 2,
-	                                .n_scaled = 1,
-	                                .gpus = 5,
-	                                .unallocated = 3,
-	                                .per_hour = 12.5,
-	                                .is_evaluated = true};
 	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
 	                                .granted_gpus = 31};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
-	                                .idle_rules = &w->idle,
-	                                .n_idle_rules = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -215,8 +204,6 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 static void values_arrive(void **state)
 {
 	struct world *w = *state;
-	expect(w, "\ngpuscale_idle_rule_gpus{rule=\"nights\",of=\"unallocated\"} 3\n");
-	expect(w, "\ngpuscale_idle_rule_workloads{rule=\"nights\",state=\"scaled\"} 1\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
 	w->status = (struct status_writer_stats){.sent = 5, .failed = 2, .waiting = 1};

@@ -24,8 +24,6 @@ static void kind_has_every_name_that_kubectl_takes(void **state)
 	        {"Pools", OBJECT_POOL},
 	        {"gpup", OBJECT_POOL},
 	        {"gpupool.gpuscale.dev", OBJECT_POOL},
-	        {"gpuir", OBJECT_IDLE_RULE},
-	        {"idlerules", OBJECT_IDLE_RULE},
 	        {"remediation", OBJECT_REMEDIATION},
 	        {"p", OBJECT_KIND__COUNT},
 	        {"", OBJECT_KIND__COUNT},

@@ -45,8 +45,6 @@ static void variants_are_decoded_with_their_defaults(void **state)
 	assert_string_equal(b->target->name, "h");
 	assert_string_equal(binding_target(b, 1)->name, "a");
 	assert_string_equal(binding_target(b, 1)->kind, "Deployment");
-	assert_true(binding_scales(b, "Deployment", "a"));
-	assert_false(binding_scales(b, "StatefulSet", "a"));
 	const struct scale_variant *v = b->variants->items;
 	assert_true(v[0].price_set && v[0].price_per_hour == 4 && v[0].capacity == 2);
 	assert_int_equal(v[0].min_replicas, 0);

@@ -29,7 +29,7 @@ import sys
 SLOW_S = 3
 LIMIT_S = {'laptop': 300, 'cluster': 900}  # of a page
 COMMAND = re.compile(r'\$ |(gpuscale|gpuscale-exporter|kubectl|helm|make|curl|promtool|scripts/\w+|sudo|python3)\b')
-CLUSTER = re.compile(r'\b(kubectl|helm)\b|scripts/cluster\b|\bgpuscale (get|describe|top|pause|resume|capacity|run|idle-rules)\b')
+CLUSTER = re.compile(r'\b(kubectl|helm)\b|scripts/cluster\b|\bgpuscale (get|describe|top|pause|resume|capacity|run)\b')
 FENCE = re.compile(r'( *)```(\w*)\s*$')
 MARK = re.compile(r' *<!-- (not run|output|file|needs a cluster)(?:: (.+))? -->\s*$')
 Block = collections.namedtuple('Block', 'page line language marks lines')
