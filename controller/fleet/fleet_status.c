@@ -22,7 +22,7 @@
 #define PATH_BYTES     700
 
 // From the least to the worst.
-enum trouble { TROUBLE_NONE, TROUBLE_AT_MAX, TROUBLE_HOLD, TROUBLE_CONFLICT, TROUBLE_FAILED };
+enum trouble { TROUBLE_NONE, TROUBLE_IDLE, TROUBLE_AT_MAX, TROUBLE_HOLD, TROUBLE_CONFLICT, TROUBLE_FAILED };
 
 struct worst {
 	enum trouble trouble;
@@ -31,11 +31,22 @@ struct worst {
 
 struct counts {
 	int64_t replicas, desired, ready_replicas;
-	size_t targets, ready, at_max, holding, conflicts, overlaps, failed;
+	size_t targets, ready, idle, at_max, holding, conflicts, overlaps, failed;
 	struct worst worst[FLEET_WORST_SHOWN]; // the worst first
 };
 
-static enum trouble trouble_of(const struct fleet_target *t)
+static bool is_dry_run(const struct fleet *f)
+{
+	return f->policy->dry_run || f->env->tick->dry_run;
+}
+
+// Returns whether the target is idle, or would be without the dry run.
+static bool is_idle(const struct fleet *f, const struct fleet_target *t)
+{
+	return f->policy->idle.set && t->role == FLEET_SCALES && t->decision->desired == f->policy->idle.replicas;
+}
+
+static enum trouble trouble_of(const struct fleet *f, const struct fleet_target *t)
 {
 	const struct decision *d = t->decision;
 	if (t->role == FLEET_BAD_BOUNDS)
@@ -47,7 +58,10 @@ static enum trouble trouble_of(const struct fleet_target *t)
 		return TROUBLE_FAILED; // of its last write
 	if (d->action == ACTION_HOLD)
 		return TROUBLE_HOLD;
-	return d->desired >= d->max_replicas && d->min_replicas < d->max_replicas ? TROUBLE_AT_MAX : TROUBLE_NONE;
+	if (d->desired >= d->max_replicas && d->min_replicas < d->max_replicas)
+		return TROUBLE_AT_MAX;
+	// A dry run reports what it would scale down.
+	return is_dry_run(f) && is_idle(f, t) && d->desired < t->spec_replicas ? TROUBLE_IDLE : TROUBLE_NONE;
 }
 
 static void note_worst(struct counts *c, const struct worst *w)
@@ -69,13 +83,14 @@ static struct counts count(const struct fleet *f)
 {
 	struct counts c = {0};
 	for (struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));) {
-		const struct worst w = {trouble_of(t), t};
+		const struct worst w = {trouble_of(f, t), t};
 		bool is_ours = t->role == FLEET_SCALES;
 		c.targets++;
 		c.replicas += t->spec_replicas;
 		c.desired += is_ours ? t->decision->desired : t->spec_replicas;
 		c.ready_replicas += t->ready_replicas > 0 ? t->ready_replicas : 0;
 		c.ready += t->ready_replicas >= t->spec_replicas;
+		c.idle += is_idle(f, t);
 		c.overlaps += t->overlaps;
 		c.at_max += w.trouble == TROUBLE_AT_MAX;
 		c.holding += w.trouble == TROUBLE_HOLD;
@@ -126,6 +141,7 @@ static void put_fleet(struct fleet *f, struct json_writer *w, const struct count
 	json_write_member_object(w, "fleet");
 	json_write_member_i64(w, "targets", (int64_t)c->targets);
 	json_write_member_i64(w, "ready", (int64_t)c->ready);
+	json_write_member_i64(w, "idle", (int64_t)c->idle);
 	json_write_member_i64(w, "atMax", (int64_t)c->at_max);
 	json_write_member_i64(w, "holding", (int64_t)c->holding);
 	json_write_member_i64(w, "conflicts", (int64_t)c->conflicts);
@@ -195,7 +211,7 @@ static void put_conditions(struct fleet *f, struct json_writer *w, const struct 
 	bool has_conflict = c->conflicts + c->overlaps > 0;
 	put_condition(f, w, FLEET_CONFLICT, has_conflict, has_conflict ? "TargetsShared" : "NoConflict",
 	              has_conflict ? text : "");
-	bool is_dry = f->policy->dry_run || f->env->tick->dry_run;
+	bool is_dry = is_dry_run(f);
 	put_condition(f, w, FLEET_DRY_RUN, is_dry, is_dry ? "DryRun" : "Writing", "");
 	json_write_array_end(w);
 }
@@ -207,8 +223,9 @@ static void put_body(struct fleet *f, struct json_writer *w)
 	                                     "decisions", "objectiveRecord", "targets"};
 	const struct counts c = count(f);
 	char text[RENDER_SENTENCE_BYTES];
-	snprintf(text, sizeof text, "%zu targets: %zu ready, %zu at max, %zu hold, %zu left to others, %zu failed",
-	         c.targets, c.ready, c.at_max, c.holding, c.conflicts, c.failed);
+	snprintf(text, sizeof text,
+	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed", c.targets,
+	         c.ready, c.idle, c.at_max, c.holding, c.conflicts, c.failed);
 	json_write_member_i64(w, "observedGeneration", f->identity.generation);
 	json_write_member_i64(w, "currentReplicas", c.replicas);
 	json_write_member_i64(w, "desiredReplicas", c.desired);

@@ -111,7 +111,7 @@ static const struct schema_field status_fields[] = {
 	FIELD_SET(STATUS, "startupSeconds", SCHEMA_INT32, startup_seconds, offsetof(STATUS, startup_set), "How long replicas take to become ready, as learnt from them.", .min = 0),
 	FIELD(STATUS, "objectiveRecord", SCHEMA_STRING, objective_record, "What the rules of the objective have learnt, for the next process: base64, of one version of the controller.", .max = STATUS_VIEW_OBJECTIVE_BYTES),
 	FIELD(STATUS, "targets", SCHEMA_ANY, targets, "The status of each target, by KIND/NAME, with the fields above, of a policy that has several; observedGeneration is then the only other field.", .min = 0),
-	FIELD(STATUS, "fleet", SCHEMA_ANY, fleet, "Of a policy with scaleTargets: numbers of targets, ready, atMax, holding, conflicts (left to others), failed, and of unmatchedSeries; the worst targets; and the record for the next process. The replicas of the other fields are sums over the targets.", .min = 0),
+	FIELD(STATUS, "fleet", SCHEMA_ANY, fleet, "Of a policy with scaleTargets: numbers of targets, ready, idle (or would be, in a dry run), atMax, holding, conflicts (left to others), failed, and of unmatchedSeries; the worst targets; and the record for the next process. The replicas of the other fields are sums over the targets.", .min = 0),
         // clang-format on
 };
 static const struct schema schema = {
