@@ -12,7 +12,7 @@
 
 #define FAKE_OBJECTS_MAX   100000
 #define FAKE_FIRST_VERSION 100 // as if the server had a past: older resourceVersions are gone
-#define FAKE_N_KINDS       29
+#define FAKE_N_KINDS       28
 
 struct fake_kind {
 	const char *group, *version, *kind, *plural; // group "" = core
