@@ -43,9 +43,9 @@ struct controller_options {
 	const char *prices;           // file with a PriceBook; NULL: the shipped prices
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
-	bool cluster_fleets;        // fleets of every namespace may select targets of other namespaces
-	bool scaled_objects;        // also ScaledObjects of KEDA, unless its operator runs
-	const char *keda_namespace; // of KEDA's operator
+	bool cluster_fleets;         // fleets of every namespace may select targets of other namespaces
+	bool scaled_objects;         // also ScaledObjects of KEDA, unless its operator runs
+	const char *keda_namespace;  // of KEDA's operator
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
 	struct log *log;             // not owned
 };

@@ -10,13 +10,7 @@
 #define CRD_VERSION "v1alpha1"
 #define CRD_PLURAL  "gpuautoscalers"
 
-enum object_kind {
-	OBJECT_POLICY,
-	OBJECT_POOL,
-	OBJECT_REMEDIATION,
-	OBJECT_SCALED_OBJECT,
-	OBJECT_KIND__COUNT
-};
+enum object_kind { OBJECT_POLICY, OBJECT_POOL, OBJECT_REMEDIATION, OBJECT_SCALED_OBJECT, OBJECT_KIND__COUNT };
 
 struct object_kind_info {
 	const char *kind, *kinds, *plural, *singular, *short_name; // kinds: several, for messages
