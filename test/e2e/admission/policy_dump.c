@@ -85,6 +85,17 @@ static void dump_list(const struct schema_field *f, const unsigned char *base, c
 	}
 }
 
+static void dump_strings(const struct schema_field *f, const unsigned char *base)
+{
+	const char *const *items;
+	size_t n;
+	memcpy(&items, base + f->offset, sizeof items);
+	memcpy(&n, base + f->count_offset, sizeof n);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%s", i ? ", " : "", items[i]);
+	putchar('\n');
+}
+
 static void dump_object(const struct schema *schema, const unsigned char *base, const char *path)
 {
 	for (size_t i = 0; i < schema->n_fields; i++) {
@@ -101,6 +112,8 @@ static void dump_object(const struct schema *schema, const unsigned char *base, 
 			dump_object(f->child, base + f->offset, name);
 		else if (f->type == SCHEMA_LIST)
 			dump_list(f, base, name);
+		else if (f->type == SCHEMA_STRING_LIST)
+			dump_strings(f, base);
 		else
 			dump_scalar(f, base + f->offset);
 	}
