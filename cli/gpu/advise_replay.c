@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replays the history of each workload under its present rules, the library and an objective.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

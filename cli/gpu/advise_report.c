@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints what `gpuscale advise` found, as a table, YAML and JSON.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -696,11 +696,13 @@ bool fleets_are_busy(const struct fleet_env *env)
 
 void fleets_disconnect(struct fleet_env *env)
 {
-	for (struct fleet *f = env->list; f; f = f->next) {
+	for (struct fleet *f = env->list, *next; f; f = next) {
+		bool awaited_list = f->awaits_list;
+		next = f->next;
 		fleet_targets_close(&f->targets);
-		if (f->awaits_list)
-			end_tick(f, NULL);
 		f->awaits_list = false;
+		if (awaited_list)
+			end_tick(f, NULL); // may free the fleet
 	}
 }
 

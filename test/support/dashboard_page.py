@@ -218,13 +218,31 @@ def state_timeline(panel, series, width, height):
     return cells(panel, series, width, height, lambda v: NAMED[options["%g" % v]["color"]] if "%g" % v in options else "#888") + '<div class="legend">%s</div>' % key
 
 
-def heatmap(panel, series, width, height):
+def status_history(panel, series, width, height):
     values = [float(v) for s in series for _, v in s["values"] if math.isfinite(float(v))]
     low, high = axis(values, panel["fieldConfig"]["defaults"], False)
     return cells(panel, series, width, height, lambda v: "hsl(%d 80%% 45%%)" % (220 - 220 * min(1, max(0, (v - low) / (high - low)))))
 
 
-DRAWN = {"timeseries": time_series, "stat": stat, "table": table, "bargauge": bars, "gauge": bars, "state-timeline": state_timeline, "heatmap": heatmap}
+def heatmap(panel, series, width, height):
+    """A line per bucket of values, a cell per time: how many series have a value in the bucket."""
+    size = float(panel["options"]["calculation"]["yBuckets"]["value"])
+    counts = {}
+    for s in series:
+        for t, v in s["values"]:
+            if math.isfinite(float(v)):
+                of_bucket = counts.setdefault(math.floor(float(v) / size), {})
+                of_bucket[t] = of_bucket.get(t, 0) + 1
+    if not counts:
+        return ""
+    unit = panel["fieldConfig"]["defaults"]["unit"]
+    lines = [{"name": "%s .." % number(b * size, unit), "values": sorted(counts[b].items())} for b in range(max(counts), min(counts) - 1, -1) if b in counts]
+    most = max(n for of_bucket in counts.values() for n in of_bucket.values())
+    return cells(panel, lines, width, height, lambda n: "hsl(24 90%% %d%%)" % (90 - 50 * n / most))
+
+
+DRAWN = {"timeseries": time_series, "stat": stat, "table": table, "bargauge": bars, "gauge": bars, "state-timeline": state_timeline,
+         "status-history": status_history, "heatmap": heatmap}
 INSTANT = ("stat", "table", "bargauge", "gauge")
 
 
