@@ -14,11 +14,11 @@ peers_programs() {
 
 # hpa_manager_start DIR SYNC_S FLAG..: the controller manager with the HPA controller alone, as process manager.
 hpa_manager_start() {
-	local dir=$1 sync_s=$2 port=''; shift 2
-	free_port port
+	local dir=$1 sync_s=$2 manager_port=''; shift 2
+	free_port manager_port
 	start manager "$manager" --kubeconfig "$dir/kubeconfig" --controllers=horizontal-pod-autoscaler-controller --leader-elect=false \
 		--horizontal-pod-autoscaler-sync-period="${sync_s}s" --logging-format=json \
-		--bind-address=127.0.0.1 --secure-port="$port" --authentication-skip-lookup "$@"
+		--bind-address=127.0.0.1 --secure-port="$manager_port" --authentication-skip-lookup "$@"
 }
 
 # external_metrics_from NAMESPACE PORT: the API server forwards requests about external metrics to that port.
@@ -62,9 +62,9 @@ keda_install() {
 # keda_start DIR FLAG..: operator and adapter, as processes operator and adapter, with more flags for the operator. Its client
 # may send 2,000 requests a second instead of 20, as its users with many objects set it, so that it is not what a step waits for.
 keda_start() {
-	local dir=$1 grpc_port='' adapter_port='' page_port='' probe_port='' adapter_page_port=''; shift
+	local dir=$1 name grpc_port='' adapter_port='' page_port='' probe_port='' adapter_page_port=''; shift
 	local -a environment=(KUBECONFIG="$dir/kubeconfig" WATCH_NAMESPACE= POD_NAMESPACE=keda KEDA_CLUSTER_OBJECT_NAMESPACE=keda)
-	for port in grpc_port adapter_port page_port probe_port adapter_page_port; do free_port $port; done
+	for name in grpc_port adapter_port page_port probe_port adapter_page_port; do free_port $name; done
 	keda_certificates "$work/keda" >"$work/keda-openssl.log" 2>&1 || return 1
 	start operator env "${environment[@]}" "$keda_operator" --cert-dir "$work/keda" --metrics-service-bind-address "127.0.0.1:$grpc_port" \
 		--metrics-bind-address "127.0.0.1:$page_port" --health-probe-bind-address "127.0.0.1:$probe_port" \
