@@ -56,7 +56,7 @@ keda_install() {
 	kubectl get namespace keda >/dev/null 2>&1 || kubectl create namespace keda
 	# Server-side: the definitions are larger than the annotation of a client-side apply.
 	kubectl apply --server-side -f "$keda_crds" &&
-		kubectl wait --for condition=established --timeout 60s crd/scaledobjects.keda.sh crd/cloudeventsources.eventing.keda.sh
+		wait_for 60 kubectl wait --for condition=established --timeout 20s crd/scaledobjects.keda.sh crd/cloudeventsources.eventing.keda.sh
 }
 
 # keda_start DIR FLAG..: operator and adapter, as processes operator and adapter, with more flags for the operator. Its client
