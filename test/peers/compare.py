@@ -18,10 +18,12 @@ import urllib.request
 import workload
 from api import Api
 
-# shape (None: any) | reason of gpuscale (None: any) | does gpuscale want more (None: either) | time (None: any) | why, as in
-# docs/migrate.md. The first row that matches an episode explains it.
+# shape | does gpuscale want more | why, as in docs/migrate.md. The first row that matches an episode explains it.
 EXPLANATIONS = [
-    (None, None, None, workload.OUTAGE, 'outage'),
+    ('slow', None, 'a dry run has no scales of its own, so a limit per period holds back each of its decisions alone, not their sequence'),
+    ('no-behavior', True, 'without behavior, the HPA grows to 4 or to twice as many replicas, gpuscale by 4'),
+    ('activation', True, 'from its idle level, a target goes at once to what the signals ask for'),
+    ('idle', True, 'from its idle level, a target goes at once to what the signals ask for'),
 ]
 
 
@@ -50,8 +52,8 @@ def sample(folder, namespace, url, start, duration_s, period_s):
 
 
 class Episode:
-    def __init__(self, name, since_s, duration_s):
-        self.name, self.since_s, self.until_s, self.duration_s = name, since_s, since_s, duration_s
+    def __init__(self, name, since_s):
+        self.name, self.since_s, self.until_s = name, since_s, since_s
         self.shape = workload.shape_of(workload.index_of(name))[0]
         self.keda, self.hpa, self.gpuscale, self.reasons = [], [], [], []
 
@@ -63,10 +65,8 @@ class Episode:
 
     def explanation(self):
         more = self.gpuscale[0] > self.keda[0] if None not in (self.gpuscale[0], self.keda[0]) else None
-        share = self.since_s / self.duration_s
-        for shape, reason, wants_more, when, why in EXPLANATIONS:
-            if shape in (None, self.shape) and (reason is None or reason in self.reasons) and wants_more in (None, more) and \
-                    (when is None or when[0] <= share < when[1] + 0.1):
+        for shape, wants_more, why in EXPLANATIONS:
+            if shape == self.shape and wants_more in (None, more):
                 return why
         return None
 
@@ -76,13 +76,13 @@ class Episode:
             self.name, self.since_s, self.until_s, text(self.keda), text(self.hpa), text(self.gpuscale), text(self.reasons))
 
 
-def episodes_of(name, samples, window_s, duration_s):
+def episodes_of(name, samples, window_s):
     """Returns the episodes of an object, and how many of its samples were compared and differed."""
     episodes, differing = [], 0
     times = [s['s'] for s in samples]
     first = last = 0
-    compared = [(i, s) for i, s in enumerate(samples) if window_s <= s['s'] <= times[-1] - window_s]
-    for _, s in compared:
+    compared = [s for s in samples if window_s <= s['s'] <= times[-1] - window_s]
+    for s in compared:
         while times[first] < s['s'] - window_s:
             first += 1
         while last < len(times) and times[last] <= s['s'] + window_s:
@@ -93,7 +93,7 @@ def episodes_of(name, samples, window_s, duration_s):
             continue
         differing += 1
         if not episodes or s['s'] - episodes[-1].until_s > window_s:
-            episodes.append(Episode(name, s['s'], duration_s))
+            episodes.append(Episode(name, s['s']))
         episodes[-1].add(s['s'], replicas, hpa, desired, reason)
     return episodes, len(compared), differing
 
@@ -107,7 +107,7 @@ def report(path, poll_s, slack_s):
     shapes = collections.OrderedDict((s[0], [0, 0, 0, 0]) for s in workload.SHAPES)
     explained, unexplained = collections.defaultdict(list), []
     for name in samples[0]['objects']:
-        episodes, compared, differing = episodes_of(name, samples, poll_s + slack_s, duration_s)
+        episodes, compared, differing = episodes_of(name, samples, poll_s + slack_s)
         row = shapes[workload.shape_of(workload.index_of(name))[0]]
         row[0] += 1
         row[1] += compared
