@@ -19,7 +19,8 @@ class Api:
 
     def send(self, connection, method, path, body=None, content_type='application/json'):
         connection.request(method, path, None if body is None else json.dumps(body),
-                           {'Authorization': 'Bearer admin-token', 'Content-Type': content_type, 'Accept': 'application/json'})
+                           {'Authorization': 'Bearer admin-token', 'Content-Type': content_type,
+                            'Accept': 'application/json'})
         return connection.getresponse()
 
     def request(self, method, path, body=None, content_type='application/json'):

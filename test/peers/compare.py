@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the replicas that KEDA and its HPAs set with those that gpuscale, in a dry run on the same ScaledObjects, decides.
+"""Compares the replicas that KEDA and its HPAs set with those that gpuscale decides in a dry run on the same ScaledObjects.
   compare.py sample API_FOLDER NAMESPACE GPUSCALE_URL START DURATION_S PERIOD_S
-                      prints a line of JSON for each sample, until DURATION_S after the epoch START; sets and removes the
-                      annotations of the shapes with a pause
+                      prints a line of JSON for each sample, until DURATION_S after the epoch START; sets and removes
+                      the annotations of the shapes with a pause
   compare.py report FILE POLL_S SLACK_S
-                      prints each difference with its explanation, and a table of the shapes. Exit 1 when a difference has none
-Both evaluate every POLL_S seconds, at different moments. So at any time the decision of gpuscale must be within what the
-target had from POLL_S + SLACK_S seconds before to as long after; otherwise it is a difference. Differences of one object that
-follow each other within that time are one episode."""
+                      prints each difference with its explanation, and a table of the shapes. Exit 1 when a difference
+                      has none
+Both evaluate every POLL_S seconds, at different moments. So at any time the decision of gpuscale must be within the
+replicas that the target had from POLL_S + SLACK_S seconds before to as long after; otherwise it is a difference.
+Differences of one object that follow each other within that time are one episode."""
 import collections
 import json
 import sys
@@ -20,7 +21,7 @@ from api import Api
 
 # shape | does gpuscale want more | why, as in docs/migrate.md. The first row that matches an episode explains it.
 EXPLANATIONS = [
-    ('slow', None, 'a dry run has no scales of its own, so a limit per period holds back each of its decisions alone, not their sequence'),
+    ('slow', None, 'a dry run has no scales of its own, so a limit per period holds back each decision, not their sequence'),
     ('no-behavior', True, 'without behavior, the HPA grows to 4 or to twice as many replicas, gpuscale by 4'),
     ('activation', True, 'from its idle level, a target goes at once to what the signals ask for'),
     ('idle', True, 'from its idle level, a target goes at once to what the signals ask for'),
@@ -31,6 +32,7 @@ def sample(folder, namespace, url, start, duration_s, period_s):
     api = Api(folder)
     scaled_objects = '/apis/keda.sh/v1alpha1/namespaces/%s/scaledobjects' % namespace
     names = [o['metadata']['name'] for o in api.get(scaled_objects)['items']]
+    listed = '/namespaces/' + namespace + '/%s?resourceVersion=0'
     paused = False
     while (elapsed_s := time.time() - start) < duration_s:
         if paused != (workload.PAUSED[0] <= elapsed_s / duration_s < workload.PAUSED[1]):
@@ -38,14 +40,15 @@ def sample(folder, namespace, url, start, duration_s, period_s):
             for name in names:
                 annotation = workload.shape_of(workload.index_of(name))[2]
                 if annotation:
-                    api.merge('%s/%s' % (scaled_objects, name), {'metadata': {'annotations': {annotation[0]: annotation[1] if paused else None}}})
+                    changed = {annotation[0]: annotation[1] if paused else None}
+                    api.merge('%s/%s' % (scaled_objects, name), {'metadata': {'annotations': changed}})
         hpas = {h['metadata']['name'][len('keda-hpa-'):]: h.get('status', {}).get('desiredReplicas')
-                for h in api.get('/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers?resourceVersion=0' % namespace)['items']}
+                for h in api.get('/apis/autoscaling/v2' + listed % 'horizontalpodautoscalers')['items']}
         replicas = {d['metadata']['name']: d['spec']['replicas']
-                    for d in api.get('/apis/apps/v1/namespaces/%s/deployments?resourceVersion=0' % namespace)['items']}
+                    for d in api.get('/apis/apps/v1' + listed % 'deployments')['items']}
         with urllib.request.urlopen(url + '/debug/decisions', timeout=30) as response:
             decisions = {d['name']: d for d in json.load(response)['items']}
-        line = {name: [replicas.get(name), hpas.get(name), decisions.get(name, {}).get('desiredReplicas'), decisions.get(name, {}).get('reason')]
+        line = {name: [replicas.get(name), hpas.get(name)] + [decisions.get(name, {}).get(f) for f in ('desiredReplicas', 'reason')]
                 for name in names}
         print(json.dumps({'s': round(elapsed_s, 1), 'objects': line}), flush=True)
         time.sleep(max(0, period_s - (time.time() - start - elapsed_s)))
@@ -73,7 +76,8 @@ class Episode:
     def __str__(self):
         text = lambda values: ' '.join(map(str, values))
         return '%-24s %4.0f to %4.0f s  target %s (HPA %s), gpuscale %s (%s)' % (
-            self.name, self.since_s, self.until_s, text(self.keda), text(self.hpa), text(self.gpuscale), text(self.reasons))
+            self.name, self.since_s, self.until_s, text(self.keda), text(self.hpa), text(self.gpuscale),
+            text(self.reasons))
 
 
 def episodes_of(name, samples, window_s):
@@ -96,6 +100,11 @@ def episodes_of(name, samples, window_s):
             episodes.append(Episode(name, s['s']))
         episodes[-1].add(s['s'], replicas, hpa, desired, reason)
     return episodes, len(compared), differing
+
+
+def print_row(shape, objects, compared, differing, episodes):
+    share = 100 * differing / max(1, compared)
+    print('%-20s %7d %9d %9d %6.2f%% %8d' % (shape, objects, compared, differing, share, episodes))
 
 
 def report(path, poll_s, slack_s):
@@ -127,9 +136,8 @@ def report(path, poll_s, slack_s):
     print('%-20s %7s %9s %9s %7s %8s' % ('shape', 'objects', 'compared', 'differing', 'share', 'episodes'))
     for shape, (objects, compared, differing, n) in shapes.items():
         if objects:
-            print('%-20s %7d %9d %9d %6.2f%% %8d' % (shape, objects, compared, differing, 100 * differing / max(1, compared), n))
-    total = [sum(row[i] for row in shapes.values()) for i in range(4)]
-    print('%-20s %7d %9d %9d %6.2f%% %8d' % ('all', *total[:3], 100 * total[2] / max(1, total[1]), total[3]))
+            print_row(shape, objects, compared, differing, n)
+    print_row('all', *[sum(row[i] for row in shapes.values()) for i in range(4)])
     print('%d samples in %.0f s, %d differences without an explanation' % (len(samples), duration_s, len(unexplained)))
     sys.exit(1 if unexplained else 0)
 

@@ -22,16 +22,20 @@ class Follower:
             self.set_pods(name, want)
         if deployment.get('status', {}).get('replicas', 0) != want:
             counts = dict.fromkeys(('replicas', 'readyReplicas', 'availableReplicas', 'updatedReplicas'), want)
-            self.api.merge('%s/%s/status' % (self.deployments, name), {'status': {**counts, 'observedGeneration': meta['generation']}})
+            counts['observedGeneration'] = meta['generation']
+            self.api.merge('%s/%s/status' % (self.deployments, name), {'status': counts})
 
     def set_pods(self, name, want):
         have = self.n_pods.get(name, 0)
         for i in range(have, want):
             pod = '%s-%d' % (name, i)
-            self.api.request('POST', self.pods, {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': pod, 'labels': {'app': name}}, 'spec': {
-                'nodeName': 'node', 'containers': [{'name': 'main', 'image': 'none'}]}})
-            ready = {'type': 'Ready', 'status': 'True', 'lastTransitionTime': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}
-            self.api.merge('%s/%s/status' % (self.pods, pod), {'status': {'phase': 'Running', 'startTime': ready['lastTransitionTime'], 'conditions': [ready]}})
+            self.api.request('POST', self.pods, {
+                'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': pod, 'labels': {'app': name}},
+                'spec': {'nodeName': 'node', 'containers': [{'name': 'main', 'image': 'none'}]}})
+            now = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
+            ready = {'type': 'Ready', 'status': 'True', 'lastTransitionTime': now}
+            self.api.merge('%s/%s/status' % (self.pods, pod), {
+                'status': {'phase': 'Running', 'startTime': now, 'conditions': [ready]}})
         for i in range(want, have):
             self.api.request('DELETE', '%s/%s-%d?gracePeriodSeconds=0' % (self.pods, name, i))
         self.n_pods[name] = want
@@ -41,9 +45,9 @@ class Follower:
             page = self.api.get(self.deployments)
             for item in page['items']:
                 self.follow(item)
-            since = page['metadata']['resourceVersion']
+            since = 'watch=true&timeoutSeconds=600&resourceVersion=' + page['metadata']['resourceVersion']
             try:
-                for event in self.api.watch('%s?watch=true&resourceVersion=%s&timeoutSeconds=600' % (self.deployments, since)):
+                for event in self.api.watch(self.deployments + '?' + since):
                     if event['type'] == 'ERROR':
                         break
                     if event['type'] != 'DELETED':

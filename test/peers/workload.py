@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads that run-compare gives to KEDA and to gpuscale: one shape of ScaledObject after the other, and their metrics.
+"""The workloads that run-compare gives to KEDA and to gpuscale: one shape of ScaledObject after the other, and metrics.
   workload.py objects N NAMESPACE PROMETHEUS_URL POLL_S START DURATION_S
                       prints Deployments and ScaledObjects as one JSON list; START is the epoch of the start, for cron
   workload.py serve N DURATION_S START_FILE
-                      serves the metrics on a free loopback port, prints "listening on URL". The file has the epoch of the
-                      start; without it, the values are those of second 0.
-The values are a function of the object, the signal and the time alone: steps, with times at which a series is missing."""
+                      serves the metrics on a free loopback port, prints "listening on URL". The file has the epoch of
+                      the start; without it, the values are those of second 0.
+The values depend on the object, the signal and the time alone: steps, with times at which a series is missing."""
 import datetime
 import http.server
 import json
@@ -19,15 +19,20 @@ import time
 MISSING = (0.35, 0.55)  # of the duration: the series of the shapes with a fallback are missing
 PAUSED = (0.25, 0.60)   # the shapes with a pause have its annotation
 OUTAGE = (0.72, 0.80)   # Prometheus is stopped
-FAST = {'scaleUp': {'policies': [{'type': 'Pods', 'value': 20, 'periodSeconds': 15}], 'stabilizationWindowSeconds': 0},
-        'scaleDown': {'policies': [{'type': 'Pods', 'value': 20, 'periodSeconds': 15}], 'stabilizationWindowSeconds': 0}}
-SLOW = {'scaleUp': {'policies': [{'type': 'Pods', 'value': 2, 'periodSeconds': 15}], 'stabilizationWindowSeconds': 0},
-        'scaleDown': {'policies': [{'type': 'Percent', 'value': 50, 'periodSeconds': 15}], 'stabilizationWindowSeconds': 30}}
+
+
+def rules(kind, number, window_s):
+    return {'policies': [{'type': kind, 'value': number, 'periodSeconds': 15}], 'stabilizationWindowSeconds': window_s}
+
+
+FAST = {'scaleUp': rules('Pods', 20, 0), 'scaleDown': rules('Pods', 20, 0)}
+SLOW = {'scaleUp': rules('Pods', 2, 0), 'scaleDown': rules('Percent', 50, 30)}
 
 
 def trigger(name, signal, url, **more):
     query = 'peer_load{object="%s",signal="%s"}' % (name, signal)
-    return {'type': 'prometheus', 'name': signal, 'metadata': {'serverAddress': url, 'query': query, 'threshold': '2', **more}}
+    metadata = {'serverAddress': url, 'query': query, 'threshold': '2', **more}
+    return {'type': 'prometheus', 'name': signal, 'metadata': metadata}
 
 
 def cron(start, duration_s):
@@ -142,11 +147,12 @@ def objects(n, namespace, url, poll_s, start, duration_s):
         o = describe(i, url, {'start': start, 'duration': duration_s})
         labels = {'app': o['name']}
         meta = {'name': o['name'], 'namespace': namespace}
-        items.append({'apiVersion': 'apps/v1', 'kind': 'Deployment', 'metadata': {**meta, 'labels': {'has-pods': str(o['has_pods']).lower()}},
-                      'spec': {'replicas': 2, 'selector': {'matchLabels': labels}, 'template': {
-                          'metadata': {'labels': labels}, 'spec': {'containers': [{'name': 'main', 'image': 'none'}]}}}})
-        spec = {'scaleTargetRef': {'name': o['name']}, 'pollingInterval': poll_s, 'minReplicaCount': o['min'], 'maxReplicaCount': 10,
-                'triggers': o['triggers'], 'advanced': o['advanced']}
+        pods = {'metadata': {'labels': labels}, 'spec': {'containers': [{'name': 'main', 'image': 'none'}]}}
+        items.append({'apiVersion': 'apps/v1', 'kind': 'Deployment',
+                      'metadata': {**meta, 'labels': {'has-pods': str(o['has_pods']).lower()}},
+                      'spec': {'replicas': 2, 'selector': {'matchLabels': labels}, 'template': pods}})
+        spec = {'scaleTargetRef': {'name': o['name']}, 'pollingInterval': poll_s, 'minReplicaCount': o['min'],
+                'maxReplicaCount': 10, 'triggers': o['triggers'], 'advanced': o['advanced']}
         for field, key in (('cooldownPeriod', 'cooldown'), ('idleReplicaCount', 'idle'), ('fallback', 'fallback')):
             if key in o:
                 spec[field] = o[key]
