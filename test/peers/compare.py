@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the replicas that KEDA and its HPAs set with those that gpuscale decides in a dry run on the same ScaledObjects.
+"""Compares the replicas that KEDA and its HPAs set with what gpuscale decides in a dry run on the same ScaledObjects.
   compare.py sample API_FOLDER NAMESPACE GPUSCALE_URL START DURATION_S PERIOD_S
                       prints a line of JSON for each sample, until DURATION_S after the epoch START; sets and removes
                       the annotations of the shapes with a pause
