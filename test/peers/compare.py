@@ -25,6 +25,7 @@ EXPLANATIONS = [
     ('no-behavior', True, 'without behavior, the HPA grows to 4 or to twice as many replicas, gpuscale by 4'),
     ('activation', True, 'from its idle level, a target goes at once to what the signals ask for'),
     ('idle', True, 'from its idle level, a target goes at once to what the signals ask for'),
+    ('paused-replicas', None, 'after a pause, KEDA first creates its HPA again'),
 ]
 
 
@@ -66,7 +67,9 @@ class Episode:
             if not values or values[-1] != value:
                 values.append(value)
 
-    def explanation(self):
+    def explanation(self, window_s, outage_s):
+        if outage_s - window_s <= self.since_s <= self.until_s <= outage_s + window_s:
+            return 'the outage began before the next evaluation of KEDA'
         more = self.gpuscale[0] > self.keda[0] if None not in (self.gpuscale[0], self.keda[0]) else None
         for shape, wants_more, why in EXPLANATIONS:
             if shape == self.shape and wants_more in (None, more):
@@ -123,7 +126,7 @@ def report(path, poll_s, slack_s):
         row[2] += differing
         row[3] += len(episodes)
         for e in episodes:
-            why = e.explanation()
+            why = e.explanation(poll_s + slack_s, workload.OUTAGE[0] * duration_s)
             (explained[why] if why else unexplained).append(e)
     for why, episodes in explained.items():
         print('%s: %d' % (why, len(episodes)))
