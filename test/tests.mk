@@ -113,7 +113,7 @@ E2E_TESTS         := $(sort $(wildcard test/e2e/run-*))
 # Some take minutes for what other tests show, too: only `make nightly` (GPUSCALE_NIGHTLY) runs them.
 NIGHTLY_CLUSTER_TESTS := $(addprefix test/e2e/cluster/run-,$(shell grep -v '^\#' test/e2e/cluster/nightly))
 E2E_CLUSTER_TESTS := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_CLUSTER_TESTS)),$(sort $(wildcard test/e2e/cluster/run-*)))
-BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube,$(wildcard test/bench/run-*)))
+BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube test/bench/run-peers,$(wildcard test/bench/run-*)))
 
 ##@ test
 quick: $(filter-out $(WAITING_TESTS),$(UNIT_TESTS)) $(TEST_PROGRAMS) ## seconds: unit tests that do not wait, policy tests, lint
@@ -231,9 +231,16 @@ bench-kube: bench-programs ## measure 500 and 5,000 policies on a real API serve
 	@scripts/kube/build kube-apiserver etcd kubectl $(PEER_PROGRAMS) >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-kube
 	@$(if $(filter 1,$(PEERS)),test/bench/run-reaction)
+REAL_PEERS = kube-apiserver etcd kubectl kube-controller-manager prometheus-adapter keda-operator keda-adapter
+peers: ## build the HPA controller, prometheus-adapter and KEDA, for the next two targets; many minutes, the first time
+	@scripts/kube/build $(REAL_PEERS) >/dev/null && scripts/kube/definitions keda >/dev/null
+bench-peers: bench-programs peers ## measure gpuscale, the HPA and KEDA on TARGETS=200 targets; writes build/bench-peers.md
+	@test/bench/run-peers $${TARGETS:-200}
+compare-keda: $(TEST_PROGRAMS) peers ## compare decisions with those of KEDA, OBJECTS=200, DURATION_S=1800; writes build/compare-keda
+	@test/peers/run-compare $${OBJECTS:-200} $${DURATION_S:-1800}
 fake-apiserver: $(OUT)/fake-apiserver ## build the fake API server of the tests
 fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 
 .PHONY: quick test test-programs test-now test-all-now test-slow unit policy integration golden golden-update faults laws prop replay fuzz fuzz-now e2e e2e-now \
         e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now compilers nightly asan ubsan tsan tsan-now \
-        valgrind valgrind-now coverage coverage-now demo demo-now figures evaluation pictures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml
+        valgrind valgrind-now coverage coverage-now demo demo-now figures evaluation pictures bench bench-programs bench-fleet bench-kube bench-peers bench-reaction compare-keda peers fake-apiserver fake-nvml

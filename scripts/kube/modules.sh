@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # root, cache, KUBERNETES and the functions are those of build
 # modules.sh: builds programs through the Go module proxy that Go is configured with. Sourced by build. Each module is
 # built by a go.mod that requires it: the `replace` lines of a module count only when it is the main module, so those of
-# Kubernetes, which point into its staging folder, are replaced by the published modules of the same release.
+# Kubernetes, which point into its staging folder, are replaced by the published modules of the same release. A `replace`
+# of one version by another is kept.
 readonly GO_MIN=26 GO_TOOLCHAIN=go1.26.10 # Go 1.26 is the oldest that Kubernetes 1.36, etcd 3.7 and Helm 4.3 accept
 readonly PROXY_LIMIT_S=300 DISK_MIB=6000 TAGS=notest,grpcnotrace,remove_all_sd
 limit_s=${GPUSCALE_KUBE_BUILD_S:-3600}
@@ -28,7 +29,7 @@ again() {
 # collection in the compiler, for more memory.
 go_run() {
 	local limit=$1; shift
-	env -u GOROOT GOPATH="$scratch/gopath" GOMODCACHE="$scratch/modules" GOCACHE="$scratch/gocache" GOFLAGS=-mod=mod GOGC=400 \
+	env -u GOROOT GOPATH="$scratch/gopath" GOMODCACHE="$scratch/modules" GOCACHE="$scratch/gocache" GOFLAGS="-mod=mod${GPUSCALE_KUBE_BUILD_JOBS:+ -p=$GPUSCALE_KUBE_BUILD_JOBS}" GOGC=400 \
 		GOTOOLCHAIN=local GOWORK=off GO111MODULE=on CGO_ENABLED=0 timeout -k 5 "$limit" "$go" "$@"
 }
 go_minor() { # GO: prints 26 for a Go 1.26, nothing when it is not a Go
@@ -88,6 +89,7 @@ fetch() {
 		echo 'module gpuscale.dev/build'
 		grep -E '^go [0-9]|^godebug ' "$file"
 		echo "require $module v$release"
+		grep -E '^replace [^ ]+ v[^ ]+ => [^./ ][^ ]* v' "$file" || true
 		sed -nE "s,^[[:space:]]*(k8s\.io/[a-z-]+) => \./staging/.*,replace \1 => \1 v0.${release#*.},p" "$file"
 	} >"$build/go.mod"
 	# A program of this project that consists of the module's packages: its main.go and the modules of the same release.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2154,SC2034 # root, work, dir, DEPLOYMENTS, prometheus_url: the script; SCALED_*: kube_world.sh
-# hpa_world.sh: the peer of run-reaction: a HorizontalPodAutoscaler for each Deployment of a real API server ($dir), a real
-# controller manager, and prometheus-adapter, which sends one query per HPA and sync to a real Prometheus. After kube_world.sh.
+# shellcheck shell=bash disable=SC2154,SC2034 # root, work, dir, DEPLOYMENTS, prometheus_url: the script; SCALED_*: kube_world.sh; manager: peers.sh
+# hpa_world.sh: the peers of run-reaction. A HorizontalPodAutoscaler for each Deployment of a real API server ($dir), a real
+# controller manager, and prometheus-adapter, which sends one query per HPA and sync to a real Prometheus; or a ScaledObject
+# for each, KEDA's operator and adapter, and the same controller manager. After kube_world.sh and test/support/peers.sh.
 #
 # The controller manager is tuned as its users tune it: a short sync period, 32 workers instead of 5, and a client limit of
 # 2,000 requests a second instead of 20, so that neither is what a step waits for. Whatever else is open is decided in favor
@@ -17,9 +18,8 @@ hpa_programs() {
 
 # hpa_start SYNC_S: until every HPA has its first recommendation.
 hpa_start() {
-	local adapter_port='' manager_port='' began=$EPOCHREALTIME
+	local adapter_port='' began=$EPOCHREALTIME
 	free_port adapter_port
-	free_port manager_port
 	raw status "$DEPLOYMENTS" "$LOW" >/dev/null
 	cat >"$work/adapter.yaml" <<-'END'
 		externalRules:
@@ -30,33 +30,16 @@ hpa_start() {
 	start adapter "$adapter" --config "$work/adapter.yaml" --prometheus-url "$prometheus_url" --metrics-relist-interval="$ADAPTER_RELIST" \
 		--bind-address 127.0.0.1 --secure-port "$adapter_port" --cert-dir "$work/adapter" \
 		--lister-kubeconfig "$dir/kubeconfig" --authentication-kubeconfig "$dir/kubeconfig" --authorization-kubeconfig "$dir/kubeconfig"
-	# There is no pod network: the Service is a name for this machine.
-	kubectl apply -f - >/dev/null <<-END || die 'the API server does not take the APIService'
-		apiVersion: v1
-		kind: Service
-		metadata: {name: prometheus-adapter, namespace: default}
-		spec: {type: ExternalName, externalName: localhost}
-		---
-		apiVersion: apiregistration.k8s.io/v1
-		kind: APIService
-		metadata: {name: v1beta1.external.metrics.k8s.io}
-		spec:
-		  group: external.metrics.k8s.io
-		  version: v1beta1
-		  groupPriorityMinimum: 100
-		  versionPriority: 100
-		  insecureSkipTLSVerify: true
-		  service: {name: prometheus-adapter, namespace: default, port: $adapter_port}
-	END
+	external_metrics_from default "$adapter_port" >/dev/null || die 'the API server does not take the APIService'
 	wait_for 180 adapter_serves >&2 || die "prometheus-adapter serves no metric: $(tail -n 3 "$work/adapter.log")"
 	raw hpas "$DEPLOYMENTS" >/dev/null
-	start manager "$manager" --kubeconfig "$dir/kubeconfig" --controllers=horizontal-pod-autoscaler-controller --leader-elect=false \
-		--horizontal-pod-autoscaler-sync-period="$1s" --concurrent-horizontal-pod-autoscaler-syncs="$HPA_WORKERS" \
-		--kube-api-qps="$HPA_QPS" --kube-api-burst="$HPA_QPS" --logging-format=json \
-		--bind-address=127.0.0.1 --secure-port="$manager_port" --authentication-skip-lookup
+	manager_start "$1"
 	wait_for 300 hpas_active "$DEPLOYMENTS" >&2 || die "not every HPA is active: $(tail -n 3 "$work/manager.log")"
+	start_s=$(calc %.1f "$EPOCHREALTIME - $began")
+}
+manager_start() { # SYNC_S
+	hpa_manager_start "$dir" "$1" --concurrent-horizontal-pod-autoscaler-syncs="$HPA_WORKERS" --kube-api-qps="$HPA_QPS" --kube-api-burst="$HPA_QPS"
 	SCALED_LOG=manager SCALED_MESSAGE='Successfully rescaled' SCALED_PER_S=1000
-	say "start to all HPAs active: $(calc %.1f "$EPOCHREALTIME - $began") s"
 }
 adapter_serves() {
 	admin '/apis/external.metrics.k8s.io/v1beta1/namespaces/bench/bench_load?labelSelector=target%3Dd0000' | jq -e '.items | length == 1'
@@ -64,4 +47,28 @@ adapter_serves() {
 hpas_active() {
 	admin /apis/autoscaling/v2/horizontalpodautoscalers |
 		jq -e --argjson want "$1" '[.items[].status.conditions[]? | select(.type == "ScalingActive" and .status == "True")] | length == $want'
+}
+
+# keda_world_start SYNC_S: the same with KEDA, which polls with that period, too.
+keda_world_start() {
+	local began
+	raw status "$DEPLOYMENTS" "$LOW" >/dev/null
+	keda_install >"$work/keda-install.log" 2>&1 || die "KEDA's kinds are not installed: $(tail -n 1 "$work/keda-install.log")"
+	scaled_objects "$DEPLOYMENTS" "$1" | kubectl apply --server-side -f - >"$work/keda-objects.log" 2>&1 ||
+		die "the ScaledObjects are not accepted: $(tail -n 1 "$work/keda-objects.log")"
+	began=$EPOCHREALTIME
+	manager_start "$1"
+	keda_start "$dir" >&2 || die "KEDA's adapter serves no metric: $(tail -n 3 "$work/adapter.log")"
+	wait_for 600 hpas_active "$DEPLOYMENTS" >&2 || die "not every HPA is active: $(tail -n 3 "$work/operator.log")"
+	start_s=$(calc %.1f "$EPOCHREALTIME - $began")
+}
+scaled_objects() { # N POLL_S: replicas = bench_load, with the behavior of bench_kube's HPAs
+	jq -nc --argjson n "$1" --argjson poll_s "$2" --arg url "$prometheus_url" '
+		def name: "d" + ("000" + tostring | .[-4:]);
+		def fast: {policies: [{type: "Pods", value: 16, periodSeconds: 1}]};
+		{apiVersion: "v1", kind: "List", items: [range($n) | name as $name | {
+			apiVersion: "keda.sh/v1alpha1", kind: "ScaledObject", metadata: {name: $name, namespace: "bench"},
+			spec: {scaleTargetRef: {name: $name}, pollingInterval: $poll_s, minReplicaCount: 1, maxReplicaCount: 16,
+				advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleUp: fast, scaleDown: ({stabilizationWindowSeconds: 0} + fast)}}},
+				triggers: [{type: "prometheus", metadata: {serverAddress: $url, threshold: "1", query: "bench_load{target=\"\($name)\"}"}}]}}]}'
 }
