@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # root, cache, KUBERNETES and the functions are those of build
 # modules.sh: builds programs through the Go module proxy that Go is configured with. Sourced by build. Each module is
 # built by a go.mod that requires it: the `replace` lines of a module count only when it is the main module, so those of
-# Kubernetes, which point into its staging folder, are replaced by the published modules of the same release. A `replace`
-# of one version by another is kept.
+# Kubernetes, which point into its staging folder, are replaced by the published modules of the same release. KEDA
+# needs its own, of one version by another.
 readonly GO_MIN=26 GO_TOOLCHAIN=go1.26.10 # Go 1.26 is the oldest that Kubernetes 1.36, etcd 3.7 and Helm 4.3 accept
 readonly PROXY_LIMIT_S=300 DISK_MIB=6000 TAGS=notest,grpcnotrace,remove_all_sd
 limit_s=${GPUSCALE_KUBE_BUILD_S:-3600}
@@ -89,7 +89,7 @@ fetch() {
 		echo 'module gpuscale.dev/build'
 		grep -E '^go [0-9]|^godebug ' "$file"
 		echo "require $module v$release"
-		grep -E '^replace [^ ]+ v[^ ]+ => [^./ ][^ ]* v' "$file" || true
+		[[ $module != github.com/kedacore/* ]] || grep -E '^replace [^ ]+ v[^ ]+ => [^./ ][^ ]* v' "$file" || true
 		sed -nE "s,^[[:space:]]*(k8s\.io/[a-z-]+) => \./staging/.*,replace \1 => \1 v0.${release#*.},p" "$file"
 	} >"$build/go.mod"
 	# A program of this project that consists of the module's packages: its main.go and the modules of the same release.
