@@ -109,8 +109,9 @@ FAULT_TESTS       := test/integration/run-faults-per-call
 INTEGRATION_TESTS := $(filter-out $(FAULT_TESTS),$(sort $(wildcard test/integration/run-*)))
 GOLDEN_TESTS      := $(sort $(wildcard test/integration/golden/run-*))
 POLICY_TESTS      := $(sort $(wildcard test/policy/run-*))
-E2E_TESTS         := $(sort $(wildcard test/e2e/run-*))
 # Some take minutes for what other tests show, too: only `make nightly` (GPUSCALE_NIGHTLY) runs them.
+NIGHTLY_E2E_TESTS := $(addprefix test/e2e/run-,$(shell grep -v '^\#' test/e2e/nightly))
+E2E_TESTS         := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_E2E_TESTS)),$(sort $(wildcard test/e2e/run-*)))
 NIGHTLY_CLUSTER_TESTS := $(addprefix test/e2e/cluster/run-,$(shell grep -v '^\#' test/e2e/cluster/nightly))
 E2E_CLUSTER_TESTS := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_CLUSTER_TESTS)),$(sort $(wildcard test/e2e/cluster/run-*)))
 BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube test/bench/run-peers,$(wildcard test/bench/run-*)))
