@@ -21,6 +21,7 @@ image-test: image $(IMAGE_UNIT_TESTS) $(TEST_HELPERS) ## make the images and tes
 # Where the files of a release are published, for the krew manifest.
 RELEASE_URL ?= https://gpuscale.dev/releases/v$(VERSION)
 release: sbom ## everything that is published of a version: source, packages, images (amd64, arm64), chart, sums; docs/release.md
+	@scripts/deps --check build image release >/dev/null || scripts/deps build image release
 	@$(MAKE) --no-print-directory ARCH=arm64 image
 	@rm -rf $(BUILD)/dist; scripts/release -o $(BUILD)/dist -b $(BUILD) -v $(VERSION) -u $(RELEASE_URL)
 install: install-units
