@@ -17,6 +17,7 @@
 
 #define NAMES_MAX 3
 
+// NOLINTNEXTLINE(misc-redundant-expression): they must be equal
 _Static_assert(VICTIM_COST == POD_MARK_COST, "the plan knows the cost of a mark");
 
 struct victims_call {
