@@ -30,6 +30,7 @@ static bool is_busy(const struct managed_policy *m)
 static void free_policy(struct managed_policy *m)
 {
 	policy_pools_leave(m);
+	free(m->conflict_interests); // their watch is gone, too
 	policy_ref_release(m->conflicts_of);
 	free(m);
 }
