@@ -60,7 +60,7 @@ static enum trouble trouble_of(const struct fleet *f, const struct fleet_target 
 		return TROUBLE_HOLD;
 	if (d->desired >= d->max_replicas && d->min_replicas < d->max_replicas)
 		return TROUBLE_AT_MAX;
-	// A dry run reports what it would scale down.
+	// A dry run reports the targets to scale down.
 	return is_dry_run(f) && is_idle(f, t) && d->desired < t->spec_replicas ? TROUBLE_IDLE : TROUBLE_NONE;
 }
 
