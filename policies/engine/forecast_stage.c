@@ -213,14 +213,15 @@ int64_t decide_forecast_history_ms(const struct policy *policy, int64_t *ret_ste
 	const struct forecast shape = {.n_slots = forecast_slots_needed(config, policy->interval_ms)};
 	*ret_step_ms = i64_max(forecast_slot_ms(&shape, config), policy->interval_ms);
 	// Data to learn from; a horizon later, the first comparison; then a season or a window of comparisons.
-	int64_t span_ms = forecast_slot_ms(&shape, config) * (int64_t)shape.n_slots;
+	int64_t span_ms = i64_mul(forecast_slot_ms(&shape, config), (int64_t)shape.n_slots);
 	int64_t horizon_ms = config->horizon_ms == FORECAST_HORIZON_STARTUP
 	                             ? (policy->startup.given ? policy->startup.start_ms : *ret_step_ms)
 	                             : config->horizon_ms;
-	int64_t judged_ms =
-	        (span_ms < SKILL_DAY_MS ? span_ms : SKILL_DAY_MS) + (horizon_ms < span_ms ? horizon_ms : span_ms);
+	int64_t judged_ms = i64_add(span_ms < SKILL_DAY_MS ? span_ms : SKILL_DAY_MS,
+	                            horizon_ms < span_ms ? horizon_ms : span_ms);
 	int64_t spans = config->model == FORECAST_LINEAR ? 1 : 2;
-	return *ret_step_ms * (spans * (int64_t)shape.n_slots + (judged_ms + *ret_step_ms - 1) / *ret_step_ms + 2);
+	int64_t judged = i64_add(judged_ms, *ret_step_ms - 1) / *ret_step_ms;
+	return i64_mul(*ret_step_ms, i64_add(spans * (int64_t)shape.n_slots + 2, judged));
 }
 
 void decide_refill_forecast(const struct policy *policy, void *state, const struct obs_series *samples,

@@ -52,7 +52,7 @@ static inline int32_t replicas_from_whole(double x)
 {
 	return i32_max(i32_from_whole(x), 0);
 }
-// a + b and a - b, limited to the range of int64.
+// a + b, a - b and a * b, limited to the range of int64.
 static inline int64_t i64_add(int64_t a, int64_t b)
 {
 	int64_t r;
@@ -65,6 +65,13 @@ static inline int64_t i64_sub(int64_t a, int64_t b)
 	int64_t r;
 	if (__builtin_sub_overflow(a, b, &r))
 		return a < 0 ? INT64_MIN : INT64_MAX;
+	return r;
+}
+static inline int64_t i64_mul(int64_t a, int64_t b)
+{
+	int64_t r;
+	if (__builtin_mul_overflow(a, b, &r))
+		return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
 	return r;
 }
 // The next multiple of m at or above v, which may exceed int32, and the last one at or below v. v >= 0; m <= 1 returns

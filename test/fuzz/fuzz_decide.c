@@ -113,7 +113,7 @@ static void pass_time(struct any_input *in, struct world *w, uint8_t how)
 		w->now_ms = i64_add(w->now_ms, ANY_INTERVAL_MS);
 		break;
 	}
-	w->now_ms = any_clamp(w->now_ms, -(INT64_C(1) << 50), INT64_C(1) << 50);
+	w->now_ms = any_clamp(w->now_ms, -(INT64_C(1) << 47), INT64_C(1) << 47); // the calendar is known that far
 }
 
 // The cluster: follows, follows late, does as it likes, shows nonsense.

@@ -174,6 +174,14 @@ static bool find_idle(const struct decision *d)
 }
 
 // The target goes to the idle level and leaves it according to the activation signal.
+// The record is from before the tick. When the tick finds that the wall clock was set, the record's stamps are of the
+// old clock, and so must be the time that they are compared with.
+static int64_t record_now_ms(const struct decision *d)
+{
+	const struct trace_entry *set = find(d, REASON_CLOCK_SET);
+	return set ? i64_sub(d->time_ms, (int64_t)(set->value * 1000)) : d->time_ms;
+}
+
 static const char *broken_idle(const struct law_tick *t, bool all_ok)
 {
 	const struct decision *d = t->decision;
@@ -193,7 +201,7 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 		return "idle never adds";
 	int64_t unready_ms = state_of_const(t->policy, t->before)->idle.unready_ms;
 	if (reached && t->seen->ready_replicas >= 0 && t->seen->ready_replicas < d->current &&
-	    (unready_ms == TIME_NONE || i64_sub(d->time_ms, unready_ms) < 180000))
+	    (unready_ms == TIME_NONE || i64_sub(record_now_ms(d), unready_ms) < 180000))
 		return "not idle while starting";
 	if (!reached && d->current > idle->replicas && inside_of_bounds(d) && !find_idle(d) &&
 	    !find(d, REASON_SCHEDULE_ACTIVE))
@@ -257,14 +265,6 @@ static const char *broken_bounds(const struct law_tick *t)
 }
 
 // ---- what was on record ----
-
-// The record is from before the tick. When the tick finds that the wall clock was set, the record's stamps are of the
-// old clock, and so must be the time that they are compared with.
-static int64_t record_now_ms(const struct decision *d)
-{
-	const struct trace_entry *set = find(d, REASON_CLOCK_SET);
-	return set ? i64_sub(d->time_ms, (int64_t)(set->value * 1000)) : d->time_ms;
-}
 
 static const char *broken_cooldown(const struct law_tick *t)
 {
@@ -347,7 +347,7 @@ static const char *broken_direction(const struct law_tick *t)
 		const struct decision_signal *g = &d->signals[i];
 		bool is_mark = s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE;
 		bool is_compared = s->target.set && (s->target.type == TARGET_VALUE || s->target.type == TARGET_PODS);
-		double per_replica = t->seen->status_replicas;
+		double per_replica = i32_max(t->seen->status_replicas, 0); // -1: not reported
 		if (s->target.set && s->target.type == TARGET_AVERAGE_VALUE)
 			is_compared = true;
 		else
