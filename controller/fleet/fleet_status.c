@@ -136,9 +136,8 @@ static void put_record(struct fleet *f, struct json_writer *w)
 	buf_done(&text);
 }
 
-static void put_fleet(struct fleet *f, struct json_writer *w, const struct counts *c)
+static void put_numbers(const struct fleet *f, struct json_writer *w, const struct counts *c)
 {
-	json_write_member_object(w, "fleet");
 	json_write_member_i64(w, "targets", (int64_t)c->targets);
 	json_write_member_i64(w, "ready", (int64_t)c->ready);
 	json_write_member_i64(w, "idle", (int64_t)c->idle);
@@ -151,68 +150,122 @@ static void put_fleet(struct fleet *f, struct json_writer *w, const struct count
 	for (size_t i = 0; i < FLEET_WORST_SHOWN && c->worst[i].target; i++)
 		put_worst(f, w, &c->worst[i]);
 	json_write_array_end(w);
-	put_record(f, w);
-	json_write_object_end(w);
 }
 
-static void put_condition(struct fleet *f, struct json_writer *w, enum fleet_condition i, bool is_true,
-                          const char *reason, const char *message)
+// The replicas of all targets together.
+static void put_sums(struct json_writer *w, const struct counts *c)
 {
-	static const char *const types[FLEET_CONDITION__COUNT] = {[FLEET_READY] = "Ready",
-	                                                          [FLEET_SCALING_ACTIVE] = "ScalingActive",
-	                                                          [FLEET_CONFLICT] = "Conflict",
-	                                                          [FLEET_DRY_RUN] = "DryRun"};
-	int status = is_true ? CONDITION_TRUE : CONDITION_FALSE;
-	if (f->conditions[i] != status || f->since_ms[i] == 0)
-		f->since_ms[i] = f->now_ms - f->now_ms % 1000;
-	f->conditions[i] = status;
-	json_write_object_begin(w);
-	json_write_member_str(w, "type", types[i]);
-	json_write_member_str(w, "status", condition_status_names[status]);
-	json_write_member_str(w, "reason", reason);
-	if (message[0])
-		json_write_member_text(w, "message", message);
-	json_write_member_time(w, "lastTransitionTime", f->since_ms[i]);
-	json_write_member_i64(w, "observedGeneration", f->identity.generation);
-	json_write_object_end(w);
+	char text[RENDER_SENTENCE_BYTES];
+	snprintf(text, sizeof text,
+	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed",
+	         c->targets, c->ready, c->idle, c->at_max, c->holding, c->conflicts, c->failed);
+	json_write_member_i64(w, "currentReplicas", c->replicas);
+	json_write_member_i64(w, "desiredReplicas", c->desired);
+	json_write_member_i64(w, "readyReplicas", c->ready_replicas);
+	json_write_member_str(w, "action",
+	                      c->desired > c->replicas   ? "ScaleUp"
+	                      : c->desired < c->replicas ? "ScaleDown"
+	                      : c->holding               ? "Hold"
+	                                                 : "None");
+	json_write_member_str(w, "reason", "Fleet");
+	json_write_member_str(w, "message", text);
+}
+
+struct condition_row {
+	bool is_true;
+	const char *reason;
+	char message[FLEET_ERROR_BYTES];
+};
+
+static const char *const condition_types[FLEET_CONDITION__COUNT] = {[FLEET_READY] = "Ready",
+                                                                    [FLEET_SCALING_ACTIVE] = "ScalingActive",
+                                                                    [FLEET_CONFLICT] = "Conflict",
+                                                                    [FLEET_DRY_RUN] = "DryRun"};
+
+static struct condition_row ready(const struct fleet *f, const struct counts *c)
+{
+	struct condition_row row = {.is_true = !f->error[0] && f->targets.n_beyond == 0 && c->failed == 0,
+	                            .reason = "Ready"};
+	if (f->error[0]) {
+		row.reason = "FailedGetScale";
+		snprintf(row.message, sizeof row.message, "%s", f->error);
+	} else if (f->targets.n_beyond > 0) {
+		row.reason = "TooManyTargets";
+		snprintf(row.message, sizeof row.message,
+		         "more than %d objects are selected: the others are not scaled", FLEET_TARGETS_MAX);
+	} else if (c->failed > 0) {
+		row.reason = "FailedUpdateScale";
+		snprintf(row.message, sizeof row.message, "%zu targets cannot be scaled", c->failed);
+	}
+	return row;
+}
+
+static struct condition_row scaling_active(const struct fleet *f, const struct counts *c)
+{
+	bool is_empty = c->targets == 0 && !f->error[0];
+	const char *fault = f->error[0] ? f->error : is_empty ? "" : f->query_error;
+	struct condition_row row = {.is_true = !fault[0] && !is_empty && c->holding < c->targets};
+	if (fault[0]) {
+		row.reason = "FailedGetMetrics";
+		snprintf(row.message, sizeof row.message, "%s", fault);
+		return row;
+	}
+	row.reason = is_empty                   ? "NoTargets"
+	             : c->holding == c->targets ? "AllTargetsHold"
+	             : f->n_unmatched           ? "UnmatchedSeries"
+	                                        : "ValidMetricFound";
+	if (is_empty)
+		snprintf(row.message, sizeof row.message, "the selector matches no object");
+	else if (f->n_unmatched)
+		snprintf(row.message, sizeof row.message, "%zu series have no target, such as \"%s\"",
+		         f->n_unmatched, f->unmatched);
+	return row;
+}
+
+static struct condition_row condition_of(const struct fleet *f, const struct counts *c, enum fleet_condition which)
+{
+	struct condition_row row = {0};
+	switch (which) {
+	case FLEET_READY:
+		return ready(f, c);
+	case FLEET_SCALING_ACTIVE:
+		return scaling_active(f, c);
+	case FLEET_CONFLICT:
+		row.is_true = c->conflicts + c->overlaps > 0;
+		row.reason = row.is_true ? "TargetsShared" : "NoConflict";
+		if (row.is_true)
+			snprintf(row.message, sizeof row.message,
+			         "%zu targets are left to others; another fleet selects %zu", c->conflicts,
+			         c->overlaps);
+		return row;
+	case FLEET_DRY_RUN:
+	case FLEET_CONDITION__COUNT:
+		break;
+	}
+	row.is_true = is_dry_run(f);
+	row.reason = row.is_true ? "DryRun" : "Writing";
+	return row;
 }
 
 static void put_conditions(struct fleet *f, struct json_writer *w, const struct counts *c)
 {
-	char text[FLEET_ERROR_BYTES] = "";
-	bool is_full = f->targets.n_beyond > 0, is_empty = c->targets == 0 && !f->error[0];
-	const char *fault = f->error[0] ? f->error : is_empty ? "" : f->query_error;
-	if (is_full)
-		snprintf(text, sizeof text, "more than %d objects are selected: the others are not scaled",
-		         FLEET_TARGETS_MAX);
-	else if (!f->error[0] && c->failed)
-		snprintf(text, sizeof text, "%zu targets cannot be scaled", c->failed);
 	json_write_member_array(w, "conditions");
-	put_condition(f, w, FLEET_READY, !f->error[0] && !is_full && c->failed == 0,
-	              f->error[0] ? "FailedGetScale"
-	              : is_full   ? "TooManyTargets"
-	              : c->failed ? "FailedUpdateScale"
-	                          : "Ready",
-	              f->error[0] ? f->error : text);
-	text[0] = '\0';
-	if (!fault[0] && f->n_unmatched)
-		snprintf(text, sizeof text, "%zu series have no target, such as \"%s\"", f->n_unmatched, f->unmatched);
-	put_condition(f, w, FLEET_SCALING_ACTIVE, !fault[0] && !is_empty && c->holding < c->targets,
-	              fault[0]                   ? "FailedGetMetrics"
-	              : is_empty                 ? "NoTargets"
-	              : c->holding == c->targets ? "AllTargetsHold"
-	              : f->n_unmatched           ? "UnmatchedSeries"
-	                                         : "ValidMetricFound",
-	              fault[0]   ? fault
-	              : is_empty ? "the selector matches no object"
-	                         : text);
-	snprintf(text, sizeof text, "%zu targets are left to others; another fleet selects %zu", c->conflicts,
-	         c->overlaps);
-	bool has_conflict = c->conflicts + c->overlaps > 0;
-	put_condition(f, w, FLEET_CONFLICT, has_conflict, has_conflict ? "TargetsShared" : "NoConflict",
-	              has_conflict ? text : "");
-	bool is_dry = is_dry_run(f);
-	put_condition(f, w, FLEET_DRY_RUN, is_dry, is_dry ? "DryRun" : "Writing", "");
+	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
+		const struct condition_row row = condition_of(f, c, (enum fleet_condition)i);
+		int status = row.is_true ? CONDITION_TRUE : CONDITION_FALSE;
+		if (f->conditions[i] != status || f->since_ms[i] == 0)
+			f->since_ms[i] = f->now_ms - f->now_ms % 1000;
+		f->conditions[i] = status;
+		json_write_object_begin(w);
+		json_write_member_str(w, "type", condition_types[i]);
+		json_write_member_str(w, "status", condition_status_names[status]);
+		json_write_member_str(w, "reason", row.reason);
+		if (row.message[0])
+			json_write_member_text(w, "message", row.message);
+		json_write_member_time(w, "lastTransitionTime", f->since_ms[i]);
+		json_write_member_i64(w, "observedGeneration", f->identity.generation);
+		json_write_object_end(w);
+	}
 	json_write_array_end(w);
 }
 
@@ -222,25 +275,43 @@ static void put_body(struct fleet *f, struct json_writer *w)
 	static const char *const single[] = {"signals",   "signalsSummary",  "scaleEvents", "recommendations",
 	                                     "decisions", "objectiveRecord", "targets"};
 	const struct counts c = count(f);
-	char text[RENDER_SENTENCE_BYTES];
-	snprintf(text, sizeof text,
-	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed", c.targets,
-	         c.ready, c.idle, c.at_max, c.holding, c.conflicts, c.failed);
 	json_write_member_i64(w, "observedGeneration", f->identity.generation);
-	json_write_member_i64(w, "currentReplicas", c.replicas);
-	json_write_member_i64(w, "desiredReplicas", c.desired);
-	json_write_member_i64(w, "readyReplicas", c.ready_replicas);
-	json_write_member_str(w, "action",
-	                      c.desired > c.replicas   ? "ScaleUp"
-	                      : c.desired < c.replicas ? "ScaleDown"
-	                      : c.holding              ? "Hold"
-	                                               : "None");
-	json_write_member_str(w, "reason", "Fleet");
-	json_write_member_str(w, "message", text);
+	put_sums(w, &c);
 	put_conditions(f, w, &c);
-	put_fleet(f, w, &c);
+	json_write_member_object(w, "fleet");
+	put_numbers(f, w, &c);
+	put_record(f, w);
+	json_write_object_end(w);
 	for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) // a status of the time before it was a fleet
 		json_write_member_null(w, single[i]);
+}
+
+int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
+{
+	const struct counts c = count(f);
+	const struct condition_row fault = ready(f, &c);
+	if (f->now_ms > 0)
+		json_write_member_time(w, "time", f->now_ms);
+	put_sums(w, &c);
+	json_write_member_bool(w, "held", c.holding > 0 && c.desired == c.replicas);
+	json_write_member_str(w, "error", fault.message);
+	json_write_member_array(w, "conditions");
+	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
+		const struct condition_row row = condition_of(f, &c, (enum fleet_condition)i);
+		json_write_object_begin(w);
+		json_write_member_str(w, "type", condition_types[i]);
+		json_write_member_str(w, "status",
+		                      condition_status_names[row.is_true ? CONDITION_TRUE : CONDITION_FALSE]);
+		json_write_member_str(w, "reason", row.reason);
+		if (row.message[0])
+			json_write_member_text(w, "message", row.message);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_member_object(w, "fleet");
+	put_numbers(f, w, &c);
+	json_write_object_end(w);
+	return c.replicas;
 }
 
 // Writes the merge patch to `body`; returns the fingerprint of its contents.

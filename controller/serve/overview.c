@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json/json_write.h"
+#include "controller/fleet/fleet.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/status/status_conditions.h"
@@ -282,11 +283,10 @@ static void write_history(struct json_writer *w, const struct overview_policy *p
 	json_write_object_end(w);
 }
 
-// What a replica uses, and with it what the current replicas cost per hour.
-static void write_gpus(struct json_writer *w, const struct overview_policy *p)
+// What a replica uses, and with it what these replicas cost per hour; -1: their number is unknown.
+static void write_gpus(struct json_writer *w, const struct overview_policy *p, int64_t replicas)
 {
 	const struct policy_gpus *gpus = &p->gpus;
-	const struct decision *d = p->decided.decision;
 	enum price_basis basis;
 	int64_t micro = policy_gpu_micro(p->prices, gpus->model, &basis);
 	json_write_key(w, "gpus");
@@ -294,13 +294,28 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p)
 	json_write_member_i64(w, "perReplica", gpus->per_replica);
 	json_write_member_str(w, "model", gpus->model);
 	json_write_member_str(w, "price", price_basis_names[basis]);
-	if (d)
-		json_write_member_i64(w, "count", (int64_t)d->current * gpus->per_replica);
-	if (d && basis != PRICE_NONE) {
-		write_f64(w, "costPerHour", (double)d->current * gpus->per_replica * (double)micro / 1e6);
+	if (replicas >= 0)
+		json_write_member_i64(w, "count", replicas * gpus->per_replica);
+	if (replicas >= 0 && basis != PRICE_NONE) {
+		write_f64(w, "costPerHour", (double)(replicas * gpus->per_replica) * (double)micro / 1e6);
 		json_write_member_str(w, "currency", p->prices->currency);
 	}
 	json_write_object_end(w);
+}
+
+// Each target has its own bounds, decision and signals, so a row of a fleet has none.
+static void write_fleet(struct json_writer *w, const struct overview_policy *p)
+{
+	json_write_key(w, "target");
+	json_write_object_begin(w);
+	json_write_member_str(w, "kind", p->target->kind);
+	json_write_object_end(w);
+	json_write_member_bool(w, "paused", p->policy->paused);
+	json_write_member_bool(w, "dryRun", p->policy->dry_run || p->dry_run);
+	int64_t replicas = fleet_write_overview(p->fleet, w);
+	if (p->gpus.set)
+		write_gpus(w, p, replicas);
+	write_signals(w, &p->decided);
 }
 
 void overview_add(struct json_writer *w, const struct overview_policy *p, bool with_history)
@@ -309,6 +324,11 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	json_write_object_begin(w);
 	json_write_member_str(w, "namespace", p->namespace_name);
 	json_write_member_str(w, "name", p->name);
+	if (p->fleet) {
+		write_fleet(w, p);
+		json_write_object_end(w);
+		return;
+	}
 	if (p->key)
 		json_write_member_str(w, "key", p->key);
 	if (p->policy) {
@@ -321,7 +341,7 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	if (d)
 		write_decision(w, &p->decided);
 	if (p->policy && p->gpus.set)
-		write_gpus(w, p);
+		write_gpus(w, p, d ? d->current : -1);
 	if (p->last_scale_ms >= 0)
 		json_write_member_time(w, "lastScaleTime", p->last_scale_ms);
 	json_write_member_str(w, "error", p->error);

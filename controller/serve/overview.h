@@ -13,6 +13,7 @@
 #include "promql/promql_health.h"
 
 struct decision_history;
+struct fleet;
 struct json_writer;
 struct policy;
 struct price_book;
@@ -45,10 +46,11 @@ struct overview_policy {
 	const char *key;                   // of one of several bindings; NULL: the only one
 	const struct policy *policy;       // in force, or the last valid version; NULL: there never was one
 	const struct scale_target *target; // of that version; NULL with it
-	struct decided decided;            // the last decision; .decision NULL: none yet
+	const struct fleet *fleet;         // of a policy with scaleTargets; NULL: it has one target
+	struct decided decided;            // the last decision; .decision NULL: none yet, or a fleet
 	const struct status_facts *facts;  // of the last tick, or why there is none; NULL: unknown
 	const struct sparkline *trend;     // columns as in controller/status/sparkline.h; NULL: none
-	const char *error;                 // why the last tick failed; "": it did not
+	const char *error;                 // why the last tick failed; "": it did not; ignored of a fleet
 	bool dry_run;                      // the process's
 	int64_t last_scale_ms;             // -1: not known
 	const struct price_book *prices;   // NULL: none

@@ -162,13 +162,10 @@ static void show(const struct controller_view *v, const struct managed_policy *m
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
 	if (m->fleet) {
-		const char *error = fleet_error(m->fleet);
+		p->fleet = m->fleet;
 		p->policy = &m->body->policy;
 		p->target = &m->body->target;
 		p->gpus = p->policy->gpus;
-		p->error = error[0] ? error
-		                    : "not supported: the targets of a fleet on this page; gpuscale get NAME --targets "
-		                      "lists them";
 		return;
 	}
 	if (!m->reconciler) {
@@ -284,7 +281,10 @@ static const struct managed_policy *find_policy(const struct controller *c, cons
 		if (managed_policy_has_id(v->policies[i], id))
 			return v->policies[i];
 	const struct managed_policy *m = NULL;
-	while ((m = policy_sync_next_idle(&c->sync, m)) && !managed_policy_has_id(m, id))
+	while ((m = policy_sync_next_idle(&c->sync, m)))
+		if (managed_policy_has_id(m, id))
+			return m;
+	while ((m = policy_sync_next_fleet(&c->sync, m)) && !managed_policy_has_id(m, id))
 		;
 	return m;
 }

@@ -281,6 +281,26 @@ def test_answers(fixture):
     visit(fixture.url + 'api/v1/namespaces/gpuscale-system/pods/http:pod-2:8080/proxy/')
     same('with a link behind the proxy of the API server', lambda: js("document.querySelector('#note a')?.getAttribute('href')"), '/api/v1/namespaces/gpuscale-system/pods/http:pod-1:8080/proxy/')
 
+    fleet = {'namespace': 'serving', 'name': 'models', 'target': {'kind': 'Deployment'}, 'paused': False, 'dryRun': False, 'time': status_server.stamp(2), 'currentReplicas': 96, 'readyReplicas': 92, 'desiredReplicas': 99,
+             'action': 'ScaleUp', 'reason': 'Fleet', 'message': '40 targets: 38 ready, 3 idle, 2 at max, 1 hold, 0 left to others, 0 failed', 'held': False, 'error': '', 'conditions': [], 'signals': [],
+             'fleet': {'targets': 40, 'ready': 38, 'idle': 3, 'atMax': 2, 'holding': 1, 'conflicts': 0, 'failed': 0, 'unmatchedSeries': 0, 'worst': [{'target': 'serving/llama-70b', 'state': 'NoData', 'message': 'no data: no series of queue'}]}}
+    fixture.set(status_server.overview([fleet, status_server.policy(2)]))
+    visit(fixture.url)
+    has('a fleet is one row with the sums of its targets', lambda: cell('models', 'replicas') + cell('models', 'why'), '96 \u2192 99\n92 ready' + fleet['message'])
+    same('which says how many targets it has', lambda: js("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'models').closest('tr').querySelector('th .soft').textContent"), 'serving \u00b7 40 Deployments')
+    driver.execute_script("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'models').click()")
+    has('its detail has the worst of them, and why', lambda: ' '.join(js("document.getElementById('d-body').innerText").split()), 'serving/llama-70b no data: no series of queue NoData')
+    has('and the command that lists all', lambda: js("document.getElementById('d-body').innerText"), 'gpuscale get models --targets -n serving')
+    for scheme in ('light', 'dark'):
+        prefer(scheme)
+        for width in (390, 1440):
+            size(width, 900)
+            no_sideways('a fleet')
+            shot('fleet-%s-%d' % (scheme, width))
+    prefer('light')
+    size(1440, 900)
+    press(Keys.ESCAPE)
+
     down = status_server.policy(6)
     down['message'] = 'the query of queue failed: source two is down: Prometheus: POST http://prometheus/api/v1/query: connection refused; is the server running?'
     fixture.set(status_server.overview([down], sources=[{**source, 'name': 'one', 'state': 'Up', 'error': ''}, {**source, 'name': 'two', 'state': 'Down', 'error': 'Prometheus: POST http://prometheus/api/v1/query: connection refused'}]))
