@@ -179,6 +179,7 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 struct decision_log {
 	FILE *file;
 	const struct policy *policy;
+	struct scale_target target;
 	struct buf line;
 	bool failed;
 };
@@ -187,10 +188,8 @@ static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
-	const struct decided decided = {.policy = log->policy,
-	                                .target = &policy_ref_of(log->policy)->target,
-	                                .decision = decision,
-	                                .details = no_details};
+	const struct decided decided = {
+	        .policy = log->policy, .target = &log->target, .decision = decision, .details = no_details};
 	struct json_writer w;
 	buf_reset(&log->line);
 	json_write_init(&w, &log->line, 0);
@@ -248,13 +247,15 @@ static struct variant_cost *variants_new(const struct backtest_args *a, const st
 static int backtest(const struct backtest_args *a, const struct replay_input *in, const struct engine_model *engine,
                     const struct price_book *book, struct err *e)
 {
-	struct decision_log log = {.policy = in->policy};
+	struct decision_log log = {.policy = in->policy, .target = policy_ref_of(in->policy)->target};
 	struct backtest_config config = a->replay.config;
 	struct progress progress = {.what = "running"};
 	config.engine = engine;
 	config.on_progress = show_progress;
 	config.progress = &progress;
 	buf_init(&log.line, DECISION_LINE_MAX);
+	if (a->replay.target) // of a fleet
+		log.target.name = a->replay.target;
 	log.file = a->decisions ? fopen(a->decisions, "we") : NULL;
 	if (a->decisions && !log.file)
 		return err_set(e, ERR_IO, "%s: cannot be opened for writing: %s", a->decisions, strerror(errno));

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/term/prometheus_session.h"
 #include "controller/tick/range_samples.h"
+#include "k8s/client/object_name.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
@@ -22,6 +23,7 @@
 #define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready
 #define QUERY_BYTES_MAX  1024                     // of a query of kube-state-metrics
 #define SERIES_BYTES     160
+#define NAME_BYTES       254 // of a namespace
 #define SAID_SERIES_MAX  2
 #define UNPROCESSABLE    422 // HTTP: what servers answer to a query that loads too much
 #define REPLICAS_COLUMN  "replicas"
@@ -60,6 +62,9 @@ struct fetch {
 	size_t n_rows;            // of the whole period
 	int64_t start_ms;
 	char spec_query[QUERY_BYTES_MAX], ready_query[QUERY_BYTES_MAX];
+	const char *namespace_name, *target; // of the target
+	char target_namespace[NAME_BYTES];
+	struct buf of_target[POLICY_SIGNALS_MAX]; // queries of the target of a fleet
 };
 
 // What a query that is not of the policy may return: one series.
@@ -82,17 +87,19 @@ static bool has_signal(const struct policy *p, const char *name)
 }
 
 // Writes max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the controller
-// itself. metric NULL: only the controller knows this kind of target,
-// or the units of several.
-static bool write_replicas_query(char out[QUERY_BYTES_MAX], const char *metric, const char *label, const char *own,
-                                 const struct policy *p)
+// itself. metric NULL: only the controller knows this kind of target, or
+// the units of several.
+static bool write_replicas_query(const struct fetch *f, char out[QUERY_BYTES_MAX], const char *metric,
+                                 const char *label, const char *own)
 {
+	const struct policy *p = f->options->policy;
 	struct buf query;
 	buf_init(&query, QUERY_BYTES_MAX - 1);
 	if (metric)
-		buf_printf(&query, "max(%s{namespace=\"%s\",%s=\"%s\"}) or ", metric, p->namespace_name, label,
-		           policy_ref_of(p)->target.name);
-	buf_printf(&query, "max(%s{namespace=\"%s\",policy=\"%s\"})", own, p->namespace_name, p->name);
+		buf_printf(&query, "max(%s{namespace=\"%s\",%s=\"%s\"})", metric, f->namespace_name, label, f->target);
+	if (!f->options->target) // what the controller says of a fleet is about all of its targets
+		buf_printf(&query, "%smax(%s{namespace=\"%s\",policy=\"%s\"})", metric ? " or " : "", own,
+		           p->namespace_name, p->name);
 	bool ok = !query.failed;
 	memcpy(out, buf_str(&query), query.len + 1);
 	buf_done(&query);
@@ -110,20 +117,60 @@ static int add_replicas(struct fetch *f, struct err *e)
 			spec = workloads[i].spec;
 			ready = workloads[i].ready;
 		}
-	if (!write_replicas_query(f->spec_query, spec, label, OWN_SPEC_METRIC, p) ||
-	    !write_replicas_query(f->ready_query, ready, label, OWN_READY_METRIC, p))
+	if (!write_replicas_query(f, f->spec_query, spec, label, OWN_SPEC_METRIC) ||
+	    !write_replicas_query(f, f->ready_query, ready, label, OWN_READY_METRIC))
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	add_column(f, REPLICAS_COLUMN, NULL, f->spec_query, &one_series);
 	add_column(f, READY_COLUMN, NULL, f->ready_query, &one_series);
 	return 0;
 }
 
+static int find_target(struct fetch *f, struct err *e)
+{
+	const struct policy *p = f->options->policy;
+	const char *name = f->options->target, *slash = name ? strchr(name, '/') : NULL;
+	f->namespace_name = p->namespace_name;
+	f->target = name ? name : policy_ref_of(p)->target.name;
+	if (slash) {
+		f->target = slash + 1;
+		text_show(f->target_namespace, sizeof f->target_namespace, name, (size_t)(slash - name));
+		f->namespace_name = f->target_namespace;
+	}
+	if (name && (!k8s_name_is_valid(f->target) || !k8s_name_is_valid(f->namespace_name)))
+		return err_set(e, ERR_INPUT, "--target: expected NAME or NAMESPACE/NAME, got \"%s\"", name);
+	return 0;
+}
+
+// Keeps the series of the target, as the controller deals them out: those whose label has its name, in its namespace
+// or, unless the fleet spans namespaces, without the label namespace.
+static const char *query_of(struct fetch *f, size_t signal)
+{
+	const struct policy *p = f->options->policy;
+	const struct fleet_selection *fleet = &policy_ref_of(p)->fleet;
+	struct buf *out = &f->of_target[signal];
+	if (!f->options->target)
+		return p->signals[signal].query;
+	buf_init(out, PROMQL_QUERY_BYTES_MAX);
+	buf_printf(out, "(%s\n) and on (namespace, %s) (", p->signals[signal].query, fleet->label);
+	if (!fleet->spans && strcmp(f->namespace_name, p->namespace_name) == 0)
+		buf_printf(out, "label_replace(vector(1), \"%s\", \"%s\", \"\", \"\") or ", fleet->label, f->target);
+	buf_printf(out,
+	           "label_replace(label_replace(vector(1), \"%s\", \"%s\", \"\", \"\"), \"namespace\", \"%s\", \"\", "
+	           "\"\"))",
+	           fleet->label, f->target, f->namespace_name);
+	return out->failed ? NULL : buf_str(out);
+}
+
 static int list_columns(struct fetch *f, struct err *e)
 {
 	const struct policy *p = f->options->policy;
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (p->signals[i].query)
-			add_column(f, p->signals[i].name, p->signals[i].source, p->signals[i].query, &p->signals[i]);
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const char *query = p->signals[i].query ? query_of(f, i) : NULL;
+		if (query)
+			add_column(f, p->signals[i].name, p->signals[i].source, query, &p->signals[i]);
+		else if (p->signals[i].query)
+			return err_set(e, ERR_LIMIT, "%s: the query is too long", p->signals[i].name);
+	}
 	f->demand = f->n_columns;
 	if (f->options->demand)
 		add_column(f, REPLAY_DEMAND_COLUMN, NULL, f->options->demand, &one_series);
@@ -406,7 +453,7 @@ static int set_period(struct fetch *f, struct err *e)
 static int fetch_all(struct fetch *f, struct buf *notes, struct err *e)
 {
 	struct recording *r = f->recording;
-	if (set_period(f, e) < 0 || list_columns(f, e) < 0)
+	if (find_target(f, e) < 0 || set_period(f, e) < 0 || list_columns(f, e) < 0)
 		return -1;
 	r->n_columns = f->n_columns;
 	if (recording_alloc(r, f->n_rows, e) < 0)
@@ -446,6 +493,8 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 		rc = fetch_all(f, notes, e);
 		prometheus_session_close(&f->session);
 	}
+	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++)
+		buf_done(&f->of_target[i]);
 	free(f);
 	return rc;
 }

@@ -20,6 +20,7 @@ struct recording;
 struct replay_fetch {
 	const struct prometheus_options *prometheus;
 	const struct policy *policy;
+	const char *target; // of a fleet: NAME, or NAMESPACE/NAME; NULL: the policy has one target
 	const char *demand; // expression of the column REPLAY_DEMAND_COLUMN; NULL: none
 	int64_t since_ms;   // length of the period
 	int64_t until_ms;   // its end; 0: now
@@ -27,12 +28,13 @@ struct replay_fetch {
 };
 
 // Fills *ret with one row per step: a column per signal, called as the signal and reduced by its rule for several
-// series, and the columns replicas and ready from kube-state-metrics, or
-// from the metrics of the controller. A point without a value is NaN; rows without any
-// value at both ends are left out. Appends what is missing to `notes`, one line each. A page that is too large for the
-// server or for the ceilings of promql_result.h is asked for again in smaller ones. Shows a progress bar. Returns 0, or
-// -1 and *e: as connections_open() and promql_query_range(), ERR_INPUT when there is no data at all, ERR_LIMIT,
-// ERR_INTERNAL. The caller calls recording_done() in both cases.
+// series, and the columns replicas and ready from kube-state-metrics, or from the
+// metrics of the controller. Of a fleet, only the series of `target` count, those that the controller gives to that
+// target. A point without a value is NaN; rows without any value at both ends are left out. Appends what is missing to
+// `notes`, one line each. A page that is too large for the server or for the ceilings of promql_result.h is asked for
+// again in smaller ones. Shows a progress bar. Returns 0, or -1 and *e: as connections_open() and promql_query_range(),
+// ERR_INPUT when there is no data at all or `target` is invalid, ERR_LIMIT, ERR_INTERNAL. The caller calls
+// recording_done() in both cases.
 int replay_fetch(const struct replay_fetch *f, struct recording *ret, struct buf *notes, struct err *e);
 
 #endif

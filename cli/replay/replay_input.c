@@ -66,6 +66,8 @@ static void check(void *options, struct argp_state *state)
 	if (a->demand)
 		print_usage(state,
 		            "--demand is an expression for --prometheus; in a file, --demand-column names the column");
+	if (a->target)
+		print_usage(state, "--target is for --prometheus; --data is the recording of one target");
 	if (a->since_ms || a->until_ms || a->step_ms)
 		print_usage(state, "--since, --until and --step are for --prometheus; --data is used as a whole");
 }
@@ -76,6 +78,7 @@ const struct flag_set replay_input_flags = {.check = check, .flags = (const stru
 	FLAG_HEADING(1, "What is replayed:"),
 	FLAG_FILES(1, "FILE", files, "policy file or folder"),
 	FLAG_POLICY(1, policy),
+	FLAG_TEXT(1, 0, "target", "NAME", target, "with --prometheus: of a policy with scaleTargets, the target that is replayed (NAME or NAMESPACE/NAME)"),
 	FLAG_TEXT(1, 0, "data", "FILE", data, "recording: CSV with a header, or OpenMetrics; - is standard input"),
 	FLAG_DURATION(1, 0, "since", since_ms, STEP_MIN_MS, 0, "with --prometheus: length of the period, such as 30d (7d)"),
 	FLAG_CALL(1, 0, "until", "TIME", until_ms, set_until, "with --prometheus: end of the period, such as 2026-01-05T09:00:00Z (now)"),
@@ -156,12 +159,16 @@ static int load_policy(const struct replay_args *a, struct replay_input *ret, st
 		return -1;
 	if (ret->set.n_errors == 0)
 		ret->policy = policy_pick(&ret->set, a->policy, e);
-	if (ret->policy && policy_ref_of(ret->policy)->fleet.set)
-		return err_set(e, ERR_UNSUPPORTED,
-		               "not supported: policy %s has scaleTargets; replay one of its targets by a policy with "
-		               "scaleTargetRef",
+	if (!ret->policy)
+		return -1;
+	if (!policy_ref_of(ret->policy)->fleet.set)
+		return a->target ? err_set(e, ERR_INPUT, "--target: policy %s has no scaleTargets", ret->policy->name)
+		                 : 0;
+	if (!a->data && !a->target)
+		return err_set(e, ERR_INPUT,
+		               "policy %s has scaleTargets: name the target that is replayed with --target NAME",
 		               ret->policy->name);
-	return ret->policy ? 0 : -1;
+	return 0;
 }
 
 // ---- what the controller has learnt ----
@@ -223,6 +230,7 @@ static int read_prometheus(const struct replay_args *a, struct replay_input *ret
 {
 	const struct replay_fetch fetch = {.prometheus = &a->prometheus,
 	                                   .policy = ret->policy,
+	                                   .target = a->target,
 	                                   .demand = a->demand,
 	                                   .since_ms = a->since_ms ? a->since_ms : SINCE_DEFAULT_MS,
 	                                   .until_ms = a->until_ms,

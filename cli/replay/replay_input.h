@@ -17,6 +17,7 @@ struct replay_args {
 	struct path_options files; // -f
 	const char *policy;        // -p; NULL: the only one
 	const char *data;          // --data; NULL: prometheus
+	const char *target;        // --target: NAME or NAMESPACE/NAME of one target of a fleet; NULL: not given
 	struct prometheus_options prometheus;
 	const char *demand;                  // --demand; NULL: none
 	int64_t since_ms, until_ms, step_ms; // of prometheus; 0: not given

@@ -66,9 +66,9 @@ enum tick_phase fleet_phase(const struct fleet *f);
 // Returns why the last tick made no decision; "": it did.
 const char *fleet_error(const struct fleet *f);
 
-// Writes the members of a row of the status page (docs/endpoints.md) into an open object: sums over the targets, why the
-// fleet does not scale, its conditions, and `fleet` with the numbers and the worst targets. Returns the replicas of all
-// targets. A fleet without a tick has no target yet.
+// Writes the members of a row of the status page (docs/endpoints.md) into an open object: sums over the targets, why
+// the fleet does not scale, its conditions, and `fleet` with the numbers and the worst targets. Returns the replicas of
+// all targets. A fleet without a tick has no target yet.
 int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w);
 
 // One target, for reports. Pointers are valid until the loop runs.

@@ -157,8 +157,8 @@ static void put_sums(struct json_writer *w, const struct counts *c)
 {
 	char text[RENDER_SENTENCE_BYTES];
 	snprintf(text, sizeof text,
-	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed",
-	         c->targets, c->ready, c->idle, c->at_max, c->holding, c->conflicts, c->failed);
+	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed", c->targets,
+	         c->ready, c->idle, c->at_max, c->holding, c->conflicts, c->failed);
 	json_write_member_i64(w, "currentReplicas", c->replicas);
 	json_write_member_i64(w, "desiredReplicas", c->desired);
 	json_write_member_i64(w, "readyReplicas", c->ready_replicas);
@@ -217,8 +217,8 @@ static struct condition_row scaling_active(const struct fleet *f, const struct c
 	if (is_empty)
 		snprintf(row.message, sizeof row.message, "the selector matches no object");
 	else if (f->n_unmatched)
-		snprintf(row.message, sizeof row.message, "%zu series have no target, such as \"%s\"",
-		         f->n_unmatched, f->unmatched);
+		snprintf(row.message, sizeof row.message, "%zu series have no target, such as \"%s\"", f->n_unmatched,
+		         f->unmatched);
 	return row;
 }
 

@@ -217,8 +217,8 @@ int64_t decide_forecast_history_ms(const struct policy *policy, int64_t *ret_ste
 	int64_t horizon_ms = config->horizon_ms == FORECAST_HORIZON_STARTUP
 	                             ? (policy->startup.given ? policy->startup.start_ms : *ret_step_ms)
 	                             : config->horizon_ms;
-	int64_t judged_ms = i64_add(span_ms < SKILL_DAY_MS ? span_ms : SKILL_DAY_MS,
-	                            horizon_ms < span_ms ? horizon_ms : span_ms);
+	int64_t judged_ms =
+	        i64_add(span_ms < SKILL_DAY_MS ? span_ms : SKILL_DAY_MS, horizon_ms < span_ms ? horizon_ms : span_ms);
 	int64_t spans = config->model == FORECAST_LINEAR ? 1 : 2;
 	int64_t judged = i64_add(judged_ms, *ret_step_ms - 1) / *ret_step_ms;
 	return i64_mul(*ret_step_ms, i64_add(spans * (int64_t)shape.n_slots + 2, judged));
