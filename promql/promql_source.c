@@ -39,6 +39,7 @@ struct promql_source {
 	int64_t answered_us;
 	int64_t took_ms; // duration of the query whose callback is running
 	uint64_t epoch;
+	int64_t recovered_mono_ms; // when it last recovered; not set while epoch is 0
 	bool closing;
 	// The probe.
 	bool probing;
@@ -119,6 +120,7 @@ static void note_answer(struct promql_source *s, bool is_probe)
 		set_error(s, NULL);
 	if (was_down) {
 		s->epoch++;
+		s->recovered_mono_ms = clock_mono_ms(s->clock);
 		promql_forget_kind(s->promql); // what comes back may be another version, or another server
 	}
 }
@@ -604,6 +606,11 @@ const char *promql_source_error(const struct promql_source *s)
 uint64_t promql_source_epoch(const struct promql_source *s)
 {
 	return s->epoch;
+}
+
+bool promql_source_has_just_recovered(const struct promql_source *s)
+{
+	return s->epoch > 0 && clock_mono_ms(s->clock) - s->recovered_mono_ms < PROMQL_SETTLES_MS;
 }
 
 int64_t promql_source_took_ms(const struct promql_source *s)

@@ -35,6 +35,7 @@ struct promql_sources;
 #define PROMQL_PROBE_TIMEOUT_MS  2000
 #define PROMQL_PROBE_INTERVAL_MS 1000   // minimum time between two probes of a source that is down
 #define PROMQL_PROBE_WAIT_MS     100    // how long queries wait for the probe of a source that is down
+#define PROMQL_SETTLES_MS        60000  // after an outage: Prometheus scrapes once a minute unless it is told otherwise
 #define PROMQL_RETRY_AFTER_MS    300000 // the longest Retry-After that is honoured
 #define PROMQL_NOT_SENT          (-1) // err.code of a query that was not sent: its failure is not evidence against the query
 
@@ -114,6 +115,9 @@ enum promql_kind promql_source_kind(const struct promql_source *s, const char **
 bool promql_source_is_down(const struct promql_source *s);
 // Returns a number that changes each time the source recovers.
 uint64_t promql_source_epoch(const struct promql_source *s);
+// Returns whether the source recovered less than PROMQL_SETTLES_MS ago: a server that starts anew may not have scraped
+// its targets yet, so that the absence of a series proves nothing.
+bool promql_source_has_just_recovered(const struct promql_source *s);
 // Returns the time since the query was sent, in ms. Call only from a promql_done_fn.
 int64_t promql_source_took_ms(const struct promql_source *s);
 const struct fair_queue *promql_source_queue(const struct promql_source *s);

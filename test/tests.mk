@@ -114,7 +114,7 @@ NIGHTLY_E2E_TESTS := $(addprefix test/e2e/run-,$(shell grep -v '^\#' test/e2e/ni
 E2E_TESTS         := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_E2E_TESTS)),$(sort $(wildcard test/e2e/run-*)))
 NIGHTLY_CLUSTER_TESTS := $(addprefix test/e2e/cluster/run-,$(shell grep -v '^\#' test/e2e/cluster/nightly))
 E2E_CLUSTER_TESTS := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_CLUSTER_TESTS)),$(sort $(wildcard test/e2e/cluster/run-*)))
-BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube test/bench/run-peers,$(wildcard test/bench/run-*)))
+BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube test/bench/run-peers test/bench/run-scale-targets,$(wildcard test/bench/run-*)))
 
 ##@ test
 quick: $(filter-out $(WAITING_TESTS),$(UNIT_TESTS)) $(TEST_PROGRAMS) ## seconds: unit tests that do not wait, policy tests, lint
@@ -133,7 +133,7 @@ test-slow: $(TEST_PROGRAMS) ## the integration tests that `make test` omits, and
 # An emulated processor (ARCH=) is too slow for the tests that wait for real time, and qemu-user is not the whole kernel.
 NOT_EMULATED      := $(if $(SYSROOT),$(WAITING_TESTS) $(addprefix $(OUT)/test/,$(shell grep -v '^\#' test/compilers/not-emulated)))
 unit: $(UNIT_TESTS) ## test/unit
-	@$(call run_tests,$(filter-out $(NOT_EMULATED),$(UNIT_TESTS)))
+	@$(call run_tests,$(if $(SYSROOT),-t 3600) $(filter-out $(NOT_EMULATED),$(UNIT_TESTS)))
 policy: $(TEST_PROGRAMS) ## test/policy
 	@$(call run_tests,$(POLICY_TESTS))
 integration: $(TEST_PROGRAMS) ## test/integration: real programs, real Prometheus, fake API server
@@ -228,9 +228,10 @@ PEER_PROGRAMS = $(if $(filter 1,$(PEERS)),kube-controller-manager prometheus-ada
 bench-reaction: bench-programs ## measure a metric step of 500 targets to their PATCHes (PEERS=1: the HPA's, too); writes build/bench-reaction.json
 	@scripts/kube/build kube-apiserver etcd kubectl $(PEER_PROGRAMS) >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-reaction
-bench-kube: bench-programs ## measure 500 and 5,000 policies on a real API server (PEERS=1: bench-reaction PEERS=1, too); writes build/bench-kube.json
+bench-kube: bench-programs ## measure 500 and 5,000 policies, and fleets of as many targets, on a real API server (PEERS=1: bench-reaction PEERS=1, too); writes build/bench-kube.json
 	@scripts/kube/build kube-apiserver etcd kubectl $(PEER_PROGRAMS) >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-kube
+	@test/bench/run-scale-targets
 	@$(if $(filter 1,$(PEERS)),test/bench/run-reaction)
 REAL_PEERS = kube-apiserver etcd kubectl kube-controller-manager prometheus-adapter keda-operator keda-adapter
 peers: ## build the HPA controller, prometheus-adapter and KEDA, for the next two targets; many minutes, the first time

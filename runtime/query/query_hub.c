@@ -96,7 +96,9 @@ static int64_t now_ms(const struct query_entry *q)
 static struct query_answer *answer_of(const struct query_entry *q, const struct promql_result *r, const int8_t *of,
                                       int index)
 {
-	return query_answer_of(r, of, index, q->max_series, q->of->hub->memory);
+	const struct promql_source *source = q->of->source;
+	const char *unsettled = promql_source_has_just_recovered(source) ? promql_source_name(source) : NULL;
+	return query_answer_of(r, of, index, q->max_series, unsettled, q->of->hub->memory);
 }
 
 // Takes ownership of the reference to a.

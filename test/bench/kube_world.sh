@@ -13,8 +13,8 @@ world_ready() {
 	raw create "$DEPLOYMENTS" >/dev/null
 }
 
-# world_policies: the account, its rights, the policies. The API server counts the account as a flow of its own.
-world_policies() {
+# world_rights: the account, its rights, the CRD. The API server counts the account as a flow of its own.
+world_rights() {
 	{
 		kubectl apply -f "$root/manifests/base/namespaces.yaml" -f "$root/manifests/base/controller-rbac.yaml" -f "$root/manifests/base/crd.yaml" &&
 			wait_for 120 kubectl wait --for condition=established --timeout 30s crd/gpuautoscalers.gpuscale.dev &&
@@ -35,6 +35,9 @@ world_policies() {
 			END
 	} >"$work/setup.log" 2>&1 || { tail -n 3 "$work/setup.log" >&2; die 'the API server cannot be set up'; }
 	wait_for 30 admin /apis/gpuscale.dev/v1alpha1/gpuautoscalers >&2 || die 'gpuautoscalers are not served'
+}
+world_policies() { # the same, and a policy for each Deployment
+	world_rights
 	raw policies "$DEPLOYMENTS" "$INTERVAL_S" >/dev/null
 }
 

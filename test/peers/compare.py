@@ -25,8 +25,8 @@ EXPLANATIONS = [
     ('no-behavior', True, 'without behavior, the HPA grows to 4 or to twice as many replicas, gpuscale by 4'),
     ('activation', True, 'from its idle level, a target goes at once to what the signals ask for'),
     ('idle', True, 'from its idle level, a target goes at once to what the signals ask for'),
-    ('paused-replicas', None, 'after a pause, KEDA first creates its HPA again'),
 ]
+SETTLES_S = 75  # PROMQL_SETTLES_MS, and an evaluation
 
 
 def sample(folder, namespace, url, start, duration_s, period_s):
@@ -67,13 +67,25 @@ class Episode:
             if not values or values[-1] != value:
                 values.append(value)
 
-    def explanation(self, window_s, outage_s):
-        if outage_s - window_s <= self.since_s <= self.until_s <= outage_s + window_s:
-            return 'the outage began before the next evaluation of KEDA'
+    def explanation(self, poll_s, window_s, duration_s):
+        def is_near(share, before_s, after_s):
+            return share * duration_s - before_s <= self.since_s <= self.until_s <= share * duration_s + after_s
+
         more = self.gpuscale[0] > self.keda[0] if None not in (self.gpuscale[0], self.keda[0]) else None
+        if is_near(workload.OUTAGE[0], window_s, window_s):
+            return 'the outage began before the next evaluation of KEDA'
+        if is_near(workload.OUTAGE[1], 0, SETTLES_S) and more:
+            return 'after the outage, KEDA takes a Prometheus that has not scraped yet for a load of 0, gpuscale waits'
+        if workload.shape_of(workload.index_of(self.name))[2]:
+            if is_near(workload.PAUSED[0], window_s, window_s):
+                return 'the pause began before the next evaluation of KEDA'
+            if is_near(workload.PAUSED[1], 0, 2 * window_s):
+                return 'after a pause, KEDA first creates its HPA again'
         for shape, wants_more, why in EXPLANATIONS:
             if shape == self.shape and wants_more in (None, more):
                 return why
+        if self.until_s - self.since_s < poll_s:
+            return 'it lasted for less than an interval, in which KEDA need not have looked'
         return None
 
     def __str__(self):
@@ -126,7 +138,7 @@ def report(path, poll_s, slack_s):
         row[2] += differing
         row[3] += len(episodes)
         for e in episodes:
-            why = e.explanation(poll_s + slack_s, workload.OUTAGE[0] * duration_s)
+            why = e.explanation(poll_s, poll_s + slack_s, duration_s)
             (explained[why] if why else unexplained).append(e)
     for why, episodes in explained.items():
         print('%s: %d' % (why, len(episodes)))

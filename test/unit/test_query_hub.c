@@ -137,6 +137,38 @@ static void only_the_extra_series_means_no_data(void **state)
 	close_hub(&h);
 }
 
+#define NO_SERIES "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}"
+
+// A Prometheus that starts anew has not scraped yet: onMissing Zero must not take this for an absence of load.
+static void absence_of_series_is_no_evidence_just_after_an_outage(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0};
+	h.f->replies[0] = (struct promql_reply){503, "text/plain", "starting", NULL, 0};
+	h.f->n_replies = 1;
+	ask(&h, "x", 100000, &a);
+	wait_for(&h, &a, 1);
+	TEST_BECOMES(h.f->loop, promql_source_is_down(promql_sources_at(h.sources, 0)));
+	h.f->replies[0] = (struct promql_reply){200, NULL, NO_SERIES, NULL, 0};
+	clock_advance_ms(&h.f->clock, PROMQL_PROBE_INTERVAL_MS);
+	ask(&h, "x", 101000, &a);
+	wait_for(&h, &a, 2);
+	assert_int_equal(a.state, OBS_FAILED);
+	assert_string_equal(a.detail,
+	                    "source default was down less than 60 s ago and may not have scraped yet: no series");
+	h.f->replies[0].body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+	                       "{\"metric\":{\"__gpuscale_freshness__\":\"newest\"},\"value\":[100,\"102\"]}]}}";
+	ask(&h, "x", 102000, &a); // there is data behind the query
+	wait_for(&h, &a, 3);
+	assert_int_equal(a.state, OBS_EMPTY);
+	h.f->replies[0].body = NO_SERIES;
+	clock_advance_ms(&h.f->clock, PROMQL_SETTLES_MS);
+	ask(&h, "x", 161000, &a);
+	wait_for(&h, &a, 4);
+	assert_int_equal(a.state, OBS_EMPTY);
+	close_hub(&h);
+}
+
 static void query_that_cannot_carry_its_age_is_asked_plainly(void **state)
 {
 	struct hub_fixture h = open_hub(state);
@@ -768,6 +800,7 @@ int main(void)
 	        T(equal_questions_of_one_tick_are_asked_once),
 	        T(age_of_the_data_comes_with_the_value),
 	        T(only_the_extra_series_means_no_data),
+	        T(absence_of_series_is_no_evidence_just_after_an_outage),
 	        T(query_that_cannot_carry_its_age_is_asked_plainly),
 	        T(vector_that_was_refused_once_is_asked_for_its_age_again),
 	        T(vector_whose_age_is_refused_each_time_is_asked_plainly_in_the_end),
