@@ -54,12 +54,25 @@ static bool is_current(const struct managed_policy *m)
 	return m->body == desired_policy(m) && m->term == ownership_term(m);
 }
 
+// Of a fleet or a policy with variants, which no pool can limit.
+static const char *find_pool(void *owner)
+{
+	const struct managed_policy *m = owner;
+	return pools_find_claim(m->all->policy_pools->pools, m->namespace_name, m->name, m->body->policy.label_lines);
+}
+
 static bool permit(void *owner, enum tick_permission permission, struct err *e)
 {
 	const struct managed_policy *m = owner;
 	if (permission == TICK_MAY_CONTINUE)
 		return is_current(m);
 	m->all->policy_sync->check_clock(m->all->policy_sync->arg); // a clock step makes the pending write void
+	const char *pool = m->stored && m->stored->binding->variants ? find_pool(owner) : NULL;
+	if (pool) { // its cap would not hold
+		err_set(e, ERR_UNSUPPORTED,
+		        "not supported: a policy with variants as a member of pool %s; leave it out of its members", pool);
+		return false;
+	}
 	return ownership_may_write(m, e);
 }
 
@@ -491,12 +504,6 @@ static void fleet_ask(void *owner)
 	ticks_run(m->all->ticks);
 }
 
-static const char *fleet_find_pool(void *owner)
-{
-	const struct managed_policy *m = owner;
-	return pools_find_claim(m->all->policy_pools->pools, m->namespace_name, m->name, m->body->policy.label_lines);
-}
-
 static const char *fleet_find_policy(void *owner, const struct scale_ref *ref)
 {
 	const struct managed_policy *m = owner;
@@ -559,7 +566,7 @@ void policy_sync_init(struct policy_sync *s)
 	s->env.finished = finished;
 	s->fleet_env = (struct fleet_env){.tick = &s->env,
 	                                  .find_policy = fleet_find_policy,
-	                                  .find_pool = fleet_find_pool,
+	                                  .find_pool = find_pool,
 	                                  .finished = fleet_finished,
 	                                  .ask = fleet_ask};
 }
