@@ -173,6 +173,7 @@ static int open_sources(struct controller *c, struct err *e)
 	                                                           .namespace_name = o->policy_namespace,
 	                                                           .store = c->policies.store,
 	                                                           .sources = to->promql,
+	                                                           .authenticates = o->authenticates_triggers,
 	                                                           .log = o->log,
 	                                                           .on_synced = on_synced,
 	                                                           .arg = c};

@@ -45,6 +45,7 @@ struct controller_options {
 	bool dry_run, once;
 	bool cluster_fleets;         // fleets of every namespace may select targets of other namespaces
 	bool scaled_objects;         // also ScaledObjects of KEDA, unless its operator runs
+	bool authenticates_triggers; // with the credentials of their TriggerAuthentications
 	const char *keda_namespace;  // of KEDA's operator
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
 	struct log *log;             // not owned

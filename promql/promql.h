@@ -22,6 +22,14 @@ struct promql *promql_new(const struct promql_options *options, struct err *e);
 // promql_done_fn.
 void promql_free(struct promql *p);
 
+// Replaces the credentials, for queries from now on; those of a workload identity cannot be replaced. Copies *c.
+// Returns 0, or -1 and *e (ERR_INPUT, ERR_LIMIT, ERR_INTERNAL), which has no secret; then the credentials are as
+// before.
+int promql_set_credentials(struct promql *p, const struct promql_credentials *c, struct err *e);
+// Sets in *o what a client of the same server needs: kind, timeout, limits, method and trusted CAs; no credentials. The
+// texts are valid as long as the client.
+void promql_get_settings(const struct promql *p, struct promql_options *o);
+
 // Receives the outcome of a query. Called once per accepted query, from the loop. Exactly one of result and error is
 // non-NULL; the result is in an arena of the client and valid only during the call. Error kinds: those of
 // http_client.h, those of err_kind_of_http_status for a status other than 2xx, and those of promql_decoder_feed. The

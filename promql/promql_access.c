@@ -88,6 +88,11 @@ void promql_access_free(struct promql_access *a)
 	free(a);
 }
 
+const char *promql_access_label(const struct promql_access *a)
+{
+	return a->label[0] ? a->label : NULL;
+}
+
 bool promql_access_is_closed(const struct promql_access *a)
 {
 	return !a->is_stated && !a->is_open;

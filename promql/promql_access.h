@@ -27,6 +27,8 @@ struct promql_access;
 // NULL and *e: ERR_INPUT, ERR_LIMIT.
 struct promql_access *promql_access_new(const struct promql_access_options *options, bool is_open, struct err *e);
 void promql_access_free(struct promql_access *a); // NULL is fine
+// Returns the label that queries are confined by; NULL: none. Valid as long as the rules.
+const char *promql_access_label(const struct promql_access *a);
 // Returns whether no namespace may query the source because none is configured.
 bool promql_access_is_closed(const struct promql_access *a);
 

@@ -105,6 +105,29 @@ void promql_auth_done(struct promql_auth *a)
 	*a = (struct promql_auth){0};
 }
 
+int promql_auth_set(struct promql_auth *a, const struct promql_credentials *c, struct err *e)
+{
+	const char *secret = c->basic_user ? c->basic_password : c->bearer_token;
+	char *user = NULL, *copy = NULL;
+	if (c->basic_user && c->bearer_token)
+		return err_set(e, ERR_INPUT, "both a bearer token and a basic user are given: keep one");
+	if (c->basic_user && (!is_header_safe(c->basic_user) || strchr(c->basic_user, ':')))
+		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
+	if ((c->basic_user || secret) && (!secret || !*secret || !is_header_safe(secret)))
+		return err_set(e, ERR_INPUT, "the %s is empty or holds a control character",
+		               c->basic_user ? "password" : "bearer token");
+	if (set_text(&user, c->basic_user, e) < 0 || set_text(&copy, secret, e) < 0) {
+		free(user);
+		return -1;
+	}
+	forget(a->secret);
+	free(a->basic_user);
+	a->secret = copy;
+	a->basic_user = user;
+	a->generation++;
+	return 0;
+}
+
 void promql_auth_refresh(struct promql_auth *a, int64_t now_mono_ms)
 {
 	if (a->secret_file && now_mono_ms - a->read_at_ms >= PROMQL_SECRET_AGE_MS)

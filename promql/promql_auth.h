@@ -39,6 +39,9 @@ struct promql_auth {
 // one type of credentials or for characters that are invalid in a header, otherwise as promql_auth_renew.
 int promql_auth_init(struct promql_auth *a, const struct promql_options *options, int64_t now_mono_ms, struct err *e);
 void promql_auth_done(struct promql_auth *a);
+// Replaces the credentials by those of *c, which are copied; the header and the certificate are not looked at. Returns
+// 0, or -1 and *e: ERR_INPUT, ERR_INTERNAL; then they are as before.
+int promql_auth_set(struct promql_auth *a, const struct promql_credentials *c, struct err *e);
 // Reads the file again when it was last read PROMQL_SECRET_AGE_MS ago. When the file cannot be read, the secret stays
 // in use: the server decides whether it is still valid.
 void promql_auth_refresh(struct promql_auth *a, int64_t now_mono_ms);

@@ -41,6 +41,14 @@ enum promql_identity {
 extern const char *const promql_identity_names[]; // "None", "Google", ..; NULL-terminated
 #define PROMQL_REGION_MAX 40
 
+// Credentials that replace those of a client. A bearer token or a basic user with its password.
+struct promql_credentials {
+	const char *bearer_token;
+	const char *basic_user, *basic_password;
+	const char *header;                      // "Name: value", sent as well; NULL: none
+	const char *ca_pem, *cert_pem, *key_pem; // ca_pem NULL: the CAs of the options
+};
+
 struct promql_options {
 	struct http_client *http;      // not owned
 	const char *url;               // base, "http://127.0.0.1:9090" or with a path prefix; trailing '/' allowed

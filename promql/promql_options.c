@@ -90,7 +90,7 @@ static int copy_headers(struct promql *p, const char *const *headers, struct err
 	if (n > HTTP_HEADERS_MAX - 1)
 		return err_set(e, ERR_LIMIT, "%zu custom headers are given; the ceiling is %d", n,
 		               HTTP_HEADERS_MAX - 1);
-	p->headers = calloc(n + 2, sizeof *p->headers);
+	p->headers = calloc(n + 3, sizeof *p->headers);
 	if (!p->headers)
 		return err_no_memory(e);
 	for (size_t i = 0; i <= n; i++) {
@@ -101,6 +101,7 @@ static int copy_headers(struct promql *p, const char *const *headers, struct err
 		if (!p->headers[i])
 			return err_no_memory(e);
 	}
+	p->n_headers = n + 1;
 	return 0;
 }
 
@@ -162,6 +163,50 @@ int promql_take_options(struct promql *p, const struct promql_options *o, struct
 	if (set_urls(p, o->url, e) < 0 || copy_headers(p, o->headers, e) < 0 || copy_tls(&p->tls, &o->tls, e) < 0)
 		return -1;
 	return promql_auth_init(&p->auth, o, clock_mono_ms(p->clock), e);
+}
+
+void promql_get_settings(const struct promql *p, struct promql_options *o)
+{
+	*o = (struct promql_options){.url = p->url,
+	                             .kind = p->asked_kind,
+	                             .use_get = p->use_get,
+	                             .timeout_ms = p->timeout_ms,
+	                             .max_body_bytes = p->max_body_bytes,
+	                             .tls = {.ca_file = p->tls.ca_file,
+	                                     .ca_pem = p->tls.ca_pem,
+	                                     .server_name = p->tls.server_name,
+	                                     .insecure_skip_verify = p->tls.insecure_skip_verify}};
+}
+
+static void replace_text(const char **text, const char *by)
+{
+	free((void *)(uintptr_t)*text);
+	*text = by;
+}
+
+int promql_set_credentials(struct promql *p, const struct promql_credentials *c, struct err *e)
+{
+	const char *ca, *cert = NULL, *key = NULL, *header = NULL;
+	if (c->header && (check_header(c->header, e) < 0 ||
+	                  (p->n_headers >= HTTP_HEADERS_MAX && err_set(e, ERR_LIMIT, "too many headers") < 0)))
+		return -1;
+	if ((c->cert_pem != NULL) != (c->key_pem != NULL))
+		return err_set(e, ERR_INPUT, "a client certificate needs a key, and a key a certificate");
+	if (copy_text(&ca, c->ca_pem ? c->ca_pem : p->tls.ca_pem, e) < 0 || copy_text(&cert, c->cert_pem, e) < 0 ||
+	    copy_text(&key, c->key_pem, e) < 0 || copy_text(&header, c->header, e) < 0 ||
+	    promql_auth_set(&p->auth, c, e) < 0) {
+		replace_text(&ca, NULL);
+		replace_text(&cert, NULL);
+		replace_text(&key, NULL);
+		replace_text(&header, NULL);
+		return -1;
+	}
+	replace_text(&p->tls.ca_pem, ca);
+	replace_text(&p->tls.cert_pem, cert);
+	replace_text(&p->tls.key_pem, key);
+	free(p->headers[p->n_headers]);
+	p->headers[p->n_headers] = (char *)(uintptr_t)header;
+	return 0;
 }
 
 void promql_free_options(struct promql *p)

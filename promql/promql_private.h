@@ -34,8 +34,9 @@ struct promql {
 	struct http_client *http;
 	char *url; // base without trailing '/', for messages
 	char *query_url, *range_url, *buildinfo_url;
-	char **headers; // NULL-terminated
-	char *timeout;  // as in the form of a request
+	char **headers;   // NULL-terminated, with room for one more
+	size_t n_headers; // of the options; the one of the credentials follows them
+	char *timeout;    // as in the form of a request
 	struct http_tls tls;
 	int64_t timeout_ms;
 	size_t max_body_bytes;

@@ -678,6 +678,42 @@ static int add_source(struct promql_sources *s, const struct clock *clock, const
 	return 0;
 }
 
+int promql_source_set_credentials(struct promql_source *s, const struct promql_credentials *c, struct err *e)
+{
+	for (; s; s = s->next)
+		if (!s->promql || promql_set_credentials(s->promql, c, e) < 0)
+			return s->promql ? -1 : canceled(s, e);
+	return 0;
+}
+
+int promql_sources_add(struct promql_sources *s, const struct promql_source *like, const char *name,
+                       const char *namespace_name, const struct promql_credentials *c, struct err *e)
+{
+	const char *urls[PROMQL_URLS_MAX] = {NULL}, *const namespaces[] = {namespace_name, NULL};
+	int slots = fair_queue_slots(like->queue);
+	struct promql_source_options o = {.name = name,
+	                                  .max_in_flight =
+	                                          slots < PROMQL_ADDED_CONCURRENCY ? slots : PROMQL_ADDED_CONCURRENCY,
+	                                  .never_fuse = like->fuse_bytes == 0,
+	                                  .more_urls = urls,
+	                                  .max_disagreement = like->max_disagreement,
+	                                  .access = {namespaces, promql_access_label(like->access)}};
+	size_t before = s->n, n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->items[i]->name, name) == 0)
+			return err_set(e, ERR_INPUT, "there is a source %s", name);
+	if (!like->promql)
+		return canceled(like, e);
+	promql_get_settings(like->promql, &o.query);
+	for (const struct promql_source *other = like->next; other; other = other->next)
+		urls[n++] = other->url;
+	if (add_source(s, like->clock, &o, false, e) == 0 && promql_source_set_credentials(s->items[before], c, e) == 0)
+		return 0;
+	while (s->n > before)
+		free_source(s->items[--s->n]);
+	return -1;
+}
+
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
                                           const struct promql_source_options *list, size_t n, struct err *e)
 {

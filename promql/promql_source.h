@@ -29,6 +29,7 @@ struct promql_sources;
 #define PROMQL_SOURCE_DEFAULT    "default" // the source of a signal that names none
 #define PROMQL_CONCURRENCY       16
 #define PROMQL_CONCURRENCY_MAX   256
+#define PROMQL_ADDED_CONCURRENCY 4     // of a source that promql_sources_add() adds
 #define PROMQL_WAIT_MS           30000 // the time a query may be queued, when the ticket does not set it
 #define PROMQL_QUEUED_MAX        16384 // queued queries of one source
 #define PROMQL_PROBE             "vector(1)"
@@ -77,6 +78,14 @@ struct promql_ticket {
 // and numbers.
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
                                           const struct promql_source_options *list, size_t n, struct err *e);
+// Adds a source of the servers of `like`, with other credentials: only policies of `namespace_name` may query it, with
+// the same confinement. Several clients may load one server now, so it has at most PROMQL_ADDED_CONCURRENCY slots.
+// Returns 0, or -1 and *e: ERR_INPUT for a name that is in use, ERR_LIMIT above PROMQL_SOURCES_MAX servers, or as
+// promql_set_credentials.
+int promql_sources_add(struct promql_sources *s, const struct promql_source *like, const char *name,
+                       const char *namespace_name, const struct promql_credentials *c, struct err *e);
+// Replaces the credentials of a source, as promql_set_credentials for each of its servers.
+int promql_source_set_credentials(struct promql_source *s, const struct promql_credentials *c, struct err *e);
 // Ends all outstanding queries with ERR_CANCELED and accepts no more. Names and statistics stay available.
 void promql_sources_cancel(struct promql_sources *s);
 // Calls promql_clock_was_set for each source.

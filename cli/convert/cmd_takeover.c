@@ -36,7 +36,7 @@
 
 struct takeover_args {
 	struct kube_options kube;
-	bool dry_run, apply, back, leave_unsupported;
+	bool dry_run, apply, back, leave_unsupported, authenticates;
 	const char *keda_namespace, *keda_deployment;
 	int64_t timeout_ms;
 };
@@ -76,6 +76,7 @@ static const struct flag_set command = {
 		FLAG_SWITCH(1, 0, "dry-run", dry_run, "print what would be done, change nothing"),
 		FLAG_SWITCH(1, 0, "apply", apply, "do it"),
 		FLAG_SWITCH(1, 0, "back", back, "return the ScaledObjects to KEDA's operator"),
+		FLAG_SWITCH(1, 0, "scaled-object-authentication", authenticates, "the controller runs with this flag, too"),
 		FLAG_SWITCH(1, 0, "leave-unsupported", leave_unsupported, "go on although some ScaledObjects are not supported, and nothing scales them afterwards"),
 		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator (default keda)"),
 		FLAG_TEXT(1, 0, "keda-deployment", "NAME", keda_deployment, "Deployment of KEDA's operator (default keda-operator)"),
@@ -152,15 +153,22 @@ static int read_lease(struct takeover *t, struct lease_record *ret_record, struc
 // ---- ScaledObjects ----
 
 // The controller knows its sources, this command does not.
-static const char *any_source(void *arg, const char *url)
+static const char *any_source(void *arg, const struct convert_server *server, const char **ret_why)
 {
+	const struct takeover *t = arg;
+	if (server->authentication && !t->args->authenticates) {
+		*ret_why =
+		        "not supported: authentication, unless the controller runs with --scaled-object-authentication "
+		        "and so does this command";
+		return NULL;
+	}
 	return "default";
 }
 
 static int on_scaled_object(void *arg, struct json_span object, struct err *e)
 {
 	struct takeover *t = arg;
-	const struct convert_live live = {.source_of = any_source};
+	const struct convert_live live = {.source_of = any_source, .arg = t};
 	struct autoscaler_object o;
 	struct buf faults, state;
 	if (!autoscaler_decode(AUTOSCALER_SCALED_OBJECT, object.text, object.len, &o))

@@ -30,7 +30,7 @@ struct run_args {
 	struct serve_options serve;
 	const char *listen, *namespace_name, *state_dir, *prices;
 	const char *keda_namespace;
-	bool dry_run, once, crd, cluster_fleets, scaled_objects;
+	bool dry_run, once, crd, cluster_fleets, scaled_objects, authenticates_triggers;
 };
 
 static void check(void *options, struct argp_state *state)
@@ -45,6 +45,8 @@ static void check(void *options, struct argp_state *state)
 	if (a->scaled_objects && a->once)
 		print_usage(state,
 		            "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
+	if (a->authenticates_triggers && !a->scaled_objects)
+		print_usage(state, "--scaled-object-authentication is for --scaled-objects");
 	if (!k8s_name_is_valid(a->keda_namespace))
 		print_usage(state, "--keda-namespace: \"%s\" is not a valid namespace name", a->keda_namespace);
 	if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
@@ -67,6 +69,7 @@ static const struct flag_set command = {
 		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
 		FLAG_SWITCH(1, 0, "cluster-fleets", cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
 		FLAG_SWITCH(1, 0, "scaled-objects", scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
+		FLAG_SWITCH(1, 0, "scaled-object-authentication", authenticates_triggers, "with --scaled-objects: query with the credentials of TriggerAuthentications, from the Secrets that they name"),
 		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
 		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
 		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "only the objects of this namespace (default: of all)"),
@@ -127,6 +130,7 @@ int cmd_run(int argc, char **argv)
 	                                 .dry_run = args.dry_run,
 	                                 .cluster_fleets = args.cluster_fleets,
 	                                 .scaled_objects = args.scaled_objects,
+	                                 .authenticates_triggers = args.authenticates_triggers,
 	                                 .keda_namespace = args.keda_namespace,
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,

@@ -70,7 +70,8 @@ static bool permit(void *owner, enum tick_permission permission, struct err *e)
 	const char *pool = m->stored && m->stored->binding->variants ? find_pool(owner) : NULL;
 	if (pool) { // its cap would not hold
 		err_set(e, ERR_UNSUPPORTED,
-		        "not supported: a policy with variants as a member of pool %s; leave it out of its members", pool);
+		        "not supported: a policy with variants as a member of pool %s; leave it out of its members",
+		        pool);
 		return false;
 	}
 	return ownership_may_write(m, e);

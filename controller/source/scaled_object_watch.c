@@ -17,7 +17,9 @@
 #include "controller/source/policy_object.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/scaled_object.h"
+#include "controller/source/trigger_auth.h"
 #include "k8s/cache/autoscaler_object.h"
+#include "k8s/client/k8s_client.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
@@ -25,7 +27,8 @@
 struct scaled_object_watch {
 	struct scaled_object_watch_options options;
 	struct object_watch *objects;
-	bool is_full; // logged
+	struct trigger_auths *auths; // NULL: not read
+	bool is_full;                // logged
 };
 
 // ---- servers of triggers ----
@@ -38,18 +41,66 @@ static size_t url_len(const char *url)
 	return n;
 }
 
-// Tenants write the URLs of triggers, so only the servers that the operator of the controller has named are queried.
-static const char *source_of(void *arg, const char *url)
+// The object that is being converted.
+struct converted {
+	const struct scaled_object_watch *watch;
+	const char *namespace_name, *name;
+	char text[TRIGGER_AUTH_WHY_BYTES];
+};
+
+static const struct promql_source *find_server(const struct scaled_object_watch *w, const char *url)
 {
-	const struct scaled_object_watch *w = arg;
 	size_t n = url_len(url);
 	for (size_t i = 0; i < promql_sources_count(w->options.sources); i++) {
 		const struct promql_source *first = promql_sources_at(w->options.sources, i);
 		for (const struct promql_source *s = first; s; s = promql_source_next(s))
 			if (url_len(promql_source_url(s)) == n && strncmp(promql_source_url(s), url, n) == 0)
-				return promql_source_name(first);
+				return first;
 	}
 	return NULL;
+}
+
+// Credentials of a namespace open no server to it that the operator has closed to it.
+static bool is_open_to(const struct promql_source *s, const char *namespace_name, struct err *e)
+{
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	bool is_open = promql_access_is_closed(promql_source_access(s)) ||
+	               promql_access_admit(promql_source_access(s), promql_source_name(s), namespace_name, PROMQL_PROBE,
+	                                   &query, NULL, e);
+	buf_done(&query);
+	return is_open;
+}
+
+// Tenants write the URLs of triggers, so only the servers that the operator of the controller has named are queried.
+static const char *source_of(void *arg, const struct convert_server *server, const char **ret_why)
+{
+	struct converted *c = arg;
+	struct err e;
+	const struct promql_source *s = find_server(c->watch, server->url);
+	if (!s || !server->authentication)
+		return s ? promql_source_name(s) : NULL;
+	if (!c->watch->auths) {
+		*ret_why = "not supported: authentication by authenticationRef, without --scaled-object-authentication";
+		return NULL;
+	}
+	if (!is_open_to(s, c->namespace_name, &e)) {
+		snprintf(c->text, sizeof c->text, "%s", e.msg);
+		*ret_why = c->text;
+		return NULL;
+	}
+	const struct trigger_auth_use use = {.namespace_name = c->namespace_name,
+	                                     .object = c->name,
+	                                     .name = server->authentication,
+	                                     .modes = server->modes,
+	                                     .like = promql_source_name(s)};
+	return trigger_auths_find(c->watch->auths, &use, ret_why);
+}
+
+static void on_authentication_changed(void *arg, const char *namespace_name, const char *object)
+{
+	const struct scaled_object_watch *w = arg;
+	object_watch_verify(w->objects, namespace_name, object);
 }
 
 // ---- objects ----
@@ -103,7 +154,8 @@ static int put(struct scaled_object_watch *w, const char *namespace_name, const 
                const char *json, size_t len, struct err *e)
 {
 	const struct json_span object = {json, len};
-	const struct convert_live live = {.source_of = source_of, .arg = w};
+	struct converted converted = {.watch = w, .namespace_name = namespace_name, .name = o->name};
+	const struct convert_live live = {.source_of = source_of, .arg = &converted};
 	const struct policy_identity id = identity_of(o, object);
 	const struct policy_entry *entry = policy_store_find(w->options.store, namespace_name, o->name);
 	const struct policy_version *known = entry ? &entry->versions[POLICY_FROM_SCALED_OBJECT] : NULL;
@@ -180,6 +232,16 @@ struct scaled_object_watch *scaled_object_watch_new(const struct scaled_object_w
 		return NULL;
 	}
 	w->options = *options;
+	const struct trigger_auths_options auths = {.loop = k8s_client_loop(options->client),
+	                                            .client = options->client,
+	                                            .sources = options->sources,
+	                                            .log = options->log,
+	                                            .on_changed = on_authentication_changed,
+	                                            .arg = w};
+	if (options->authenticates && !(w->auths = trigger_auths_new(&auths, e))) {
+		free(w);
+		return NULL;
+	}
 	w->objects = object_watch_new(
 	        &(struct object_watch_options){.client = options->client,
 	                                       .group_version =
@@ -194,6 +256,7 @@ struct scaled_object_watch *scaled_object_watch_new(const struct scaled_object_w
 	        e);
 	if (w->objects)
 		return w;
+	trigger_auths_free(w->auths);
 	free(w);
 	return NULL;
 }
@@ -202,6 +265,7 @@ void scaled_object_watch_free(struct scaled_object_watch *w)
 {
 	if (!w)
 		return;
+	trigger_auths_free(w->auths);
 	object_watch_free(w->objects);
 	free(w);
 }

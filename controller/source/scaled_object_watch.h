@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_CONTROLLER_SOURCE_SCALED_OBJECT_WATCH_H
 #define GPUSCALE_CONTROLLER_SOURCE_SCALED_OBJECT_WATCH_H
 
+#include <stdbool.h>
+
 struct err;
 struct k8s_client;
 struct log;
@@ -15,7 +17,8 @@ struct scaled_object_watch_options { // owns nothing
 	struct k8s_client *client;
 	const char *namespace_name; // NULL: all namespaces
 	struct policy_store *store;
-	const struct promql_sources *sources; // the servers that triggers may use, by URL
+	struct promql_sources *sources; // the servers that triggers may use, by URL
+	bool authenticates;             // read TriggerAuthentications and the Secrets that they name
 	struct log *log;
 	// A list is complete, or the first attempt failed. Called from the loop; must not free the watch.
 	void (*on_synced)(void *arg);

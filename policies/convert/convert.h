@@ -46,10 +46,19 @@ struct conversion_window {
 	struct cron start, end;
 };
 
+// The server of a trigger.
+struct convert_server {
+	const char *url;
+	const char *authentication; // name of a TriggerAuthentication; NULL: none
+	const char *modes;          // with one: its authModes; "": none
+};
+
 // For a conversion whose result is used at once instead of being read by a person.
 struct convert_live {
-	// Returns the name of the source for the URL of a trigger, or NULL: the object cannot be converted then.
-	const char *(*source_of)(void *arg, const char *url);
+	// Returns the name of the source for the server of a trigger. NULL: the object cannot be converted, or not yet;
+	// then *ret_why says it, unless the reason is that there is no source of that URL. Texts are valid until the
+	// next call. *ret_why is NULL before.
+	const char *(*source_of)(void *arg, const struct convert_server *server, const char **ret_why);
 	void *arg;
 };
 

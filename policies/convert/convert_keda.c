@@ -13,12 +13,14 @@
 #define INTERVAL_SECONDS_MAX 3600            // of spec.interval
 #define IDLE_SECONDS_MAX     (7 * 24 * 3600) // of spec.idle.after
 
-static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta)
+// is_authenticated: authModes has been read.
+static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta, bool is_authenticated)
 {
 	static const char *const lost[] = {"customHeaders", "queryParameters", "authModes", "unsafeSsl",
 	                                   "cortexOrgID",   "namespace",       "timeout"};
 	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
-		if (convert_bool(convert_get(meta, lost[i], "false")) == 0)
+		if (convert_bool(convert_get(meta, lost[i], "false")) == 0 ||
+		    (is_authenticated && strcmp(lost[i], "authModes") == 0))
 			continue;
 		if (c->live && strcmp(lost[i], "timeout") != 0)
 			convert_lost(c, "not supported: authentication or access by %s of the trigger %s", lost[i],
@@ -39,10 +41,24 @@ struct triggers {
 	struct formula_op ops[FORMULA_OPS_MAX];
 };
 
-static void find_source(struct conversion *c, struct conversion_signal *s, const char *address)
+static void find_source(struct conversion *c, struct conversion_signal *s, const char *address,
+                        const struct doc_node *trigger)
 {
-	s->source = address[0] ? c->live->source_of(c->live->arg, address) : NULL;
-	if (!s->source)
+	const struct doc_node *ref = doc_get(trigger, "authenticationRef");
+	const char *kind = convert_get(ref, "kind", "TriggerAuthentication"), *why = NULL;
+	if (ref && strcmp(kind, "TriggerAuthentication") != 0) {
+		convert_lost(c, "not supported: authentication by a %s, of the trigger %s", kind, s->name);
+		return;
+	}
+	const struct convert_server server = {
+	        .url = address,
+	        .authentication = ref ? convert_get(ref, "name", "") : NULL,
+	        .modes = convert_get(doc_get(trigger, "metadata"), "authModes", ""),
+	};
+	s->source = address[0] ? c->live->source_of(c->live->arg, &server, &why) : NULL;
+	if (!s->source && why)
+		convert_lost(c, "%s (trigger %s)", why, s->name);
+	else if (!s->source)
 		convert_lost(
 		        c,
 		        "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source of "
@@ -50,10 +66,12 @@ static void find_source(struct conversion *c, struct conversion_signal *s, const
 		        address, s->name);
 }
 
-static void note_server(struct conversion *c, struct conversion_signal *s, const char *address, struct triggers *t)
+static void note_server(struct conversion *c, struct conversion_signal *s, const struct doc_node *trigger,
+                        struct triggers *t)
 {
+	const char *address = convert_get(doc_get(trigger, "metadata"), "serverAddress", "");
 	if (c->live) {
-		find_source(c, s, address);
+		find_source(c, s, address, trigger);
 	} else if (t->server && strcmp(t->server, address) != 0) {
 		s->source = s->name;
 		convert_note(c,
@@ -106,15 +124,14 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		s->note = "KEDA reads an empty reply as 0 (ignoreNullValues), and so does onMissing: Zero. Without it, "
 		          "an empty reply holds the scale";
 	}
-	note_server(c, s, convert_get(meta, "serverAddress", ""), t);
-	if (doc_get(trigger, "authenticationRef") && c->live)
-		convert_lost(c, "not supported: authentication by authenticationRef of the trigger %s", name);
-	else if (doc_get(trigger, "authenticationRef"))
+	note_server(c, s, trigger, t);
+	bool is_authenticated = c->live && doc_get(trigger, "authenticationRef");
+	if (doc_get(trigger, "authenticationRef") && !c->live)
 		convert_note(c,
 		             "authenticationRef of the trigger %s: configure credentials in a file of --sources, with "
 		             "this namespace in allowedNamespaces",
 		             name);
-	note_extra(c, name, meta);
+	note_extra(c, name, meta, is_authenticated);
 	if (s->is_input)
 		return;
 	const char *above = activation_threshold(c, name, meta);

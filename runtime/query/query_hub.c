@@ -474,8 +474,20 @@ static struct query_entry *entry_for(struct hub_source *s, const char *query)
 	return q;
 }
 
+// Sources may be added, and none is removed.
+static void take_sources(struct query_hub *hub)
+{
+	for (; hub->n < promql_sources_count(hub->sources); hub->n++) {
+		struct hub_source *s = &hub->of[hub->n];
+		s->hub = hub;
+		s->source = promql_sources_at(hub->sources, hub->n);
+		s->waiting = &s->first_waiting;
+	}
+}
+
 static struct hub_source *part_for(struct query_hub *hub, const struct promql_source *server)
 {
+	take_sources(hub);
 	for (size_t i = 0; i < hub->n; i++)
 		if (hub->of[i].source == server)
 			return &hub->of[i];
@@ -589,14 +601,12 @@ void query_hub_forget(struct query_hub *hub, int64_t before_ms)
 
 struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 {
-	size_t n = promql_sources_count(sources);
-	struct query_hub *hub = calloc(1, sizeof *hub + n * sizeof hub->of[0]);
+	struct query_hub *hub = calloc(1, sizeof *hub + PROMQL_SOURCES_MAX * sizeof hub->of[0]);
 	if (!hub) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	hub->sources = sources;
-	hub->n = n;
 	hub->memory = query_memory_new();
 	if (!hub->memory) {
 		free(hub);
@@ -613,11 +623,7 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 		err_set(e, ERR_INTERNAL, "cannot create an event");
 		return NULL;
 	}
-	for (size_t i = 0; i < n; i++) {
-		hub->of[i].hub = hub;
-		hub->of[i].source = promql_sources_at(sources, i);
-		hub->of[i].waiting = &hub->of[i].first_waiting;
-	}
+	take_sources(hub);
 	return hub;
 }
 

@@ -30,6 +30,8 @@ FEATURES = {
     "pools": (["pools"], ["pools.enabled=true"]),
     "victims": (["victims"], ["victims.enabled=true"]),
     "scaled-objects": (["scaled-objects"], ["scaledObjects.enabled=true"]),
+    "scaled-objects-authentication": (["scaled-objects-authentication", "scaled-objects"],
+                                      ["scaledObjects.enabled=true", "scaledObjects.authentication=true"]),
     "remediate": (["remediate"], ["remediate.enabled=true"]),
     "remediate-devices": (["remediate-devices", "remediate"], ["remediate.enabled=true", "remediate.deviceTaints=true"]),
     "hpa-bridge": (["hpa-bridge"], ["externalMetrics.enabled=true"]),

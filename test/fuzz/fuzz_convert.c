@@ -87,9 +87,11 @@ static void check_result(struct arena *a, const struct buf *out, const struct co
 	check_policy(a, root);
 }
 
-static const char *source_of(void *arg, const char *url)
+static const char *source_of(void *arg, const struct convert_server *server, const char **ret_why)
 {
-	return strstr(url, "//") ? "default" : NULL;
+	if (server->authentication && server->modes[0] == 'x')
+		*ret_why = "refused";
+	return strstr(server->url, "//") && !*ret_why ? "default" : NULL;
 }
 
 // A conversion that is used at once: what was lost is named, and the rest is one document.

@@ -20,9 +20,14 @@
 
 #define TEXT_MAX 65536
 
-static const char *source_of(void *arg, const char *url)
+static const char *source_of(void *arg, const struct convert_server *server, const char **ret_why)
 {
-	return strcmp(url, "http://prometheus:9090") == 0 ? "main" : NULL;
+	if (server->authentication && strcmp(server->authentication, "token") == 0 &&
+	    strcmp(server->modes, "bearer") == 0)
+		return "token-1";
+	if (server->authentication)
+		*ret_why = "TriggerAuthentication is not read yet";
+	return !server->authentication && strcmp(server->url, "http://prometheus:9090") == 0 ? "main" : NULL;
 }
 
 struct decoded {
@@ -124,7 +129,11 @@ static void refused_object_names_the_cause(void **state)
 	         "not supported: serverAddress \"http://10.0.0.1\""},
 	        {"", "'triggers':[{'type':'prometheus','metadata':{'query':'q','threshold':'1'}}]",
 	         "serverAddress \"\""},
-	        {"", "'triggers':[" QUERY "},'authenticationRef':{'name':'a'}}]", "not supported: authentication"},
+	        {"", "'triggers':[" QUERY "},'authenticationRef':{'name':'a'}}]", "is not read yet"},
+	        {"", "'triggers':[" QUERY "},'authenticationRef':{'name':'a','kind':'ClusterTriggerAuthentication'}}]",
+	         "not supported: authentication by a ClusterTriggerAuthentication"},
+	        {"", "'triggers':[" QUERY ",'authModes':'basic'}}]",
+	         "not supported: authentication or access by authModes"},
 	        {"", "'triggers':[" QUERY ",'customHeaders':'a=b'}}]", "customHeaders"},
 	        {"", "'triggers':[" QUERY ",'unsafeSsl':'true'}}]", "unsafeSsl"},
 	        {"", "'triggers':[" QUERY ",'activationThreshold':'many'}}]", "activationThreshold"},
