@@ -36,7 +36,7 @@ struct promql_sources;
 #define PROMQL_PROBE_TIMEOUT_MS  2000
 #define PROMQL_PROBE_INTERVAL_MS 1000   // minimum time between two probes of a source that is down
 #define PROMQL_PROBE_WAIT_MS     100    // how long queries wait for the probe of a source that is down
-#define PROMQL_SETTLES_MS        60000  // after an outage: Prometheus scrapes once a minute unless it is told otherwise
+#define PROMQL_SETTLES_MS        60000  // after an outage: Prometheus scrapes once a minute by default
 #define PROMQL_RETRY_AFTER_MS    300000 // the longest Retry-After that is honoured
 #define PROMQL_NOT_SENT          (-1) // err.code of a query that was not sent: its failure is not evidence against the query
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The credentials of ScaledObjects: reads the TriggerAuthentications that their triggers name and the Secrets that
 // these name, and makes a source of each (promql_sources_add), which only policies of the same namespace may query.
-// KEDA: apis/keda/v1alpha1/triggerauthentication_types.go, pkg/scalers/authentication (names of modes and parameters).
+// KEDA: apis/keda/v1alpha1/triggerauthentication_types.go, authentication_types.go (names of modes and parameters).
 #ifndef GPUSCALE_CONTROLLER_SOURCE_TRIGGER_AUTH_H
 #define GPUSCALE_CONTROLLER_SOURCE_TRIGGER_AUTH_H
 

@@ -115,7 +115,7 @@ int trigger_credentials_refer(struct trigger_credentials *c, const char *json, s
 	const struct json_span object = {json, len}, spec = json_span_get(object, "spec");
 	struct json_span_iter it = {.rest = json_span_get(spec, "secretTargetRef")};
 	if (!json_span_is_whole(object) || json_span_kind(spec) != '{')
-		return err_set(e, ERR_INPUT, "is no object with a spec");
+		return err_set(e, ERR_INPUT, "has no spec");
 	for (int n = 0; json_span_next(&it); n++) {
 		if (n == PARAMETERS_MAX)
 			return err_set(e, ERR_LIMIT, "has more than %d parameters", PARAMETERS_MAX);

@@ -80,7 +80,7 @@ struct query_answer *query_answer_too_many(size_t max_series)
 }
 
 // No series, and no data behind the query: of a server that has just started, this says nothing.
-static struct query_answer *answer_unsettled(const char *source)
+static struct query_answer *answer_of_recovered(const char *source)
 {
 	char text[QUERY_DETAIL_BYTES];
 	snprintf(text, sizeof text, "source %s was down less than %d s ago and may not have scraped yet: no series",
@@ -122,7 +122,7 @@ static int compare_pods(const void *a, const void *b)
 }
 
 struct query_answer *query_answer_of(const struct promql_result *r, const int8_t *of, int index, size_t max_series,
-                                     const char *unsettled, struct query_memory *m)
+                                     const char *recovered, struct query_memory *m)
 {
 	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
 		return query_answer_failed(OBS_FAILED,
@@ -143,8 +143,8 @@ struct query_answer *query_answer_of(const struct promql_result *r, const int8_t
 	}
 	if (n > max_series) // in a combined request, the limit applied to the sum
 		return query_answer_too_many(max_series);
-	if (n == 0 && newest_ms == INT64_MAX && unsettled)
-		return answer_unsettled(unsettled);
+	if (n == 0 && newest_ms == INT64_MAX && recovered)
+		return answer_of_recovered(recovered);
 	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
 	char *at = (char *)(a->series + n);
 	size_t k = 0;

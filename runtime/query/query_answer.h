@@ -42,10 +42,10 @@ struct query_answer *query_answer_failed(enum obs_state state, const char *detai
 // The answer had more than max_series series.
 struct query_answer *query_answer_too_many(size_t max_series);
 // Converts the part of the result that belongs to query `index`, with at most max_series series. of: the query of each
-// series; NULL: all are its own. unsettled: the name of a source that has just recovered, whose answers without series
+// series; NULL: all are its own. recovered: the name of a source that has just recovered, whose answers without series
 // and without the age of any data are failures; NULL: it has not. When `m` is full, returns a failed answer instead.
 struct query_answer *query_answer_of(const struct promql_result *r, const int8_t *of, int index, size_t max_series,
-                                     const char *unsettled, struct query_memory *m);
+                                     const char *recovered, struct query_memory *m);
 struct query_answer *query_answer_ref(struct query_answer *a);
 void query_answer_unref(struct query_answer *a); // NULL is fine
 

@@ -97,8 +97,8 @@ static struct query_answer *answer_of(const struct query_entry *q, const struct 
                                       int index)
 {
 	const struct promql_source *source = q->of->source;
-	const char *unsettled = promql_source_has_just_recovered(source) ? promql_source_name(source) : NULL;
-	return query_answer_of(r, of, index, q->max_series, unsettled, q->of->hub->memory);
+	const char *recovered = promql_source_has_just_recovered(source) ? promql_source_name(source) : NULL;
+	return query_answer_of(r, of, index, q->max_series, recovered, q->of->hub->memory);
 }
 
 // Takes ownership of the reference to a.

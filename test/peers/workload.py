@@ -86,6 +86,10 @@ def without_behavior(o, url, when):
     del o['advanced']['horizontalPodAutoscalerConfig']
 
 
+def authenticated(o, url, when):
+    o['triggers'] = [{**trigger(o['name'], 'a', url, authModes='basic'), 'authenticationRef': {'name': 'login'}}]
+
+
 def plain(o, url, when):
     pass
 
@@ -103,6 +107,7 @@ SHAPES = [
     ('cron', with_cron, None),
     ('slow', slow, None),
     ('no-behavior', without_behavior, None),
+    ('authenticated', authenticated, None),
     ('paused', plain, ('autoscaling.keda.sh/paused', 'true')),
     ('paused-replicas', plain, ('autoscaling.keda.sh/paused-replicas', '5')),
     ('paused-scale-in', plain, ('autoscaling.keda.sh/paused-scale-in', 'true')),
@@ -142,7 +147,13 @@ def value_at(i, signal, elapsed_s, duration_s):
 
 
 def objects(n, namespace, url, poll_s, start, duration_s):
-    items = []
+    # Prometheus asks for no password here, and ignores this one.
+    login = {'name': 'login', 'namespace': namespace}
+    items = [{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': login,
+              'stringData': {'user': 'peer', 'password': 'sesame'}},
+             {'apiVersion': 'keda.sh/v1alpha1', 'kind': 'TriggerAuthentication', 'metadata': login,
+              'spec': {'secretTargetRef': [{'parameter': 'username', 'name': 'login', 'key': 'user'},
+                                           {'parameter': 'password', 'name': 'login', 'key': 'password'}]}}]
     for i in range(n):
         o = describe(i, url, {'start': start, 'duration': duration_s})
         labels = {'app': o['name']}

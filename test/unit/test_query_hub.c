@@ -140,7 +140,7 @@ static void only_the_extra_series_means_no_data(void **state)
 #define NO_SERIES "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}"
 
 // A Prometheus that starts anew has not scraped yet: onMissing Zero must not take this for an absence of load.
-static void absence_of_series_is_no_evidence_just_after_an_outage(void **state)
+static void absence_of_series_proves_nothing_just_after_an_outage(void **state)
 {
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0};
@@ -800,7 +800,7 @@ int main(void)
 	        T(equal_questions_of_one_tick_are_asked_once),
 	        T(age_of_the_data_comes_with_the_value),
 	        T(only_the_extra_series_means_no_data),
-	        T(absence_of_series_is_no_evidence_just_after_an_outage),
+	        T(absence_of_series_proves_nothing_just_after_an_outage),
 	        T(query_that_cannot_carry_its_age_is_asked_plainly),
 	        T(vector_that_was_refused_once_is_asked_for_its_age_again),
 	        T(vector_whose_age_is_refused_each_time_is_asked_plainly_in_the_end),
