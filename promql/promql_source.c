@@ -54,7 +54,7 @@ struct promql_source {
 
 struct promql_sources {
 	struct event_base *loop;
-	size_t n;
+	size_t n, n_configured; // those that promql_sources_add() added follow
 	struct clock clock;
 	struct promql_budget budget; // budget for the answers of all sources
 	struct promql_source *items[PROMQL_SOURCES_MAX];
@@ -737,6 +737,7 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 			return NULL;
 		}
 	}
+	s->n_configured = s->n;
 	return s;
 }
 
@@ -781,7 +782,7 @@ struct promql_source *promql_sources_find(const struct promql_sources *s, const 
 			return s->items[i];
 		names[i] = s->items[i]->name;
 	}
-	if (is_default && s->n == 1)
+	if (is_default && s->n_configured == 1)
 		return s->items[0];
 	if (is_default) {
 		err_set(e, ERR_NOT_FOUND,

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <event2/event.h>
 
+#include "base/buf.h"
 #include "promql/promql_source.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
@@ -95,6 +96,42 @@ static void source_is_up_again_once_its_probe_is_answered(void **state)
 	assert_int_equal(promql_source_health(s)->state, PROMQL_UP);
 	assert_int_equal(promql_source_epoch(s), epoch + 1);
 	assert_string_equal(promql_source_error(s), "");
+	promql_sources_free(set);
+}
+
+static void added_source_serves_its_namespace_with_its_credentials(void **state)
+{
+	struct promql_fixture *f = *state;
+	const struct promql_credentials login = {.bearer_token = "theirs"}, broken = {.bearer_token = "a\nb"};
+	const struct promql_source_options configured = {
+	        .name = "main", .query = {.url = f->url, .bearer_token = "ours"}, .access = {.label = "namespace"}};
+	struct promql_sources *set = promql_sources_new(f->loop, &f->clock, &configured, 1, &f->e);
+	assert_non_null(set);
+	struct buf b;
+	buf_init(&b, 1024);
+	assert_int_equal(promql_sources_add(set, only(set), "theirs-1", "serving", &login, &f->e), 0);
+	struct promql_source *s = promql_sources_find(set, "theirs-1", &f->e);
+	assert_non_null(s);
+	assert_string_equal(promql_sources_admit(set, "theirs-1", "serving", "up", &b, NULL, &f->e),
+	                    "up{namespace=\"serving\"}");
+	assert_null(promql_sources_admit(set, "theirs-1", "other", "up", &b, NULL, &f->e));
+	assert_ptr_equal(promql_sources_find(set, NULL, &f->e),
+	                 only(set)); // still the default, as the only configured one
+	assert_int_equal(ask_at(f, s, "up"), 1);
+	assert_string_equal(f->requests[0].authorization, "Bearer theirs");
+	assert_int_equal(ask_at(f, only(set), "up"), 1);
+	assert_string_equal(f->requests[1].authorization, "Bearer ours");
+	assert_int_equal(promql_sources_add(set, only(set), "theirs-1", "serving", &login, &f->e), -1);
+	assert_int_equal(promql_sources_add(set, only(set), "theirs-2", "serving", &broken, &f->e), -1);
+	assert_int_equal(promql_sources_count(set), 2);
+	while (promql_sources_count(set) < PROMQL_SOURCES_MAX) {
+		char name[16];
+		snprintf(name, sizeof name, "more-%zu", promql_sources_count(set));
+		assert_int_equal(promql_sources_add(set, only(set), name, "serving", &login, &f->e), 0);
+	}
+	assert_int_equal(promql_sources_add(set, only(set), "beyond", "serving", &login, &f->e), -1);
+	assert_int_equal(f->e.kind, ERR_LIMIT);
+	buf_done(&b);
 	promql_sources_free(set);
 }
 
@@ -362,6 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(source_that_is_down_is_asked_a_single_probe),
 	        T(source_is_up_again_once_its_probe_is_answered),
+	        T(added_source_serves_its_namespace_with_its_credentials),
 	        T(query_that_waits_for_a_failed_probe_fails),
 	        T(single_query_suffices_to_notice_an_outage),
 	        T(retry_after_of_the_probe_holds_for_the_source),
