@@ -66,6 +66,13 @@ enum tick_phase fleet_phase(const struct fleet *f);
 // Returns why the last tick made no decision; "": it did.
 const char *fleet_error(const struct fleet *f);
 
+// Sums over the targets.
+struct fleet_numbers {
+	const struct policy *policy;
+	size_t targets, ready, idle, at_max, holding, conflicts, failed;
+	int64_t replicas, desired, ready_replicas;
+};
+struct fleet_numbers fleet_get_numbers(const struct fleet *f);
 // Writes the members of a row of the status page (docs/endpoints.md) into an open object: sums over the targets, why
 // the fleet does not scale, its conditions, and `fleet` with the numbers and the worst targets. Returns the replicas of
 // all targets. A fleet without a tick has no target yet.

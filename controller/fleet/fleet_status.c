@@ -286,6 +286,22 @@ static void put_body(struct fleet *f, struct json_writer *w)
 		json_write_member_null(w, single[i]);
 }
 
+struct fleet_numbers fleet_get_numbers(const struct fleet *f)
+{
+	const struct counts c = count(f);
+	return (struct fleet_numbers){.policy = f->policy,
+	                              .targets = c.targets,
+	                              .ready = c.ready,
+	                              .idle = c.idle,
+	                              .at_max = c.at_max,
+	                              .holding = c.holding,
+	                              .conflicts = c.conflicts,
+	                              .failed = c.failed,
+	                              .replicas = c.replicas,
+	                              .desired = c.desired,
+	                              .ready_replicas = c.ready_replicas};
+}
+
 int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
 {
 	const struct counts c = count(f);

@@ -144,6 +144,20 @@ static struct metrics_watch objects_watch(const char *resource, const struct obj
 	                              .gone = s.gone};
 }
 
+// Returns an array of *ret_n, which the caller frees; NULL: there is no memory, or no fleet.
+static struct fleet_numbers *fleets_of(const struct controller *c, size_t *ret_n)
+{
+	const struct managed_policy *m = NULL;
+	size_t n = 0;
+	while ((m = policy_sync_next_fleet(&c->sync, m)))
+		n++;
+	struct fleet_numbers *list = n ? calloc(n, sizeof *list) : NULL;
+	*ret_n = 0;
+	while (list && (m = policy_sync_next_fleet(&c->sync, m)))
+		list[(*ret_n)++] = fleet_get_numbers(m->fleet);
+	return list;
+}
+
 static void get_metrics(void *arg, struct http_exchange *x)
 {
 	if (!endpoint_is_read(x))
@@ -204,9 +218,12 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		shards_get_view(v.shards, &shards);
 		mv.shards = &shards;
 	}
+	struct fleet_numbers *fleets = fleets_of(arg, &mv.n_fleets);
+	mv.fleets = fleets;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);
+	free(fleets);
 	free(policies);
 	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }

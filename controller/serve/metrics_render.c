@@ -10,6 +10,7 @@
 #include "base/http/http_server.h"
 #include "base/num.h"
 #include "base/process/process_stat.h"
+#include "controller/fleet/fleet.h"
 #include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
@@ -367,6 +368,36 @@ static void render_pools(const struct metrics_view *v, struct buf *out)
 	}
 }
 
+static void put_fleet(enum metric_family_id id, const struct fleet_numbers *f, const char *of, size_t n,
+                      struct buf *out)
+{
+	metric_family_i64(out, id, LABELS(f->policy->namespace_name, f->policy->name, of), (int64_t)n);
+}
+
+static void render_fleets(const struct metrics_view *v, struct buf *out)
+{
+	if (v->n_fleets == 0)
+		return;
+	metric_family_begin(out, FAMILY_FLEET_TARGETS);
+	for (size_t i = 0; i < v->n_fleets; i++) {
+		const struct fleet_numbers *f = &v->fleets[i];
+		put_fleet(FAMILY_FLEET_TARGETS, f, "all", f->targets, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "ready", f->ready, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "idle", f->idle, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "atMax", f->at_max, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "holding", f->holding, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "conflicts", f->conflicts, out);
+		put_fleet(FAMILY_FLEET_TARGETS, f, "failed", f->failed, out);
+	}
+	metric_family_begin(out, FAMILY_FLEET_REPLICAS);
+	for (size_t i = 0; i < v->n_fleets; i++) {
+		const struct fleet_numbers *f = &v->fleets[i];
+		put_fleet(FAMILY_FLEET_REPLICAS, f, "current", (size_t)f->replicas, out);
+		put_fleet(FAMILY_FLEET_REPLICAS, f, "desired", (size_t)f->desired, out);
+		put_fleet(FAMILY_FLEET_REPLICAS, f, "ready", (size_t)f->ready_replicas, out);
+	}
+}
+
 // ---- the cluster ----
 
 static void render_watches(const struct metrics_view *v, struct buf *out)
@@ -453,6 +484,7 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 		render_sources(view->queries, out);
 	render_per_policy(view, n_listed(m, view), out);
 	render_pools(view, out);
+	render_fleets(view, out);
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);

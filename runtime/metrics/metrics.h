@@ -83,6 +83,8 @@ struct metrics_view {
 	const struct shards_view *shards; // NULL: no leader election
 	const struct pool_summary *pools;
 	size_t n_pools;
+	const struct fleet_numbers *fleets;
+	size_t n_fleets;
 };
 // Appends every family of runtime/metrics/metrics_table.h whose part of the view is not NULL.
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);

@@ -68,6 +68,8 @@ static const struct metric_family families[] = {
 	F(POOL_MEMBER_GPUS,        "gpuscale_pool_member_gpus",                     G, "GPUs",                    L("pool", "namespace", "policy", "of"), "GPUs of one member of a pool; of: used, requested or granted."),
 	F(POOL_HOUR,               "gpuscale_pool_cost_per_hour",                   G, "the currency's",          L("pool", "of"),                    "Cost per hour of a pool with a budget; of: cap (as perHour and perMonth allow now; absent while the pool is not shared) or used."),
 	F(POOL_MONTH,              "gpuscale_pool_cost_per_month",                  G, "the currency's",          L("pool", "of"),                    "Cost of a pool with a budget in this calendar month (UTC); of: cap (perMonth), spent, assumed (the part of spent without a controller) or projected (at the end of the month)."),
+	F(FLEET_TARGETS,           "gpuscale_fleet_targets",                        G, "targets",                 L("namespace", "policy", "of"),     "Targets of a fleet; of: all, ready, idle (or would be, in a dry run), atMax, holding, conflicts (left to others) or failed."),
+	F(FLEET_REPLICAS,          "gpuscale_fleet_replicas",                       G, "replicas",                L("namespace", "policy", "of"),     "Replicas of all targets of a fleet; of: current, desired or ready."),
 
 
 	F(SOURCE_INFO,             "gpuscale_source_info",                          G, "",                        L("source", "type", "version"),     "Type and version of the server behind a source, as far as known; always 1."),

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
+#include "controller/fleet/fleet.h"
 #include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
@@ -31,6 +32,8 @@
 
 #define MANY 5000
 
+static const struct policy fleet_policy = {.namespace_name = "serving", .name = "models"};
+
 struct world {
 	struct metrics *metrics;
 	struct event_base *loop;
@@ -45,6 +48,7 @@ struct world {
 	struct event_recorder_stats events;
 	struct shards_view shards;
 	struct gpu_time gpu_time;
+	struct fleet_numbers fleet;
 	struct pool_summary pool;
 	struct price_model models[1];
 	struct price_book book;
@@ -96,9 +100,12 @@ static int setup(void **state)
 	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
 	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
 	                                .granted_gpus = 31};
+	w->fleet = (struct fleet_numbers){.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
+	                                .fleets = &w->fleet,
+	                                .n_fleets = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -206,6 +213,8 @@ static void values_arrive(void **state)
 	struct world *w = *state;
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
+	expect(w, "\ngpuscale_fleet_targets{namespace=\"serving\",policy=\"models\",of=\"holding\"} 3\n");
+	expect(w, "\ngpuscale_fleet_replicas{namespace=\"serving\",policy=\"models\",of=\"desired\"} 41\n");
 	w->status = (struct status_writer_stats){.sent = 5, .failed = 2, .waiting = 1};
 	w->events = (struct event_recorder_stats){.written = 6, .failed = 3, .dropped = 4};
 	w->shards = (struct shards_view){.n_shards = 8, .n_owned = 3, .n_members = 2, .gained = 5, .lost = 2};
