@@ -48,7 +48,6 @@ struct world {
 	struct event_recorder_stats events;
 	struct shards_view shards;
 	struct gpu_time gpu_time;
-	struct fleet_numbers fleet;
 	struct pool_summary pool;
 	struct price_model models[1];
 	struct price_book book;
@@ -100,12 +99,9 @@ static int setup(void **state)
 	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
 	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
 	                                .granted_gpus = 31};
-	w->fleet = (struct fleet_numbers){.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
-	                                .fleets = &w->fleet,
-	                                .n_fleets = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -210,7 +206,10 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 
 static void values_arrive(void **state)
 {
+	static const struct fleet_numbers fleet = {.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 	struct world *w = *state;
+	w->view.fleets = &fleet;
+	w->view.n_fleets = 1;
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
 	expect(w, "\ngpuscale_fleet_targets{namespace=\"serving\",policy=\"models\",of=\"holding\"} 3\n");
