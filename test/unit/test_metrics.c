@@ -33,6 +33,7 @@
 #define MANY 5000
 
 static const struct policy fleet_policy = {.namespace_name = "serving", .name = "models"};
+static const struct fleet_numbers fleet = {.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 
 struct world {
 	struct metrics *metrics;
@@ -145,9 +146,16 @@ static void expect(struct world *w, const char *line)
 		fail_msg("\"%s\" is not on the page:\n%s", line, buf_str(&w->page));
 }
 
+static void show_fleet(struct world *w)
+{
+	w->view.fleets = &fleet;
+	w->view.n_fleets = 1;
+}
+
 static void every_family_is_served_once(void **state)
 {
 	struct world *w = *state;
+	show_fleet(w);
 	const char *page = render(w);
 	for (int id = 0; id < FAMILY__COUNT; id++) {
 		char head[256];
@@ -206,10 +214,8 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 
 static void values_arrive(void **state)
 {
-	static const struct fleet_numbers fleet = {.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 	struct world *w = *state;
-	w->view.fleets = &fleet;
-	w->view.n_fleets = 1;
+	show_fleet(w);
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
 	expect(w, "\ngpuscale_fleet_targets{namespace=\"serving\",policy=\"models\",of=\"holding\"} 3\n");
