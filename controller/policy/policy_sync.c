@@ -67,13 +67,6 @@ static bool permit(void *owner, enum tick_permission permission, struct err *e)
 	if (permission == TICK_MAY_CONTINUE)
 		return is_current(m);
 	m->all->policy_sync->check_clock(m->all->policy_sync->arg); // a clock step makes the pending write void
-	const char *pool = m->stored && m->stored->binding->variants ? find_pool(owner) : NULL;
-	if (pool) { // its cap would not hold
-		err_set(e, ERR_UNSUPPORTED,
-		        "not supported: a policy with variants as a member of pool %s; leave it out of its members",
-		        pool);
-		return false;
-	}
 	return ownership_may_write(m, e);
 }
 
@@ -562,6 +555,7 @@ void policy_sync_init(struct policy_sync *s)
 {
 	s->env.permit = permit;
 	s->env.membership = policy_pools_membership;
+	s->env.find_pool = find_pool;
 	s->env.yield = conflicts_yield;
 	s->env.take_turn = take_turn;
 	s->env.finished = finished;

@@ -81,6 +81,9 @@ struct reconcile_env {
 	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
 	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
 	struct pool_membership *(*membership)(void *owner);
+	// Returns the name of a pool that names the policy as a member, valid until the loop runs; NULL: none does.
+	// NULL: there are no pools.
+	const char *(*find_pool)(void *owner);
 	// Asked when a tick is about to change the replicas. Returns true when the policy gives way to another client
 	// instead: the tick ends with TICK_SUPERSEDED. NULL: never.
 	bool (*yield)(void *owner, int32_t from, int32_t to);

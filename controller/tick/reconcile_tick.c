@@ -594,9 +594,25 @@ void reconciler_write(struct reconciler *r)
 	act(r);
 }
 
+// A pool counts one model of GPUs per member, so its cap would not hold for variants. Returns whether the tick has
+// ended.
+static bool is_refused(struct reconciler *r)
+{
+	struct err e;
+	const char *pool = r->variants && r->env->find_pool ? r->env->find_pool(r->subject.owner) : NULL;
+	if (!pool)
+		return false;
+	err_set(&e, ERR_UNSUPPORTED,
+	        "not supported: a policy with variants as a member of pool %s; leave it out of its members", pool);
+	end_tick(r, TICK_READ_FAILED, &e);
+	return true;
+}
+
 void reconciler_tick(struct reconciler *r, int64_t now_ms)
 {
 	begin_tick(r, now_ms);
+	if (is_refused(r))
+		return;
 	if (!r->needs_past) {
 		observe(r);
 		return;
