@@ -150,17 +150,23 @@ static void read_next(struct trigger_auth *a)
 	get(a, path, on_secret);
 }
 
+// Returns whether there is an answer to read.
+static bool is_answered(struct trigger_auth *a, const struct err *error)
+{
+	a->call = NULL;
+	if (error && !a->all->closing)
+		fail(a, error);
+	return !error && !a->all->closing;
+}
+
 static void on_secret(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct trigger_auth *a = arg;
 	struct err e;
-	a->call = NULL;
-	if (a->all->closing)
+	if (!is_answered(a, error))
 		return;
-	if (error)
-		fail(a, error);
-	else if (trigger_credentials_read(&a->reading, trigger_credentials_missing(&a->reading), response->body,
-	                                  response->body_len, &e) < 0)
+	if (trigger_credentials_read(&a->reading, trigger_credentials_missing(&a->reading), response->body,
+	                             response->body_len, &e) < 0)
 		fail(a, &e);
 	else
 		read_next(a);
@@ -170,12 +176,9 @@ static void on_authentication(void *arg, const struct http_response *response, c
 {
 	struct trigger_auth *a = arg;
 	struct err e;
-	a->call = NULL;
-	if (a->all->closing)
+	if (!is_answered(a, error))
 		return;
-	if (error)
-		fail(a, error);
-	else if (trigger_credentials_refer(&a->reading, response->body, response->body_len, &e) < 0)
+	if (trigger_credentials_refer(&a->reading, response->body, response->body_len, &e) < 0)
 		fail(a, &e);
 	else
 		read_next(a);

@@ -156,6 +156,29 @@ static void test_ca_and_client_certificate_reach_the_connection(void **state)
 	certs_done(&c);
 }
 
+// A certificate that is taken back must not live on in a connection that is open.
+static void test_replaced_certificates_count_from_the_next_query(void **state)
+{
+	struct promql_fixture *f = *state;
+	struct certs c;
+	struct err e;
+	assert_int_equal(certs_init(&c), 0);
+	promql_fixture_serve(f, (struct http_server_options){.tls_cert_file = c.path[CERTS_SERVER],
+	                                                     .tls_key_file = c.path[CERTS_SERVER_KEY],
+	                                                     .tls_client_ca_file = c.path[CERTS_CA]});
+	struct promql *p = promql_fixture_open(f, (struct promql_options){.tls = {.ca_file = c.path[CERTS_OTHER_CA]}});
+	const struct promql_credentials client = {
+	        .ca_pem = c.pem[CERTS_CA], .cert_pem = c.pem[CERTS_CLIENT], .key_pem = c.pem[CERTS_CLIENT_KEY]};
+	assert_int_equal(promql_set_credentials(p, &client, &e), 0);
+	promql_fixture_ask(f, p);
+	promql_fixture_expect_ok(f);
+	assert_int_equal(promql_set_credentials(p, &(struct promql_credentials){0}, &e), 0);
+	promql_fixture_ask(f, p);
+	assert_int_equal(f->e.kind, ERR_TLS);
+	promql_free(p);
+	certs_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +196,8 @@ int main(void)
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_401_without_its_token_file_names_the_file, promql_fixture_setup,
 	                                        promql_fixture_teardown),
+	        cmocka_unit_test_setup_teardown(test_replaced_certificates_count_from_the_next_query,
+	                                        promql_fixture_setup, promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_ca_and_client_certificate_reach_the_connection,
 	                                        promql_fixture_setup, promql_fixture_teardown),
 	};
