@@ -30,8 +30,8 @@ struct worst {
 };
 
 struct counts {
-	int64_t replicas, desired, ready_replicas;
-	size_t targets, ready, idle, at_max, holding, conflicts, overlaps, failed;
+	struct fleet_numbers sum;
+	size_t overlaps;
 	struct worst worst[FLEET_WORST_SHOWN]; // the worst first
 };
 
@@ -81,21 +81,21 @@ static void note_worst(struct counts *c, const struct worst *w)
 
 static struct counts count(const struct fleet *f)
 {
-	struct counts c = {0};
+	struct counts c = {.sum = {.policy = f->policy}};
 	for (struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));) {
 		const struct worst w = {trouble_of(f, t), t};
 		bool is_ours = t->role == FLEET_SCALES;
-		c.targets++;
-		c.replicas += t->spec_replicas;
-		c.desired += is_ours ? t->decision->desired : t->spec_replicas;
-		c.ready_replicas += t->ready_replicas > 0 ? t->ready_replicas : 0;
-		c.ready += t->ready_replicas >= t->spec_replicas;
-		c.idle += is_idle(f, t);
+		c.sum.targets++;
+		c.sum.replicas += t->spec_replicas;
+		c.sum.desired += is_ours ? t->decision->desired : t->spec_replicas;
+		c.sum.ready_replicas += t->ready_replicas > 0 ? t->ready_replicas : 0;
+		c.sum.ready += t->ready_replicas >= t->spec_replicas;
+		c.sum.idle += is_idle(f, t);
 		c.overlaps += t->overlaps;
-		c.at_max += w.trouble == TROUBLE_AT_MAX;
-		c.holding += w.trouble == TROUBLE_HOLD;
-		c.conflicts += w.trouble == TROUBLE_CONFLICT;
-		c.failed += w.trouble == TROUBLE_FAILED;
+		c.sum.at_max += w.trouble == TROUBLE_AT_MAX;
+		c.sum.holding += w.trouble == TROUBLE_HOLD;
+		c.sum.conflicts += w.trouble == TROUBLE_CONFLICT;
+		c.sum.failed += w.trouble == TROUBLE_FAILED;
 		if (w.trouble != TROUBLE_NONE)
 			note_worst(&c, &w);
 	}
@@ -138,13 +138,13 @@ static void put_record(struct fleet *f, struct json_writer *w)
 
 static void put_numbers(const struct fleet *f, struct json_writer *w, const struct counts *c)
 {
-	json_write_member_i64(w, "targets", (int64_t)c->targets);
-	json_write_member_i64(w, "ready", (int64_t)c->ready);
-	json_write_member_i64(w, "idle", (int64_t)c->idle);
-	json_write_member_i64(w, "atMax", (int64_t)c->at_max);
-	json_write_member_i64(w, "holding", (int64_t)c->holding);
-	json_write_member_i64(w, "conflicts", (int64_t)c->conflicts);
-	json_write_member_i64(w, "failed", (int64_t)c->failed);
+	json_write_member_i64(w, "targets", (int64_t)c->sum.targets);
+	json_write_member_i64(w, "ready", (int64_t)c->sum.ready);
+	json_write_member_i64(w, "idle", (int64_t)c->sum.idle);
+	json_write_member_i64(w, "atMax", (int64_t)c->sum.at_max);
+	json_write_member_i64(w, "holding", (int64_t)c->sum.holding);
+	json_write_member_i64(w, "conflicts", (int64_t)c->sum.conflicts);
+	json_write_member_i64(w, "failed", (int64_t)c->sum.failed);
 	json_write_member_i64(w, "unmatchedSeries", (int64_t)f->n_unmatched);
 	json_write_member_array(w, "worst");
 	for (size_t i = 0; i < FLEET_WORST_SHOWN && c->worst[i].target; i++)
@@ -157,16 +157,17 @@ static void put_sums(struct json_writer *w, const struct counts *c)
 {
 	char text[RENDER_SENTENCE_BYTES];
 	snprintf(text, sizeof text,
-	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed", c->targets,
-	         c->ready, c->idle, c->at_max, c->holding, c->conflicts, c->failed);
-	json_write_member_i64(w, "currentReplicas", c->replicas);
-	json_write_member_i64(w, "desiredReplicas", c->desired);
-	json_write_member_i64(w, "readyReplicas", c->ready_replicas);
+	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed",
+	         c->sum.targets, c->sum.ready, c->sum.idle, c->sum.at_max, c->sum.holding, c->sum.conflicts,
+	         c->sum.failed);
+	json_write_member_i64(w, "currentReplicas", c->sum.replicas);
+	json_write_member_i64(w, "desiredReplicas", c->sum.desired);
+	json_write_member_i64(w, "readyReplicas", c->sum.ready_replicas);
 	json_write_member_str(w, "action",
-	                      c->desired > c->replicas   ? "ScaleUp"
-	                      : c->desired < c->replicas ? "ScaleDown"
-	                      : c->holding               ? "Hold"
-	                                                 : "None");
+	                      c->sum.desired > c->sum.replicas   ? "ScaleUp"
+	                      : c->sum.desired < c->sum.replicas ? "ScaleDown"
+	                      : c->sum.holding                   ? "Hold"
+	                                                         : "None");
 	json_write_member_str(w, "reason", "Fleet");
 	json_write_member_str(w, "message", text);
 }
@@ -184,7 +185,7 @@ static const char *const condition_types[FLEET_CONDITION__COUNT] = {[FLEET_READY
 
 static struct condition_row ready(const struct fleet *f, const struct counts *c)
 {
-	struct condition_row row = {.is_true = !f->error[0] && f->targets.n_beyond == 0 && c->failed == 0,
+	struct condition_row row = {.is_true = !f->error[0] && f->targets.n_beyond == 0 && c->sum.failed == 0,
 	                            .reason = "Ready"};
 	if (f->error[0]) {
 		row.reason = "FailedGetScale";
@@ -193,27 +194,27 @@ static struct condition_row ready(const struct fleet *f, const struct counts *c)
 		row.reason = "TooManyTargets";
 		snprintf(row.message, sizeof row.message,
 		         "more than %d objects are selected: the others are not scaled", FLEET_TARGETS_MAX);
-	} else if (c->failed > 0) {
+	} else if (c->sum.failed > 0) {
 		row.reason = "FailedUpdateScale";
-		snprintf(row.message, sizeof row.message, "%zu targets cannot be scaled", c->failed);
+		snprintf(row.message, sizeof row.message, "%zu targets cannot be scaled", c->sum.failed);
 	}
 	return row;
 }
 
 static struct condition_row scaling_active(const struct fleet *f, const struct counts *c)
 {
-	bool is_empty = c->targets == 0 && !f->error[0];
+	bool is_empty = c->sum.targets == 0 && !f->error[0];
 	const char *fault = f->error[0] ? f->error : is_empty ? "" : f->query_error;
-	struct condition_row row = {.is_true = !fault[0] && !is_empty && c->holding < c->targets};
+	struct condition_row row = {.is_true = !fault[0] && !is_empty && c->sum.holding < c->sum.targets};
 	if (fault[0]) {
 		row.reason = "FailedGetMetrics";
 		snprintf(row.message, sizeof row.message, "%s", fault);
 		return row;
 	}
-	row.reason = is_empty                   ? "NoTargets"
-	             : c->holding == c->targets ? "AllTargetsHold"
-	             : f->n_unmatched           ? "UnmatchedSeries"
-	                                        : "ValidMetricFound";
+	row.reason = is_empty                           ? "NoTargets"
+	             : c->sum.holding == c->sum.targets ? "AllTargetsHold"
+	             : f->n_unmatched                   ? "UnmatchedSeries"
+	                                                : "ValidMetricFound";
 	if (is_empty)
 		snprintf(row.message, sizeof row.message, "the selector matches no object");
 	else if (f->n_unmatched)
@@ -231,11 +232,11 @@ static struct condition_row condition_of(const struct fleet *f, const struct cou
 	case FLEET_SCALING_ACTIVE:
 		return scaling_active(f, c);
 	case FLEET_CONFLICT:
-		row.is_true = c->conflicts + c->overlaps > 0;
+		row.is_true = c->sum.conflicts + c->overlaps > 0;
 		row.reason = row.is_true ? "TargetsShared" : "NoConflict";
 		if (row.is_true)
 			snprintf(row.message, sizeof row.message,
-			         "%zu targets are left to others; another fleet selects %zu", c->conflicts,
+			         "%zu targets are left to others; another fleet selects %zu", c->sum.conflicts,
 			         c->overlaps);
 		return row;
 	case FLEET_DRY_RUN:
@@ -247,21 +248,28 @@ static struct condition_row condition_of(const struct fleet *f, const struct cou
 	return row;
 }
 
+// Writes the members that the status and the status page have in common; returns enum condition_status.
+static int put_condition(const struct fleet *f, struct json_writer *w, const struct counts *c, int which)
+{
+	const struct condition_row row = condition_of(f, c, (enum fleet_condition)which);
+	int status = row.is_true ? CONDITION_TRUE : CONDITION_FALSE;
+	json_write_member_str(w, "type", condition_types[which]);
+	json_write_member_str(w, "status", condition_status_names[status]);
+	json_write_member_str(w, "reason", row.reason);
+	if (row.message[0])
+		json_write_member_text(w, "message", row.message);
+	return status;
+}
+
 static void put_conditions(struct fleet *f, struct json_writer *w, const struct counts *c)
 {
 	json_write_member_array(w, "conditions");
 	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
-		const struct condition_row row = condition_of(f, c, (enum fleet_condition)i);
-		int status = row.is_true ? CONDITION_TRUE : CONDITION_FALSE;
+		json_write_object_begin(w);
+		int status = put_condition(f, w, c, i);
 		if (f->conditions[i] != status || f->since_ms[i] == 0)
 			f->since_ms[i] = f->now_ms - f->now_ms % 1000;
 		f->conditions[i] = status;
-		json_write_object_begin(w);
-		json_write_member_str(w, "type", condition_types[i]);
-		json_write_member_str(w, "status", condition_status_names[status]);
-		json_write_member_str(w, "reason", row.reason);
-		if (row.message[0])
-			json_write_member_text(w, "message", row.message);
 		json_write_member_time(w, "lastTransitionTime", f->since_ms[i]);
 		json_write_member_i64(w, "observedGeneration", f->identity.generation);
 		json_write_object_end(w);
@@ -288,18 +296,7 @@ static void put_body(struct fleet *f, struct json_writer *w)
 
 struct fleet_numbers fleet_get_numbers(const struct fleet *f)
 {
-	const struct counts c = count(f);
-	return (struct fleet_numbers){.policy = f->policy,
-	                              .targets = c.targets,
-	                              .ready = c.ready,
-	                              .idle = c.idle,
-	                              .at_max = c.at_max,
-	                              .holding = c.holding,
-	                              .conflicts = c.conflicts,
-	                              .failed = c.failed,
-	                              .replicas = c.replicas,
-	                              .desired = c.desired,
-	                              .ready_replicas = c.ready_replicas};
+	return count(f).sum;
 }
 
 int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
@@ -309,25 +306,19 @@ int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
 	if (f->now_ms > 0)
 		json_write_member_time(w, "time", f->now_ms);
 	put_sums(w, &c);
-	json_write_member_bool(w, "held", c.holding > 0 && c.desired == c.replicas);
+	json_write_member_bool(w, "held", c.sum.holding > 0 && c.sum.desired == c.sum.replicas);
 	json_write_member_str(w, "error", fault.message);
 	json_write_member_array(w, "conditions");
 	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
-		const struct condition_row row = condition_of(f, &c, (enum fleet_condition)i);
 		json_write_object_begin(w);
-		json_write_member_str(w, "type", condition_types[i]);
-		json_write_member_str(w, "status",
-		                      condition_status_names[row.is_true ? CONDITION_TRUE : CONDITION_FALSE]);
-		json_write_member_str(w, "reason", row.reason);
-		if (row.message[0])
-			json_write_member_text(w, "message", row.message);
+		(void)put_condition(f, w, &c, i);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
 	json_write_member_object(w, "fleet");
 	put_numbers(f, w, &c);
 	json_write_object_end(w);
-	return c.replicas;
+	return c.sum.replicas;
 }
 
 // Writes the merge patch to `body`; returns the fingerprint of its contents.

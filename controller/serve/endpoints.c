@@ -144,7 +144,7 @@ static struct metrics_watch objects_watch(const char *resource, const struct obj
 	                              .gone = s.gone};
 }
 
-// Returns an array of *ret_n, which the caller frees; NULL: there is no memory, or no fleet.
+// Returns an array of *ret_n, which the caller frees; NULL: memory is exhausted, or no fleet runs.
 static struct fleet_numbers *fleets_of(const struct controller *c, size_t *ret_n)
 {
 	const struct managed_policy *m = NULL;
