@@ -394,6 +394,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 		return -1;
 	c->sync.fleet_env.metrics = metrics;
 	c->sync.fleet_env.writer = c->sync.status_env.writer;
+	c->sync.fleet_env.events = c->sync.status_env.events;
 	c->sync.fleet_env.conflicts = conflicts_watch(all->conflicts);
 	c->sync.fleet_env.own_namespace = connections_own_namespace(to);
 	c->sync.fleet_env.spans_anywhere = o->cluster_fleets;

@@ -229,6 +229,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		unacked_write_clear(&t->unacked);
 		fleet_target_scaled(t, scale);
 		set_detail(t, NULL);
+		t->has_failed = false;
+		fleet_report_scaled(f, t);
 		f->n_scaled++;
 		if (f->env->metrics)
 			metrics_scaled(f->env->metrics, t->decision->current, t->write_to);
@@ -239,7 +241,9 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		unacked_write_failed(&t->unacked, error, from, t->write_to, clock_real_mono_us() / 1000);
 		set_detail(t, error->msg);
 		f->n_failed++;
-		if (error->kind == ERR_CONFLICT && f->env->metrics)
+		if (error->kind != ERR_CONFLICT)
+			fleet_report_failed(f, t);
+		else if (f->env->metrics)
 			metrics_count(f->env->metrics, FAMILY_CONFLICTS); // the next tick decides anew
 		if (error->kind == ERR_NOT_FOUND)
 			(void)informer_refetch(&t->item, 0);
@@ -427,7 +431,9 @@ static void decide_all(struct fleet *f)
 			fleet_unpack(f, t);
 			pack(f, t);
 		}
+		enum fleet_role was = t->role;
 		t->role = role_of(f, t);
+		fleet_report_role(f, t, was);
 		f->n_unknown += t->role == FLEET_CONFLICTS_UNKNOWN;
 		if (t->role == FLEET_SCALES)
 			decide_target(f, deals, t);

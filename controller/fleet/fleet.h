@@ -14,6 +14,7 @@
 struct conflict_watch;
 struct decided;
 struct err;
+struct event_recorder;
 struct fleet;
 struct fleet_target;
 struct json_writer;
@@ -32,6 +33,7 @@ struct fleet_env {
 	const struct reconcile_env *tick; // sources, log, dry_run, stopping, permit
 	struct metrics *metrics;          // NULL: not counted
 	struct status_writer *writer;     // NULL: no status is written
+	struct event_recorder *events;    // NULL: no Events
 	struct conflict_watch *conflicts; // NULL: not watched. Its targets have the owner as user
 	struct fleet *list;               // all fleets; the caller leaves it alone
 	const char *own_namespace;        // of this process; NULL: not known

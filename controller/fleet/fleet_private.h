@@ -68,6 +68,12 @@ struct decided fleet_decided(const struct fleet *f, const struct fleet_target *t
 
 // ---- fleet_status.c ----
 
+// Records Events at the target: that the fleet has scaled it; that a write has failed, unless the write before had
+// failed, too; that the fleet does not scale it any more, or does again after the role `was`.
+void fleet_report_scaled(const struct fleet *f, const struct fleet_target *t);
+void fleet_report_failed(const struct fleet *f, struct fleet_target *t);
+void fleet_report_role(const struct fleet *f, const struct fleet_target *t, enum fleet_role was);
+
 // Writes the status if it has changed and the last one is old enough. Does nothing for a fleet from a file.
 void fleet_status_offer(struct fleet *f);
 // Sends the status at once; done is called when it is written or has failed. Returns 0, or -1 and *e; then done is not

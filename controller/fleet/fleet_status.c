@@ -14,6 +14,7 @@
 #include "controller/fleet/fleet_private.h"
 #include "controller/status/status_conditions.h"
 #include "k8s/client/k8s_client.h"
+#include "k8s/events/event_recorder.h"
 #include "policies/explain/explain.h"
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
@@ -100,6 +101,56 @@ static struct counts count(const struct fleet *f)
 			note_worst(&c, &w);
 	}
 	return c;
+}
+
+// ---- Events ----
+
+static void record_event(const struct fleet *f, const struct fleet_target *t, const char *type, const char *reason,
+                         const char *message)
+{
+	char space[FLEET_SPACE_BYTES], text[RENDER_SENTENCE_BYTES + FLEET_ERROR_BYTES];
+	if (!f->env->events)
+		return;
+	snprintf(space, sizeof space, "%.*s", (int)(t->name - t->key - 1), t->key);
+	snprintf(text, sizeof text, "GPUAutoscaler %s/%s: %s", f->policy->namespace_name, f->policy->name, message);
+	const struct event_object object = {f->body->fleet.api_version, f->body->fleet.kind, space, t->name, t->uid};
+	event_recorder_record(f->env->events, &object, type, reason, text);
+}
+
+void fleet_report_scaled(const struct fleet *f, const struct fleet_target *t)
+{
+	const struct decided decided = fleet_decided(f, t);
+	char why[RENDER_SENTENCE_BYTES], message[RENDER_SENTENCE_BYTES + 64];
+	explain_message(&decided, why);
+	snprintf(message, sizeof message, "scaled from %d to %d replicas: %s", t->decision->current, t->write_to, why);
+	record_event(f, t, "Normal", "SuccessfulRescale", message);
+}
+
+void fleet_report_failed(const struct fleet *f, struct fleet_target *t)
+{
+	if (!t->has_failed)
+		record_event(f, t, "Warning", "FailedRescale", t->detail);
+	t->has_failed = true;
+}
+
+void fleet_report_role(const struct fleet *f, const struct fleet_target *t, enum fleet_role was)
+{
+	static const struct {
+		const char *reason, *text, *resolved;
+	} rows[FLEET_ROLE__COUNT] = {
+	        [FLEET_HAS_OLDER_FLEET] = {"Conflict", "left to the older fleet ", "ConflictResolved"},
+	        [FLEET_HAS_AUTOSCALER] = {"Conflict", "left to ", "ConflictResolved"},
+	        [FLEET_BAD_BOUNDS] = {"InvalidBounds", "not scaled: ", "BoundsValid"},
+	};
+	char message[FLEET_ERROR_BYTES];
+	if (t->role == was)
+		return;
+	if (rows[t->role].reason) {
+		snprintf(message, sizeof message, "%s%s", rows[t->role].text, t->detail);
+		record_event(f, t, "Warning", rows[t->role].reason, message);
+	} else if (t->role == FLEET_SCALES && rows[was].reason) {
+		record_event(f, t, "Normal", rows[was].resolved, "the fleet scales the target again");
+	}
 }
 
 // ---- the document ----

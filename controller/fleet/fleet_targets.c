@@ -116,6 +116,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	if (is_new)
 		t = new_target(all, namespace_name, name);
 	take_object(t, &fields, json_span_get(metadata, "annotations"));
+	(void)json_span_text(json_span_get(metadata, "uid"), t->uid, sizeof t->uid);
 	if (!is_new)
 		return;
 	(void)informer_put(all->informer, &t->item, t->key, "", NULL);

@@ -23,6 +23,7 @@ struct query_answer;
 #define FLEET_SERIES_MAX     10000
 #define FLEET_SPACE_BYTES    64 // a namespace, with its NUL
 #define FLEET_VERSION_BYTES  32 // etcd uses up to 20 digits; an object with a longer version is not scaled
+#define FLEET_UID_BYTES      40 // a UUID
 #define FLEET_ANNOTATION_MIN "gpuscale.dev/min-replicas"
 #define FLEET_ANNOTATION_MAX "gpuscale.dev/max-replicas"
 
@@ -50,6 +51,7 @@ struct fleet_target {
 	int32_t write_to;
 	bool is_writing, is_queued, is_gone; // gone: freed when its write has ended
 	bool has_bad_bounds, overlaps;       // overlaps: another fleet selects it, too
+	bool has_failed;                     // the last write; an Event reports the first failure
 	enum fleet_role role;
 	char *detail; // who has it, or why the last write failed; NULL: nothing
 	struct unacked_write unacked;
@@ -58,7 +60,7 @@ struct fleet_target {
 	void *packed;                       // the engine's state; NULL: fresh
 	struct decision *decision;          // the last one, kept by decision_keep(); NULL: none
 	uint32_t packed_bytes, decision_bytes;
-	char resource_version[FLEET_VERSION_BYTES];
+	char resource_version[FLEET_VERSION_BYTES], uid[FLEET_UID_BYTES];
 	const char *name; // in key
 	char key[];       // "NAMESPACE/NAME"
 };
