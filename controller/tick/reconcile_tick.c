@@ -175,7 +175,9 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	if (error->kind == ERR_NOT_FOUND)
 		observe_missing(&r->env->sources, r->subject.binding);
 	unacked_write_failed(&r->unacked, error, w->write_from, w->write_to, clock_real_mono_us() / 1000);
-	if (r->fit && !unacked_write_is_open(&r->unacked))
+	if (r->fit && error->kind == ERR_CANCELED)
+		fit_target_unsent(r->fit, w->write_from);
+	else if (r->fit && !unacked_write_is_open(&r->unacked))
 		fit_target_scaled(r->fit, w->write_from);
 	if (error->kind == ERR_CONFLICT && w->conflicts + 1 < RECONCILE_CONFLICTS_MAX && !is_over(r))
 		retry(r, error);

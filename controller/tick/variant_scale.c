@@ -415,7 +415,9 @@ static void write_failed(struct variant_scale *v, struct variant_item *it, const
 	if (error->kind == ERR_NOT_FOUND)
 		observe_missing(v->sources, &it->binding);
 	unacked_write_failed(&it->unacked, error, it->spec, it->to, mono_ms());
-	if (it->fit && !unacked_write_is_open(&it->unacked))
+	if (it->fit && error->kind == ERR_CANCELED)
+		fit_target_unsent(it->fit, it->spec);
+	else if (it->fit && !unacked_write_is_open(&it->unacked))
 		fit_target_scaled(it->fit, it->spec);
 	it->error = *error;
 	if (error->kind == ERR_CANCELED)
@@ -451,6 +453,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 static void finish_write(struct variant_scale *v)
 {
 	bool has_failed = v->write_error.kind != ERR_NONE;
+	if (has_failed)
+		variant_scale_order(v, false); // of the items that were skipped
 	set_ordered(v, has_failed ? -1 : v->write.units_to);
 	v->write.done(v->write.arg, has_failed ? units_of(v, replicas_of) : v->write.units_to,
 	              has_failed ? &v->write_error : NULL);
