@@ -122,7 +122,7 @@ FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/js
           fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_load objective_queue \
           objective_rehearsal objective_rule observation panic panic_stage pipeline plausible pods quantile reason signal source \
           startup state state_pack sustain throttled tick timezone unhealthy unhealthy_stage watermark window) \
-        policies/pool/pool_allocate policies/pool/pool_pair policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+        policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 $(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
            $(OUT)/obj/cli/main.o

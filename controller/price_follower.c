@@ -10,7 +10,6 @@
 #include "base/file_stamp.h"
 #include "base/process/log.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 
 #define ARENA_MAX  ((size_t)16 * 1024 * 1024)
 #define REPORT_MAX ((size_t)64 * 1024)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "policies/schema/binding.h"
-#include "policies/spread/variant_plan.h"
+#include "policies/spread/spread.h"
 
 struct loop_step;
 

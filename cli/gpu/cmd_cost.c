@@ -29,7 +29,6 @@
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 #include "replay/backtest.h"
 #include "replay/recording.h"
 #include "runtime/options/flag_table.h"

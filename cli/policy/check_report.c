@@ -10,7 +10,7 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/schema/schema.h"
-#include "policies/price/price_schema.h"
+#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 

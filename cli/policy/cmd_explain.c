@@ -14,7 +14,7 @@
 #include "cli/objects/crd.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "policies/price/price_schema.h"
+#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"

@@ -28,7 +28,6 @@
 #include "policies/explain/explain.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
-#include "policies/price/variant_price.h"
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
 #include "replay/parallel.h"

@@ -12,7 +12,6 @@
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 
 #define REPORT_MAX ((size_t)1024 * 1024)
 

@@ -13,7 +13,7 @@
 #include "base/schema/schema.h"
 #include "controller/pool/pools_private.h"
 #include "controller/status/pool_status_schema.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 
 #define SPENDING_BYTES_MAX ((size_t)64 * 1024)
 #define MONEY_BYTES        48

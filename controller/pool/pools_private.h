@@ -7,9 +7,7 @@
 #include "controller/pool/pools.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_ledger.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_month.h"
 
 // Whether a pool is shared, and if not, why not. Its members then keep what they have, or scale down.
 enum pool_state {

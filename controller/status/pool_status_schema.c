@@ -2,7 +2,7 @@
 #include "controller/status/pool_status_schema.h"
 
 #include "controller/status/status_rows.h"
-#include "policies/pool/pool_ledger.h"
+#include "policies/pool/pool_month.h"
 
 #define MEMBER    struct pool_status_member
 #define STATUS    struct pool_status

@@ -16,9 +16,9 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/decision_grant.h"
 #include "policies/explain/explain.h"
-#include "policies/price/variant_price.h"
+#include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
-#include "policies/spread/variant_plan.h"
+#include "policies/spread/spread.h"
 #include "runtime/log_edge.h"
 
 struct variant_item {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The targets of a policy with variants, as one scale in units of capacity: their observations are summed, and the
-// decision is spread over them (policies/spread/variant_plan.h) and written target by target. A target that cannot be
+// decision is spread over them (policies/spread/spread.h) and written target by target. A target that cannot be
 // read keeps the replicas that it had at last; one that does not exist has none.
 #ifndef GPUSCALE_CONTROLLER_TICK_VARIANT_SCALE_H
 #define GPUSCALE_CONTROLLER_TICK_VARIANT_SCALE_H

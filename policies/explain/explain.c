@@ -16,8 +16,6 @@
 #include "policies/engine/pipeline.h"
 #include "policies/engine/policy.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_reason.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 

@@ -17,7 +17,6 @@
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"

@@ -13,7 +13,7 @@
 #include "policies/engine/policy.h"
 #include "policies/load/file_list.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 #include "policies/schema/pool_schema.h"
 
 #define SET_ARENA_MAX       (64 * 1024 * 1024)

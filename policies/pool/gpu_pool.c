@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "policies/engine/number.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 
 static bool has_label(const char *lines, const char *label)
 {

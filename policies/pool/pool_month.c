@@ -2,11 +2,11 @@
 #include "policies/pool/pool_month.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "policies/engine/cron.h"
 #include "policies/engine/number.h"
-#include "policies/pool/pool_fill.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 
 #define HOUR_MS         3600000.0
 #define ADVANCE         (1.0 / 30)   // share of the budget, released with the first second of the month
@@ -68,4 +68,67 @@ int64_t pool_month_projection(const struct pool_month *m, int64_t rate_micro)
 		return POOL_SPENT_UNKNOWN;
 	double rest_hours = fmax((double)(m->end_ms - m->now_ms), 0) / HOUR_MS;
 	return to_micro((double)m->spent_micro + (double)rate_micro * rest_hours);
+}
+
+// ---- the record of the spending ----
+
+#define DAY_MS    INT64_C(86400000)
+#define WINDOW_MS (7 * DAY_MS)
+
+// Millionths that the part of [from_ms, to_ms) from start_ms on costs.
+static double cost(int64_t from_ms, int64_t to_ms, int64_t start_ms, double rate_micro)
+{
+	int64_t from = i64_max(from_ms, start_ms);
+	return from < to_ms ? (double)(to_ms - from) / HOUR_MS * rate_micro : 0;
+}
+
+// until_ms moves into the day of now_ms.
+static void turn_days(struct pool_ledger *l, int64_t now_ms)
+{
+	int64_t days = now_ms / DAY_MS - l->until_ms / DAY_MS;
+	for (int64_t k = POOL_LEDGER_DAYS; k-- > 0 && days > 0;)
+		l->day_micro[k] = k >= days ? l->day_micro[k - days] : 0;
+}
+
+static void add(struct pool_ledger *l, int64_t now_ms, double rate_micro, bool is_gap)
+{
+	struct pool_month month = {0};
+	pool_month_at(&month, now_ms);
+	if (l->until_ms < month.start_ms)
+		l->spent_micro = l->assumed_micro = 0;
+	double micro = cost(l->until_ms, now_ms, month.start_ms, rate_micro);
+	l->spent_micro += micro;
+	l->assumed_micro += is_gap ? micro : 0;
+	turn_days(l, now_ms);
+	int64_t end_ms = now_ms;
+	for (int k = 0; k < POOL_LEDGER_DAYS && end_ms > l->until_ms; k++) {
+		int64_t start_ms = (now_ms / DAY_MS - k) * DAY_MS;
+		l->day_micro[k] += cost(l->until_ms, end_ms, start_ms, rate_micro);
+		end_ms = start_ms;
+	}
+}
+
+void pool_ledger_count(struct pool_ledger *l, int64_t now_ms, double rate_micro)
+{
+	if (l->since_ms <= 0 || l->until_ms - now_ms > POOL_LEDGER_AHEAD_MS)
+		*l = (struct pool_ledger){.since_ms = now_ms, .until_ms = now_ms};
+	int64_t passed_ms = now_ms - l->until_ms;
+	if (passed_ms > 0) {
+		bool is_gap = passed_ms > POOL_LEDGER_GAP_MS;
+		add(l, now_ms, is_gap ? fmax(l->rate_micro, rate_micro) : l->rate_micro, is_gap);
+		l->until_ms = now_ms;
+	}
+	l->rate_micro = rate_micro;
+}
+
+double pool_ledger_rate_micro(const struct pool_ledger *l)
+{
+	double sum = 0, hours = (double)(l->until_ms - l->since_ms) / HOUR_MS;
+	if (hours < 1)
+		return l->rate_micro;
+	for (int k = 0; k < POOL_LEDGER_DAYS - 1; k++)
+		sum += l->day_micro[k];
+	// The part of the eighth day after this time of the day.
+	sum += l->day_micro[POOL_LEDGER_DAYS - 1] * (1 - (double)(l->until_ms % DAY_MS) / (double)DAY_MS);
+	return sum / fmin(hours, (double)WINDOW_MS / HOUR_MS);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The monthly budget of a pool: how much of it may be spent in this hour, and what the month will have cost.
+// The spending of a pool: its monthly budget and its record. How much of the budget may be spent in this hour, and what
+// the month will have cost.
 //
 // The budget is released along a straight line: one thirtieth on the first day of the month at once, the rest evenly
 // until its end. Spending that lags behind the line (nights, weekends) is available later, and peaks may run ahead of
@@ -38,5 +39,33 @@ int64_t pool_month_limit(struct pool_request *q, const struct pool_month *m);
 // is unknown. rate_micro: the present run rate per hour. Take the mean of the last seven days, or of the time since the
 // pool exists when that is shorter: a shorter mean takes a weekend for the whole month. A trend is not predicted.
 int64_t pool_month_projection(const struct pool_month *m, int64_t rate_micro);
+
+// ---- the record of the spending ----
+
+// The spending of a pool: the sum of its run rate over time, by calendar month and by day, both UTC. Plain data, so
+// that it can be stored and continued by another process: no time is counted twice, because the record says until when
+// it was counted.
+
+#define POOL_LEDGER_DAYS     8       // the current day and the seven before it
+#define POOL_LEDGER_GAP_MS   60000   // after a longer time without a count, the pool was not observed
+#define POOL_LEDGER_AHEAD_MS 3600000 // a record that was counted until later than that after now is invalid
+
+// Amounts are in millionths of the currency. All zero without a record.
+struct pool_ledger {
+	int64_t since_ms, until_ms;         // the time that was counted, in ms since the epoch
+	double rate_micro;                  // per hour, at until_ms
+	double spent_micro;                 // in the month of until_ms, as far as it was recorded
+	double assumed_micro;               // the part of spent_micro assumed for gaps
+	double day_micro[POOL_LEDGER_DAYS]; // by day, that of until_ms first
+};
+
+// Counts the time from until_ms to now_ms at the run rate that was in use, and notes the rate that is in use from
+// now on. A time of more than POOL_LEDGER_GAP_MS is a gap: it counts at the larger of the two rates, and as assumed.
+// Starts the record when there is none, or an invalid one. A clock that was set back counts nothing until it has caught
+// up.
+void pool_ledger_count(struct pool_ledger *l, int64_t now_ms, double rate_micro);
+// The mean run rate per hour of the last seven days, or of the age of the record when that is shorter; in the first
+// hour the present rate.
+double pool_ledger_rate_micro(const struct pool_ledger *l);
 
 #endif

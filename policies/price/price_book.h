@@ -8,6 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
+struct buf;
+struct doc_node;
+struct err;
+struct scale_variants;
+struct schema;
+struct schema_errors;
+
+#define PRICE_BOOK_KIND          "PriceBook"
 #define PRICE_BOOK_MODELS_MAX    256
 #define PRICE_BOOK_NAMES_MAX     32 // names of one model
 #define PRICE_BOOK_DISCOUNTS_MAX 32
@@ -75,5 +84,23 @@ extern const char *const price_basis_names[]; // "none", "assumed", "listed"
 // Returns the millionths of the currency per hour for one GPU of `model`, a short name of the book or a modelName; 0
 // for PRICE_NONE, which also a NULL book and an empty model have.
 int64_t policy_gpu_micro(const struct price_book *book, const char *model, enum price_basis *ret_basis);
+// Writes the cost of a replica and hour of each variant to ret_prices[0..variants->n): its pricePerHour, else the price
+// of its GPUs in `book` (NULL: none), else as much per unit of capacity as the dearest of the others.
+void variant_prices(const struct scale_variants *variants, const struct price_book *book, double *ret_prices);
+
+// ---- documents ----
+
+// The one table of the fields. Decoder, ranges, `check`, `explain` and the reference in docs/cost.md come from it.
+const struct schema *price_schema(void);
+// Decodes `node` into `book`, which the caller has zeroed. Strings and lists of the book live in `a`; the document may
+// be freed afterwards. Returns 0, or -1 with every fault appended to `errors`.
+int price_book_decode(const struct doc_node *node, struct price_book *book, struct arena *a,
+                      struct schema_errors *errors);
+// Reads the only document of the file at `path` ("-": standard input, NULL: the shipped prices). Returns 0, or -1:
+// errors are appended to `report` as `check` prints them and *e counts them, or *e is set when the file cannot be read
+// (report is then unchanged).
+int price_book_read(const char *path, struct arena *a, struct price_book *ret_book, struct buf *report, struct err *e);
+// The text of the shipped prices, prices.yaml, as it was compiled in; not NUL-terminated.
+const char *price_shipped_text(size_t *ret_len);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 

@@ -16,7 +16,6 @@
 #include "policies/explain/explain.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
 #include "policies/test/line_fields.h"
 #include "policies/test/step_line.h"
 

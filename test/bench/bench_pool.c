@@ -10,8 +10,6 @@
 #include <time.h>
 
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_request.h"
 #include "test/support/alloc_count.h"
 
 #define MEMBERS 1000

@@ -12,8 +12,6 @@
 #include "base/json/json_read.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_pair.h"
 #include "policies/test/grant_line.h"
 
 static struct gpu_pool_entry entries[] = {

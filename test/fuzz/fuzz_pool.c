@@ -10,7 +10,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 #include "policies/schema/pool_schema.h"
 
 static void check_pool(const struct gpu_pool *p)

@@ -10,7 +10,6 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 

@@ -15,10 +15,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_ledger.h"
 #include "policies/pool/pool_month.h"
-#include "policies/pool/pool_request.h"
 #include "test/laws/prop.h"
 
 #define ROWS_MAX   2048

@@ -10,8 +10,6 @@
 #include <cmocka.h>
 
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_request.h"
 #include "test/laws/prop.h"
 
 #define MEMBERS_MAX 10

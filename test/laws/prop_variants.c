@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "policies/spread/variant_plan.h"
+#include "policies/spread/spread.h"
 #include "test/laws/prop.h"
 
 #define N_MAX       5

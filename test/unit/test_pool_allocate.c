@@ -13,9 +13,6 @@
 #include "base/buf.h"
 #include "policies/explain/explain.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_grant.h"
-#include "policies/pool/pool_pair.h"
-#include "policies/pool/pool_request.h"
 
 #define N(a)    (sizeof(a) / sizeof((a)[0]))
 #define MEMBERS 3

@@ -16,7 +16,7 @@
 #include "policies/engine/policy.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 #define HEAD "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUPool\nmetadata: {name: h100}\nspec:\n"

@@ -20,7 +20,7 @@
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
-#include "policies/pool/pool_request.h"
+#include "policies/pool/pool_allocate.h"
 #include "policies/schema/pool_schema.h"
 
 #define MEMBERS     4

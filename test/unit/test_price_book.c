@@ -17,7 +17,6 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/price/price_book.h"
-#include "policies/price/price_schema.h"
 
 #define RULES "manifests/monitoring/rules/gpu-cost.yaml"
 #define HEAD  "apiVersion: gpuscale.dev/v1alpha1\nkind: PriceBook\ncurrency: EUR\nmodels:\n"

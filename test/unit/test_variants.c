@@ -17,7 +17,7 @@
 #include "policies/lint/lint.h"
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_decode.h"
-#include "policies/spread/variant_plan.h"
+#include "policies/spread/spread.h"
 
 #define N(a)  (sizeof(a) / sizeof((a)[0]))
 #define VALUE "signals: [{name: q, query: q, target: {value: \"1\"}}]"
