@@ -111,17 +111,17 @@ $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o $(OUT)/obj/policies/
 # infinite, and none depends on the sign of zero. Results stay the same.
 ifeq ($(VARIANT),release)
 $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objective_$(f).o) $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffinite-math-only -fno-signed-zeros
-$(foreach f,combine pipeline signal window,$(OUT)/obj/policies/engine/$(f).o): private ALL_CFLAGS += -O3 # run for every signal
+$(foreach f,combine decide signal window,$(OUT)/obj/policies/engine/$(f).o): private ALL_CFLAGS += -O3 # run for every signal
 endif
 
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.
 FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/json_span json/json_write num text utf8) \
         $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
         $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
-        $(addprefix policies/engine/,behavior block_max capacity_stage combine combine_formula decide decision decision_grant \
-          fallback fallback_stage forecast formula gain_stage history idle idle_stage objective objective_choice objective_load objective_queue \
-          objective_rehearsal objective_rule observation panic panic_stage pipeline plausible pods quantile reason signal source \
-          startup state state_pack sustain throttled tick timezone unhealthy unhealthy_stage watermark window) \
+        $(addprefix policies/engine/,behavior block_max capacity_stage combine decide decision \
+            forecast formula history idle idle_stage objective objective_choice objective_load objective_queue \
+          objective_rehearsal objective_rule observation panic panic_stage plausible pods quantile signal source \
+          startup state_pack sustain timezone watermark window) \
         policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 $(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \

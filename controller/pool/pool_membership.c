@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "controller/pool/pools_private.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/decision_grant.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"

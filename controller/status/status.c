@@ -18,7 +18,7 @@
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decide.h"
-#include "policies/engine/decision_grant.h"
+#include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

@@ -20,7 +20,7 @@
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
-#include "policies/engine/decision_grant.h"
+#include "policies/engine/decision.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/schema/policy_schema.h"

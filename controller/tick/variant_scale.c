@@ -14,7 +14,6 @@
 #include "k8s/cache/target_store.h"
 #include "k8s/capacity/fit_store.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/decision_grant.h"
 #include "policies/explain/explain.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/binding.h"

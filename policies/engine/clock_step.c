@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/engine/clock_step.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "policies/engine/decide_state.h"
+#include "policies/engine/decision.h"
 
-struct decision;
 struct observation;
 struct policy;
 
@@ -18,5 +18,10 @@ struct policy;
 // clock cannot prevent scaling.
 void decide(const struct policy *policy, const struct observation *observation, int64_t now_ms, void *state,
             struct decision *ret_decision);
+
+// The stages are one table, whose order is also that of the chapters in docs/algorithm.md.
+const char *stage_name(enum stage s);
+// Returns whether the stage, one that decide() runs, can have an effect under this policy.
+bool stage_is_enabled(enum stage s, const struct policy *policy);
 
 #endif

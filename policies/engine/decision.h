@@ -9,9 +9,34 @@
 
 #include "policies/engine/policy.h"
 #include "policies/engine/reason.h"
-#include "policies/engine/stage.h"
 
 #define DECISION_TRACE_MAX 64
+
+// The stages of a decision, in the order of its trace. decide() runs those of the table in decide.c.
+enum stage {
+	STAGE_SOURCES,
+	STAGE_WINDOWS,
+	STAGE_SIGNALS,
+	STAGE_SUSTAIN,
+	STAGE_PANIC,
+	STAGE_FORECAST,
+	STAGE_OBJECTIVE,
+	STAGE_COMBINE,
+	STAGE_STABILIZE,
+	STAGE_RATE,
+	STAGE_COOLDOWN,
+	STAGE_IDLE,
+	STAGE_BOUNDS,
+	STAGE_MULTIPLE,
+	STAGE_GUARDS,
+	STAGE_CAPACITY,
+	STAGE_MODE,
+	STAGE_DECIDE__COUNT,
+	STAGE_POOL = STAGE_DECIDE__COUNT, // after decide(): decide_grant() adds its entry
+	STAGE_VICTIMS,                    // after the pool: decide_victims() adds its entries (victims.h)
+	STAGE_VARIANTS,                   // after the pool: the decision is spread over the variants of the policy
+	STAGE__COUNT
+};
 
 enum action { ACTION_NONE, ACTION_HOLD, ACTION_SCALE_UP, ACTION_SCALE_DOWN, ACTION__COUNT };
 const char *action_name(enum action a); // "None", "Hold", "ScaleUp", "ScaleDown"
@@ -79,5 +104,19 @@ const struct trace_entry *decision_find(const struct decision *d, enum reason re
 size_t decision_kept_bytes(const struct decision *d);
 // Writes the kept form of d, which is not kept itself, to *ret_kept, which has decision_kept_bytes().
 void decision_keep(const struct decision *d, struct decision *ret_kept);
+
+// ---- after decide() ----
+
+// Changes the decision that decide() made for `policy` from d->desired to `granted` replicas, and appends an entry of
+// the reason's stage, pool or variants, with `reason` to the trace, which then explains the decision. Without room in
+// the trace only the replicas change. Does nothing when `granted` is what the policy wants. Call at most once per
+// decision, and not for a policy that writes nothing (paused, dryRun).
+void decide_grant(const struct policy *policy, int32_t granted, enum reason reason, struct decision *d);
+
+// Appends an entry to the trace that changes nothing.
+void decide_add_note(struct decision *d, enum stage stage, enum reason reason);
+
+// Whether decide_grant() gives this reason: a target with 0 replicas after such a decision was emptied by its pool.
+bool decide_reason_is_of_pool(enum reason reason);
 
 #endif

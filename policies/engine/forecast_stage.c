@@ -12,7 +12,6 @@
 #include "policies/engine/policy.h"
 #include "policies/engine/signal.h"
 #include "policies/engine/skill.h"
-#include "policies/engine/stages.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"

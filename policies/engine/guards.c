@@ -2,14 +2,236 @@
 // Stage guards: states of the target in which scaling is held or limited. Guards apply to changes that the signals ask
 // for; a scale outside its bounds returns to them regardless of the guards.
 // WPA: minAvailableReplicaPercentage. Pending replicas: aibrix issue 2670, knative issue 13284.
-#include "policies/engine/guards.h"
-
+#include <math.h>
 #include <stdbool.h>
 
+#include "policies/engine/behavior.h"
+#include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/plausible.h"
 #include "policies/engine/policy.h"
-#include "policies/engine/stages.h"
+#include "policies/engine/signal.h"
+#include "policies/engine/state.h"
 #include "policies/engine/tick.h"
+#include "policies/engine/unhealthy.h"
+
+// ---- maxThrottledShare: a throttled replica is treated as less than one ----
+
+// Replicas are ordered before the load exceeds what the throttled ones can serve. The share is read before the signals
+// whose targets depend on it.
+
+#define THROTTLED_LOSS 0.3 // share of the throughput that a GPU loses while it is throttled for heat
+
+void throttled_observe(struct tick *t)
+{
+	const struct policy_throttled_guard *g = &t->policy->guards.throttled;
+	const struct decision_signal *d = &t->decision->signals[g->signal_index];
+	struct trace_entry entry = {
+	        .stage = STAGE_SOURCES,
+	        .reason = REASON_THROTTLED,
+	        .signal = (int32_t)g->signal_index,
+	        .before = t->counts.spec,
+	        .after = t->counts.spec,
+	        .value = d->value,
+	        .limit = g->share,
+	};
+	if (d->state != SIGNAL_OK) {
+		entry.reason = REASON_THROTTLED_UNKNOWN;
+	} else if (d->value < 0 || d->value > 1) {
+		entry.reason = REASON_THROTTLED_NOT_A_SHARE;
+	} else if (d->value > g->share) {
+		t->capacity_ratio = 1 - THROTTLED_LOSS * d->value;
+		entry.count = (int32_t)round(100 * t->capacity_ratio);
+	} else {
+		return;
+	}
+	tick_trace(t, &entry);
+}
+
+// ---- minMarginalGain: no growth where it does not pay ----
+
+// Returns whether the replicas are at full load, so that their throughput is what they can serve: a signal asks for
+// more of them, or more work waits than one second of the replicas. Throughput at less load says how much work came.
+static bool is_loaded(const struct tick *t)
+{
+	const struct policy_objective *o = &t->policy->objective;
+	const struct decision_signal *signals = t->decision->signals;
+	for (size_t i = 0; i < t->policy->n_signals; i++)
+		if (signals[i].state == SIGNAL_OK && !signal_is_input(t->policy, i) &&
+		    t->unsustained[i] > t->counts.spec)
+			return true;
+	return o->set && signals[o->backlog_index].state == SIGNAL_OK &&
+	       signals[o->backlog_index].value > (double)t->counts.spec;
+}
+
+// Throttled replicas have another curve.
+void gain_observe(struct tick *t)
+{
+	const struct policy_gain_guard *config = &t->policy->guards.gain;
+	const struct decision_signal *throughput = &t->decision->signals[config->signal_index];
+	struct marginal_gain *g = state_gain(t->state);
+	int64_t interval_ms = i64_max(t->policy->interval_ms, 1);
+	uint64_t needed = (uint64_t)i64_max(i64_add(config->steady_ms, interval_ms - 1) / interval_ms, 0);
+	marginal_gain_tick(g, t->counts.spec, t->decision->ready);
+	if (throughput->state == SIGNAL_OK && g->steady_ticks >= needed && t->capacity_ratio >= 1 && is_loaded(t))
+		marginal_gain_observe(g, throughput->value, (uint64_t)(PLAUSIBLE_AFTER_MS / interval_ms) + 1);
+}
+
+// Shortens a scale-up to the last replica that adds enough, but not below `held`.
+static void gain_limit(struct tick *t, int32_t held)
+{
+	const struct policy_gain_guard *config = &t->policy->guards.gain;
+	struct gain_fit fit;
+	struct trace_entry entry = {
+	        .stage = STAGE_GUARDS,
+	        .reason = REASON_GAIN_LEARNING,
+	        .signal = (int32_t)config->signal_index,
+	        .before = t->wanted,
+	        .after = t->wanted,
+	};
+	if (t->wanted <= held)
+		return;
+	if (!marginal_gain_fit(state_gain(t->state), &fit)) {
+		entry.count = fit.usable;
+		entry.limit = MARGINAL_GAIN_COUNTS_MIN;
+		tick_trace(t, &entry);
+		return;
+	}
+	int32_t limit = marginal_gain_limit(fit.serial, config->gain, t->wanted);
+	if (limit >= t->wanted)
+		return;
+	entry.reason = REASON_MARGINAL_GAIN;
+	entry.after = i32_max(multiple_down(limit, t->policy->replica_multiple), held);
+	double gain = marginal_gain_of(fit.serial, entry.after + 1), shown = round(100 * gain) / 100;
+	entry.value = shown < config->gain ? shown : gain;
+	entry.limit = config->gain;
+	entry.count = entry.after + 1;
+	tick_set_proposal(t, &entry);
+}
+
+// ---- unhealthyReplicas: the replacements of replicas on failing GPUs ----
+
+// They leave the counts before the signals, and the guards add as many as are wanted now.
+
+void unhealthy_init(struct unhealthy *u)
+{
+	*u = (struct unhealthy){.fewer_since_ms = TIME_NONE, .added = -1};
+}
+
+void unhealthy_record_scale(struct unhealthy *u, int32_t replicas)
+{
+	if (u->added < 0)
+		return;
+	u->replacements = i32_max(i32_min(i32_from_i64((int64_t)replicas - u->wanted), u->added), 0);
+}
+
+void unhealthy_adopt_scale(struct unhealthy *u, int32_t change)
+{
+	if (u->added < 0)
+		u->unrecorded = change;
+}
+
+// How many replacements the scale has after a change that lacks their number (unhealthy_adopt_scale()).
+static void count_unrecorded(struct unhealthy *u, int32_t n_unhealthy, int32_t multiple)
+{
+	int32_t more = i32_min(n_unhealthy - u->replacements, u->unrecorded);
+	if (u->unrecorded < 0)
+		u->replacements = i32_min(u->replacements, n_unhealthy);
+	else if (more > 0)
+		u->replacements += multiple_down(more, multiple);
+	u->unrecorded = 0;
+}
+
+void unhealthy_observe(struct tick *t)
+{
+	const struct obs_health *h = &t->observation->health;
+	if (t->policy->guards.unhealthy != UNHEALTHY_REPLACE)
+		return;
+	if (t->state->unhealthy.unrecorded != 0 && h->is_known)
+		count_unrecorded(&t->state->unhealthy, i32_max(h->unhealthy, 0), t->policy->replica_multiple);
+	// The scale may have been lowered by hand since: at least one replica is not a replacement.
+	t->replacements = i32_min(t->state->unhealthy.replacements, i32_max(t->counts.spec - 1, 0));
+	t->counts.spec -= t->replacements;
+	t->counts.status = i32_max(t->counts.status - t->replacements, 0);
+	t->wanted = t->unstabilized = t->counts.spec;
+}
+
+// Returns how many replacements are wanted. Further ones at once; fewer only after the stabilization window of
+// scaleDown, so that a GPU whose health flaps does not move the scale. Without data, and on hold, as many as now.
+static int32_t replacements_wanted(struct tick *t)
+{
+	const struct obs_health *h = &t->observation->health;
+	struct unhealthy *u = &t->state->unhealthy;
+	int32_t now = t->replacements, n = i32_max(h->unhealthy, 0);
+	if (t->hold || !h->is_known || n >= now) {
+		u->fewer_since_ms = TIME_NONE;
+		return t->hold || !h->is_known ? now : n;
+	}
+	if (u->fewer_since_ms == TIME_NONE)
+		u->fewer_since_ms = t->now_ms;
+	return i64_sub(t->now_ms, u->fewer_since_ms) < t->policy->scale_down.stabilization_window_ms ? now : n;
+}
+
+// Returns the scale with n replacements in addition to what is wanted: whole multiples, within maxReplicas and the rate
+// limits of behavior. spec: the present scale with its replacements.
+static int32_t with_replacements(const struct tick *t, int32_t spec, int32_t n)
+{
+	const struct policy *p = t->policy;
+	const struct history *events = &t->state->events;
+	const struct history_mark *marks = state_marks(t->state, &t->state->events);
+	int32_t room = i32_max(t->max - t->wanted, 0);
+	int32_t total = t->wanted + multiple_down(i32_min(n, room), p->replica_multiple);
+	if (t->out_of_bounds || total == spec)
+		return total;
+	if (total < spec) {
+		int32_t floor = behavior_rate_limit(&p->scale_down, -1, events, marks, t->now_ms, spec);
+		return i32_max(total, i32_min(floor, t->wanted + i32_min(t->replacements, room)));
+	}
+	return i32_max(i32_min(total, behavior_rate_limit(&p->scale_up, 1, events, marks, t->now_ms, spec)), t->wanted);
+}
+
+static void replace(struct tick *t, const struct trace_entry *entry)
+{
+	struct unhealthy *u = &t->state->unhealthy;
+	int32_t spec = t->counts.spec + t->replacements, wanted = t->wanted;
+	// A target that is scaled to zero has nothing to replace.
+	int32_t after = wanted > 0 ? with_replacements(t, spec, replacements_wanted(t)) : wanted;
+	u->wanted = wanted;
+	u->added = after - wanted;
+	t->unstabilized = i32_from_i64((int64_t)t->unstabilized + u->added);
+	t->counts.spec = spec;
+	if (after == spec)
+		u->replacements = u->added; // nothing is written
+	if (after == wanted)
+		return;
+	struct trace_entry e = *entry;
+	e.reason = REASON_UNHEALTHY_REPLACED;
+	e.before = wanted;
+	e.after = after;
+	e.limit = (double)u->added;
+	tick_set_proposal(t, &e);
+}
+
+// Adds what unhealthyReplicas wants, and traces the unhealthy replicas.
+static void unhealthy_apply(struct tick *t)
+{
+	const struct obs_health *h = &t->observation->health;
+	struct trace_entry entry = {
+	        .stage = STAGE_GUARDS,
+	        .reason = h->is_known ? REASON_UNHEALTHY_REPLICAS : REASON_UNHEALTHY_UNKNOWN,
+	        .signal = -1,
+	        .count = i32_max(h->unhealthy, 0),
+	};
+	size_t n_trace = t->decision->n_trace;
+	if (t->policy->guards.unhealthy == UNHEALTHY_REPLACE)
+		replace(t, &entry);
+	entry.before = entry.after = t->wanted;
+	if (!h->is_known || (h->unhealthy > 0 && t->decision->n_trace == n_trace))
+		tick_trace(t, &entry);
+}
+
+// ---- the other guards ----
 
 int32_t guards_starting(const struct replica_counts *counts)
 {

@@ -2,13 +2,11 @@
 // Stage idle: to the idle level after a time without activity, and back at once.
 #include <math.h>
 
-#include "policies/engine/guards.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/engine/signal.h"
-#include "policies/engine/stages.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"

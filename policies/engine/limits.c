@@ -9,7 +9,6 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
-#include "policies/engine/stages.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 

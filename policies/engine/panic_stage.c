@@ -5,7 +5,6 @@
 #include "policies/engine/number.h"
 #include "policies/engine/panic.h"
 #include "policies/engine/policy.h"
-#include "policies/engine/stages.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-// The table: reason, stable name in CamelCase, what it explains (EXPLAINS_ in reason.c), type of its Event, sentence. A
-// sentence has placeholders that are filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-// {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, {variants}, and from the policy
-// {low}: the signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
+// The table: reason, stable name in CamelCase, what it explains (EXPLAINS_ in decision.c), type of its Event, sentence.
+// A sentence has placeholders that are filled from the trace entry: {signal} {value} {limit} {before} {after}
+// {duration} {count} {nth} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, {variants}, and from
+// the policy {low}: the signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
 // clang-format off
 #define REASONS(ROW) \
 	ROW(NONE,                    "None",                   NOTE,     NORMAL,  "") \

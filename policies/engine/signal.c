@@ -13,7 +13,6 @@
 #include "policies/engine/pods.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/source.h"
-#include "policies/engine/stages.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/sustain.h"

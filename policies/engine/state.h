@@ -14,6 +14,7 @@
 #include "policies/engine/history.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/panic.h"
+#include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/engine/skill.h"
 #include "policies/engine/startup.h"
@@ -22,7 +23,6 @@
 
 struct marginal_gain;
 struct objective_state;
-struct policy;
 
 #define STATE_MAGIC   0x67707573u // "gpus"
 #define STATE_VERSION 13
@@ -72,8 +72,17 @@ _Static_assert(sizeof(struct history_mark) == 24 && sizeof(struct window_sample)
 
 // Returns the header of `block`, which decide_state_init() filled for a policy of the same shape; asserts its magic,
 // version and number of signals.
-struct state_header *state_of(const struct policy *policy, void *block);
-const struct state_header *state_of_const(const struct policy *policy, const void *block);
+static inline const struct state_header *state_of_const(const struct policy *policy, const void *block)
+{
+	const struct state_header *s = block;
+	assert(s->magic == STATE_MAGIC && s->version == STATE_VERSION && s->n_signals == policy->n_signals);
+	return s;
+}
+static inline struct state_header *state_of(const struct policy *policy, void *block)
+{
+	state_of_const(policy, block);
+	return block;
+}
 
 // ---- places inside the block ----
 

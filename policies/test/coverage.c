@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/print.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/pipeline.h"
 #include "policies/engine/policy.h"
 
 struct coverage {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/engine/decide.h"
 #include "policies/engine/number.h"
-#include "policies/engine/pipeline.h"
 #include "test/support/any_policy.h"
 #include "test/support/laws.h"
 

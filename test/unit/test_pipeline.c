@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "policies/engine/pipeline.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/policy.h"
 
 #define PAGE "docs/algorithm.md"

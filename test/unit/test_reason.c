@@ -13,8 +13,8 @@
 
 #include <ctype.h>
 
+#include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/pipeline.h"
 #include "policies/engine/reason.h"
 
 static bool is_one_of(const char *s, const char *const *list)

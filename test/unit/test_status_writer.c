@@ -15,7 +15,7 @@
 #include "controller/status/status.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
-#include "policies/engine/decision_grant.h"
+#include "policies/engine/decision.h"
 #include "policies/schema/binding.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/engine.h"
