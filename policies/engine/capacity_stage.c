@@ -10,12 +10,6 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
-static struct trace_entry entry_of(const struct tick *t, enum reason reason, int32_t after)
-{
-	return (struct trace_entry){
-	        .stage = STAGE_CAPACITY, .reason = reason, .signal = -1, .before = t->wanted, .after = after};
-}
-
 // Returns the number of unschedulable replicas that have been so since cutoff_ms or longer.
 static int32_t waiting_since(const struct tick *t, int64_t cutoff_ms)
 {
@@ -59,7 +53,7 @@ static void remove_pending(struct tick *t)
 	                        removal_floor(t, n));
 	if (after >= t->wanted)
 		return;
-	struct trace_entry entry = entry_of(t, REASON_PENDING_REMOVED, after);
+	struct trace_entry entry = tick_entry(t, STAGE_CAPACITY, REASON_PENDING_REMOVED, after);
 	entry.limit = (double)wanted;
 	entry.count = n;
 	tick_set_proposal(t, &entry);
@@ -72,7 +66,7 @@ static bool withdraw(struct tick *t)
 	int32_t after = removal_floor(t, waiting_since(t, i64_sub(t->now_ms, c->give_up_ms)));
 	if (after >= t->counts.spec || after >= t->wanted)
 		return false;
-	struct trace_entry entry = entry_of(t, REASON_CAPACITY_WITHDRAWN, after);
+	struct trace_entry entry = tick_entry(t, STAGE_CAPACITY, REASON_CAPACITY_WITHDRAWN, after);
 	entry.count = t->counts.spec - after;
 	entry.window_ms = c->give_up_ms;
 	entry.duration_ms = c->retry_ms;
@@ -90,7 +84,7 @@ static void limit_order(struct tick *t, enum reason reason, int64_t left_ms)
 	most = i32_max(i32_max(most, spec), t->min);
 	if (t->wanted <= most)
 		return;
-	struct trace_entry entry = entry_of(t, reason, most);
+	struct trace_entry entry = tick_entry(t, STAGE_CAPACITY, reason, most);
 	entry.value = (double)fit;
 	entry.count = t->wanted - most;
 	entry.window_ms = t->policy->capacity.retry_ms;
@@ -100,7 +94,7 @@ static void limit_order(struct tick *t, enum reason reason, int64_t left_ms)
 
 static void note(struct tick *t, enum reason reason, int32_t count)
 {
-	struct trace_entry entry = entry_of(t, reason, t->wanted);
+	struct trace_entry entry = tick_entry(t, STAGE_CAPACITY, reason, t->wanted);
 	entry.count = count;
 	tick_trace(t, &entry);
 }

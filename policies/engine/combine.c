@@ -143,15 +143,11 @@ static void apply(struct tick *t, const struct signal_counts *y)
 	if (y->n_waiting > 0)
 		n = i32_max(n, t->counts.spec);
 	n = i32_max(n, 1);
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_COMBINE,
-	                             .reason = REASON_FALLBACK_ACTIVE,
-	                             .signal = -1,
-	                             .before = t->counts.spec,
-	                             .after = n,
-	                             .limit = (double)f->failure_threshold,
-	                             .count = i32_from_i64(y->failures),
-	                     });
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_FALLBACK_ACTIVE, -1);
+	entry.after = n;
+	entry.limit = (double)f->failure_threshold;
+	entry.count = i32_from_i64(y->failures);
+	tick_set_proposal(t, &entry);
 	t->fallback_active = true;
 	t->hold = n == t->counts.spec;
 }
@@ -169,15 +165,10 @@ static void recover(struct tick *t, const struct signal_counts *y)
 	}
 	if (t->hold || t->wanted >= t->counts.spec)
 		return;
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_COMBINE,
-	                             .reason = REASON_FALLBACK_LIFTING,
-	                             .signal = -1,
-	                             .before = t->wanted,
-	                             .after = t->counts.spec,
-	                             .limit = (double)needed,
-	                             .count = (int32_t)s->good,
-	                     });
+	struct trace_entry entry = tick_entry(t, STAGE_COMBINE, REASON_FALLBACK_LIFTING, t->counts.spec);
+	entry.limit = (double)needed;
+	entry.count = (int32_t)s->good;
+	tick_set_proposal(t, &entry);
 }
 
 // Applies the fallback to the combined proposal, or lifts it.
@@ -252,28 +243,19 @@ static void combine_formula_fall_back(struct tick *t)
 	if (t->counts.spec > 0)
 		t->wanted = i32_max(t->wanted, 1); // an outage never scales to zero
 	t->state->fallback = (struct fallback){.active = 1};
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_COMBINE,
-	                             .reason = REASON_FALLBACK_ACTIVE,
-	                             .signal = first_failed,
-	                             .before = t->counts.spec,
-	                             .after = t->wanted,
-	                             .limit = (double)t->policy->fallback.failure_threshold,
-	                             .count = i32_from_i64(state_signal(t->state, (size_t)first_failed)->failures),
-	                     });
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_FALLBACK_ACTIVE, first_failed);
+	entry.after = t->wanted;
+	entry.limit = (double)t->policy->fallback.failure_threshold;
+	entry.count = i32_from_i64(state_signal(t->state, (size_t)first_failed)->failures);
+	tick_set_proposal(t, &entry);
 	t->fallback_active = true;
 	t->hold = t->wanted == t->counts.spec;
 }
 
 static void hold(struct tick *t, enum formula_kind kind)
 {
-	struct trace_entry entry = {
-	        .stage = STAGE_COMBINE,
-	        .reason = kind == FORMULA_NIL ? REASON_FORMULA_MISSING : REASON_FORMULA_FAILED,
-	        .signal = -1,
-	        .before = t->counts.spec,
-	        .after = t->counts.spec,
-	};
+	enum reason reason = kind == FORMULA_NIL ? REASON_FORMULA_MISSING : REASON_FORMULA_FAILED;
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, reason, -1);
 	for (size_t i = 0; kind == FORMULA_NIL && entry.signal < 0 && i < t->policy->n_signals; i++)
 		if ((t->policy->formula.reads >> i & 1) && t->decision->signals[i].state != SIGNAL_OK)
 			entry.signal = (int32_t)i;
@@ -295,14 +277,10 @@ static void combine_by_formula(struct tick *t)
 		return;
 	}
 	t->wanted = replicas_of(r.number);
-	t->decision->driver = tick_trace(t, &(struct trace_entry){
-	                                            .stage = STAGE_COMBINE,
-	                                            .reason = REASON_COMBINE_FORMULA,
-	                                            .signal = -1,
-	                                            .before = t->counts.spec,
-	                                            .after = t->wanted,
-	                                            .value = r.number,
-	                                    });
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_COMBINE_FORMULA, -1);
+	entry.after = t->wanted;
+	entry.value = r.number;
+	t->decision->driver = tick_trace(t, &entry);
 	combine_formula_fall_back(t);
 	if (t->fallback_active)
 		return;
@@ -381,16 +359,11 @@ __attribute__((noinline)) static void hold_all(struct tick *t)
 	t->decision->driver = n > 0 ? t->entry[first] : -1;
 	if (n == 1)
 		return;
-	int32_t entry = tick_trace(t, &(struct trace_entry){
-	                                      .stage = STAGE_COMBINE,
-	                                      .reason = REASON_ALL_SIGNALS_MISSING,
-	                                      .signal = -1,
-	                                      .before = t->counts.spec,
-	                                      .after = t->counts.spec,
-	                                      .count = (int32_t)n,
-	                              });
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_ALL_SIGNALS_MISSING, -1);
+	entry.count = (int32_t)n;
+	int32_t at = tick_trace(t, &entry);
 	if (shared == REASON_ALL_SIGNALS_MISSING)
-		t->decision->driver = entry;
+		t->decision->driver = at;
 }
 
 // Returns whether the reason for a proposal is that of the decision: a stage after the signals changed the proposal.
@@ -413,15 +386,12 @@ static void combine_signals(struct tick *t)
 	}
 	t->wanted = y.replicas;
 	t->decision->driver = t->entry[y.winner];
-	if (t->policy->n_signals > 1 && (y.n_ok > 1 || !t->policy->inputs))
-		tick_trace(t, &(struct trace_entry){
-		                      .stage = STAGE_COMBINE,
-		                      .reason = REASON_COMBINED,
-		                      .signal = y.winner,
-		                      .before = t->counts.spec,
-		                      .after = y.replicas,
-		                      .count = (int32_t)y.n_ok,
-		              });
+	if (t->policy->n_signals > 1 && (y.n_ok > 1 || !t->policy->inputs)) {
+		struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_COMBINED, y.winner);
+		entry.after = y.replicas;
+		entry.count = (int32_t)y.n_ok;
+		tick_trace(t, &entry);
+	}
 	int32_t why = t->entry[y.winner]; // entry of the stage that changed the proposal last
 	if (why >= 0 && is_primary(t->decision->entries[why].reason))
 		t->decision->reason = t->decision->entries[why].reason;
@@ -439,14 +409,10 @@ static void combine_signals(struct tick *t)
 		// that is held for missing data is not a recommendation.
 		if (y.replicas == t->counts.spec)
 			decide_record_recommendation(t->policy, t->state, t->now_ms, y.replicas);
-		tick_set_proposal(t, &(struct trace_entry){
-		                             .stage = STAGE_COMBINE,
-		                             .reason = REASON_PARTIAL_SIGNALS,
-		                             .signal = y.first_missing,
-		                             .before = y.replicas,
-		                             .after = t->counts.spec,
-		                             .count = (int32_t)y.n_missing,
-		                     });
+		struct trace_entry entry = tick_entry(t, STAGE_COMBINE, REASON_PARTIAL_SIGNALS, t->counts.spec);
+		entry.signal = y.first_missing;
+		entry.count = (int32_t)y.n_missing;
+		tick_set_proposal(t, &entry);
 	}
 }
 

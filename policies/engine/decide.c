@@ -223,14 +223,10 @@ static void count_replicas(struct tick *t)
 	// Several pods for one replica, pods of another workload, a surge: what is ready beyond the scale is no
 	// capacity that the next scale would have. Pinned by prop_decide "surplus_of_ready_changes_nothing".
 	c->ready = c->spec;
-	tick_trace(t, &(struct trace_entry){
-	                      .stage = STAGE_SOURCES,
-	                      .reason = o->ready_replicas < 0 ? REASON_READY_UNKNOWN : REASON_READY_SURPLUS,
-	                      .signal = -1,
-	                      .before = c->spec,
-	                      .after = c->spec,
-	                      .count = o->ready_replicas,
-	              });
+	struct trace_entry entry =
+	        tick_note(t, STAGE_SOURCES, o->ready_replicas < 0 ? REASON_READY_UNKNOWN : REASON_READY_SURPLUS, -1);
+	entry.count = o->ready_replicas;
+	tick_trace(t, &entry);
 }
 
 // Counts the replicas that are starting, before the signals, whose proposals depend on them.
@@ -242,16 +238,11 @@ static void observe_starts(struct tick *t)
 	if (!learnt || !t->policy->startup.set || !startup_is_learnt(s, t->policy))
 		return;
 	uint32_t newest = (s->next_start + STARTUP_STARTS_MAX - 1) % STARTUP_STARTS_MAX;
-	tick_trace(t, &(struct trace_entry){
-	                      .stage = STAGE_SOURCES,
-	                      .reason = REASON_STARTUP_LEARNT,
-	                      .signal = -1,
-	                      .before = t->counts.spec,
-	                      .after = t->counts.spec,
-	                      .duration_ms = s->starts_ms[newest],
-	                      .window_ms = startup_ms(s, t->policy),
-	                      .count = (int32_t)s->n_starts,
-	              });
+	struct trace_entry entry = tick_note(t, STAGE_SOURCES, REASON_STARTUP_LEARNT, -1);
+	entry.duration_ms = s->starts_ms[newest];
+	entry.window_ms = startup_ms(s, t->policy);
+	entry.count = (int32_t)s->n_starts;
+	tick_trace(t, &entry);
 }
 
 static void finish(struct tick *t)

@@ -25,14 +25,10 @@ static bool is_per_replica(const struct policy_signal *signal)
 
 static struct trace_entry entry_of(const struct tick *t, enum reason reason)
 {
-	int32_t proposal = t->decision->signals[t->policy->forecast.signal_index].proposal;
-	return (struct trace_entry){
-	        .stage = STAGE_FORECAST,
-	        .reason = reason,
-	        .signal = (int32_t)t->policy->forecast.signal_index,
-	        .before = proposal,
-	        .after = proposal,
-	};
+	size_t i = t->policy->forecast.signal_index;
+	struct trace_entry entry = tick_note(t, STAGE_FORECAST, reason, (int32_t)i);
+	entry.before = entry.after = t->decision->signals[i].proposal;
+	return entry;
 }
 
 // How far ahead, in ms; -1 while the start-up time that the policy refers to is unknown.

@@ -27,15 +27,9 @@ void throttled_observe(struct tick *t)
 {
 	const struct policy_throttled_guard *g = &t->policy->guards.throttled;
 	const struct decision_signal *d = &t->decision->signals[g->signal_index];
-	struct trace_entry entry = {
-	        .stage = STAGE_SOURCES,
-	        .reason = REASON_THROTTLED,
-	        .signal = (int32_t)g->signal_index,
-	        .before = t->counts.spec,
-	        .after = t->counts.spec,
-	        .value = d->value,
-	        .limit = g->share,
-	};
+	struct trace_entry entry = tick_note(t, STAGE_SOURCES, REASON_THROTTLED, (int32_t)g->signal_index);
+	entry.value = d->value;
+	entry.limit = g->share;
 	if (d->state != SIGNAL_OK) {
 		entry.reason = REASON_THROTTLED_UNKNOWN;
 	} else if (d->value < 0 || d->value > 1) {
@@ -83,13 +77,8 @@ static void gain_limit(struct tick *t, int32_t held)
 {
 	const struct policy_gain_guard *config = &t->policy->guards.gain;
 	struct gain_fit fit;
-	struct trace_entry entry = {
-	        .stage = STAGE_GUARDS,
-	        .reason = REASON_GAIN_LEARNING,
-	        .signal = (int32_t)config->signal_index,
-	        .before = t->wanted,
-	        .after = t->wanted,
-	};
+	struct trace_entry entry = tick_entry(t, STAGE_GUARDS, REASON_GAIN_LEARNING, t->wanted);
+	entry.signal = (int32_t)config->signal_index;
 	if (t->wanted <= held)
 		return;
 	if (!marginal_gain_fit(state_gain(t->state), &fit)) {
@@ -217,12 +206,9 @@ static void replace(struct tick *t, const struct trace_entry *entry)
 static void unhealthy_apply(struct tick *t)
 {
 	const struct obs_health *h = &t->observation->health;
-	struct trace_entry entry = {
-	        .stage = STAGE_GUARDS,
-	        .reason = h->is_known ? REASON_UNHEALTHY_REPLICAS : REASON_UNHEALTHY_UNKNOWN,
-	        .signal = -1,
-	        .count = i32_max(h->unhealthy, 0),
-	};
+	enum reason reason = h->is_known ? REASON_UNHEALTHY_REPLICAS : REASON_UNHEALTHY_UNKNOWN;
+	struct trace_entry entry = tick_entry(t, STAGE_GUARDS, reason, 0);
+	entry.count = i32_max(h->unhealthy, 0);
 	size_t n_trace = t->decision->n_trace;
 	if (t->policy->guards.unhealthy == UNHEALTHY_REPLACE)
 		replace(t, &entry);
@@ -248,24 +234,13 @@ static int32_t held_at(const struct tick *t)
 	return n > t->max ? t->min : (int32_t)n;
 }
 
-static struct trace_entry stay(const struct tick *t, enum reason reason)
-{
-	return (struct trace_entry){
-	        .stage = STAGE_GUARDS,
-	        .reason = reason,
-	        .signal = -1,
-	        .before = t->wanted,
-	        .after = held_at(t),
-	};
-}
-
 static bool is_pending_guarded(struct tick *t)
 {
 	const struct policy_guards *g = &t->policy->guards;
 	int32_t starting = guards_starting(&t->counts);
 	if (!g->max_pending_set || tick_direction(t) <= 0 || starting <= g->max_pending_pods)
 		return false;
-	struct trace_entry entry = stay(t, REASON_PENDING_REPLICAS);
+	struct trace_entry entry = tick_entry(t, STAGE_GUARDS, REASON_PENDING_REPLICAS, held_at(t));
 	entry.count = starting;
 	entry.limit = (double)g->max_pending_pods;
 	tick_set_proposal(t, &entry);
@@ -278,7 +253,7 @@ static bool is_availability_guarded(struct tick *t)
 	int64_t ready = t->counts.ready, spec = t->counts.spec;
 	if (ready * 100 >= spec * g->min_available_percent)
 		return false;
-	struct trace_entry entry = stay(t, REASON_TOO_FEW_AVAILABLE);
+	struct trace_entry entry = tick_entry(t, STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, held_at(t));
 	entry.value = (double)(ready * 100 / spec); // spec > 0, or the comparison above held
 	entry.limit = (double)g->min_available_percent;
 	tick_set_proposal(t, &entry);
@@ -300,7 +275,7 @@ static void limit_step(struct tick *t)
 	int64_t change = (int64_t)t->wanted - t->counts.spec;
 	if (step <= 0 || (change <= step && change >= -(int64_t)step))
 		return;
-	struct trace_entry entry = stay(t, REASON_MAX_STEP);
+	struct trace_entry entry = tick_entry(t, STAGE_GUARDS, REASON_MAX_STEP, held_at(t));
 	entry.after = i32_min(i32_max(step_end(t, step), t->min), t->max);
 	entry.limit = (double)step;
 	tick_set_proposal(t, &entry);

@@ -93,21 +93,16 @@ void idle_observe(struct tick *t)
 
 static struct trace_entry entry_of(const struct tick *t, enum reason reason)
 {
-	const struct policy_idle *idle = &t->policy->idle;
 	size_t signal = t->activation->index;
 	double value = t->raw[signal];
 	if (t->activity == IDLE_ACTIVE && !(value > t->activation->above))
 		value = t->decision->signals[signal].value; // active by its window
-	return (struct trace_entry){
-	        .stage = STAGE_IDLE,
-	        .reason = reason,
-	        .signal = (int32_t)signal,
-	        .before = t->wanted,
-	        .after = t->counts.spec,
-	        .value = value,
-	        .limit = t->activation->above,
-	        .window_ms = idle->after_ms,
-	};
+	struct trace_entry entry = tick_entry(t, STAGE_IDLE, reason, t->counts.spec);
+	entry.signal = (int32_t)signal;
+	entry.value = value;
+	entry.limit = t->activation->above;
+	entry.window_ms = t->policy->idle.after_ms;
+	return entry;
 }
 
 static void stay_idle_or_activate(struct tick *t)
@@ -209,13 +204,10 @@ void idle_stage(struct tick *t)
 {
 	if (t->decision->reason == REASON_SCALING_DISABLED) // the bounds have decided
 		return;
-	if (!t->can_idle || t->out_of_bounds)
-		tick_trace(t, &(struct trace_entry){.stage = STAGE_IDLE,
-		                                    .reason = REASON_IDLE_SUSPENDED,
-		                                    .signal = -1,
-		                                    .before = t->wanted,
-		                                    .after = t->wanted});
-	else if (t->is_idle)
+	if (!t->can_idle || t->out_of_bounds) {
+		struct trace_entry entry = tick_entry(t, STAGE_IDLE, REASON_IDLE_SUSPENDED, t->wanted);
+		tick_trace(t, &entry);
+	} else if (t->is_idle)
 		stay_idle_or_activate(t);
 	else
 		become_idle(t);

@@ -32,17 +32,13 @@ void stabilize_stage(struct tick *t)
 	                           behavior_recommendations_keep_ms(t->policy));
 	if (r.replicas == desired)
 		return;
-	tick_set_proposal(t,
-	                  &(struct trace_entry){
-	                          .stage = STAGE_STABILIZE,
-	                          .reason = desired >= spec ? REASON_SCALE_UP_STABILIZED : REASON_SCALE_DOWN_STABILIZED,
-	                          .signal = -1,
-	                          .before = desired,
-	                          .after = r.replicas,
-	                          .limit = (double)r.extreme,
-	                          .duration_ms = r.left_ms,
-	                          .window_ms = r.window_ms,
-	                  });
+	struct trace_entry entry =
+	        tick_entry(t, STAGE_STABILIZE,
+	                   desired >= spec ? REASON_SCALE_UP_STABILIZED : REASON_SCALE_DOWN_STABILIZED, r.replicas);
+	entry.limit = (double)r.extreme;
+	entry.duration_ms = r.left_ms;
+	entry.window_ms = r.window_ms;
+	tick_set_proposal(t, &entry);
 }
 
 void rate_stage(struct tick *t)
@@ -62,15 +58,10 @@ void rate_stage(struct tick *t)
 	bool is_disabled = rules->select == SELECT_DISABLED;
 	enum reason up = is_disabled ? REASON_SCALE_UP_DISABLED : REASON_SCALE_UP_LIMIT;
 	enum reason down = is_disabled ? REASON_SCALE_DOWN_DISABLED : REASON_SCALE_DOWN_LIMIT;
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_RATE,
-	                             .reason = direction > 0 ? up : down,
-	                             .signal = -1,
-	                             .before = t->wanted,
-	                             .after = limit,
-	                             .limit = (double)limit,
-	                             .window_ms = behavior_longest_period_ms(rules, direction),
-	                     });
+	struct trace_entry entry = tick_entry(t, STAGE_RATE, direction > 0 ? up : down, limit);
+	entry.limit = (double)limit;
+	entry.window_ms = behavior_longest_period_ms(rules, direction);
+	tick_set_proposal(t, &entry);
 	// The HPA has one reason for both; the trace distinguishes a disabled direction from a slow one.
 	t->decision->reason = direction > 0 ? REASON_SCALE_UP_LIMIT : REASON_SCALE_DOWN_LIMIT;
 }
@@ -84,15 +75,10 @@ void cooldown_stage(struct tick *t)
 	int64_t allowed_at_ms = i64_add(t->state->last_scale_ms, window_ms);
 	if (t->now_ms >= allowed_at_ms)
 		return;
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_COOLDOWN,
-	                             .reason = REASON_COOLDOWN_ACTIVE,
-	                             .signal = -1,
-	                             .before = t->wanted,
-	                             .after = t->counts.spec,
-	                             .duration_ms = i64_sub(allowed_at_ms, t->now_ms),
-	                             .window_ms = window_ms,
-	                     });
+	struct trace_entry entry = tick_entry(t, STAGE_COOLDOWN, REASON_COOLDOWN_ACTIVE, t->counts.spec);
+	entry.duration_ms = i64_sub(allowed_at_ms, t->now_ms);
+	entry.window_ms = window_ms;
+	tick_set_proposal(t, &entry);
 }
 
 void schedule_observe(struct tick *t)
@@ -111,17 +97,12 @@ void schedule_observe(struct tick *t)
 // Notes which schedule set the bounds, and records its floor. The reason of a change remains that of the bound.
 __attribute__((noinline)) static void trace_schedule(struct tick *t)
 {
-	tick_trace(t, &(struct trace_entry){
-	                      .stage = STAGE_BOUNDS,
-	                      .reason = REASON_SCHEDULE_ACTIVE,
-	                      .signal = -1,
-	                      .before = t->wanted,
-	                      .after = t->wanted,
-	                      .value = (double)t->min,
-	                      .limit = (double)t->max,
-	                      .duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms),
-	                      .count = t->schedule,
-	              });
+	struct trace_entry entry = tick_entry(t, STAGE_BOUNDS, REASON_SCHEDULE_ACTIVE, t->wanted);
+	entry.value = (double)t->min;
+	entry.limit = (double)t->max;
+	entry.duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms);
+	entry.count = t->schedule;
+	tick_trace(t, &entry);
 	// Stage stabilize did not run. A floor below the scale would be treated as a smaller recommendation.
 	if ((t->hold || t->out_of_bounds) && at_least_floor(t, 0) >= i32_max(t->counts.spec, 1))
 		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
@@ -137,14 +118,10 @@ void bounds_stage(struct tick *t)
 	if (!above && t->wanted >= t->min)
 		return;
 	int32_t bound = above ? t->max : t->min;
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_BOUNDS,
-	                             .reason = above ? REASON_TOO_MANY_REPLICAS : REASON_TOO_FEW_REPLICAS,
-	                             .signal = -1,
-	                             .before = t->wanted,
-	                             .after = bound,
-	                             .limit = (double)bound,
-	                     });
+	struct trace_entry entry =
+	        tick_entry(t, STAGE_BOUNDS, above ? REASON_TOO_MANY_REPLICAS : REASON_TOO_FEW_REPLICAS, bound);
+	entry.limit = (double)bound;
+	tick_set_proposal(t, &entry);
 }
 
 // The policy itself may have scaled the target to zero: to its idle level, for a schedule, or because its pool granted
@@ -168,12 +145,9 @@ static bool is_out_of_bounds(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
 	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t)) {
-		tick_set_proposal(t, &(struct trace_entry){
-		                             .stage = STAGE_BOUNDS,
-		                             .reason = REASON_SCALING_DISABLED,
-		                             .signal = -1,
-		                             .limit = (double)t->policy->min_replicas,
-		                     });
+		struct trace_entry entry = tick_entry(t, STAGE_BOUNDS, REASON_SCALING_DISABLED, 0);
+		entry.limit = (double)t->policy->min_replicas;
+		tick_set_proposal(t, &entry);
 		return true;
 	}
 	return spec > t->max || spec < t->min;
@@ -208,14 +182,9 @@ void multiple_stage(struct tick *t)
 	int32_t n = to_multiple(t, spec, t->wanted);
 	if (n == t->wanted)
 		return;
-	tick_set_proposal(t, &(struct trace_entry){
-	                             .stage = STAGE_MULTIPLE,
-	                             .reason = REASON_REPLICA_MULTIPLE,
-	                             .signal = -1,
-	                             .before = t->wanted,
-	                             .after = n,
-	                             .limit = (double)t->policy->replica_multiple,
-	                     });
+	struct trace_entry entry = tick_entry(t, STAGE_MULTIPLE, REASON_REPLICA_MULTIPLE, n);
+	entry.limit = (double)t->policy->replica_multiple;
+	tick_set_proposal(t, &entry);
 }
 
 void mode_stage(struct tick *t)

@@ -178,13 +178,7 @@ static void observe_capacity(struct objective_capacity *c, const struct tick *t,
 
 static struct trace_entry entry_of(const struct tick *t, enum reason reason)
 {
-	return (struct trace_entry){
-	        .stage = STAGE_OBJECTIVE,
-	        .reason = reason,
-	        .signal = (int32_t)t->policy->objective.demand_index,
-	        .before = t->counts.spec,
-	        .after = t->counts.spec,
-	};
+	return tick_note(t, STAGE_OBJECTIVE, reason, (int32_t)t->policy->objective.demand_index);
 }
 
 // Rounds for the reader.

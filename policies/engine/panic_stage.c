@@ -36,15 +36,11 @@ void panic_stage(struct tick *t)
 	if (d->state != SIGNAL_OK || !panic_value(t, &value))
 		return; // without data, a panic neither starts nor ends
 	const struct policy_signal *signal = &t->policy->signals[i];
-	struct trace_entry entry = {
-	        .stage = STAGE_PANIC,
-	        .reason = REASON_PANIC,
-	        .signal = (int32_t)i,
-	        .before = d->proposal,
-	        .value = value,
-	        .limit = config->threshold,
-	        .window_ms = config->window_ms,
-	};
+	struct trace_entry entry = tick_note(t, STAGE_PANIC, REASON_PANIC, (int32_t)i);
+	entry.before = d->proposal;
+	entry.value = value;
+	entry.limit = config->threshold;
+	entry.window_ms = config->window_ms;
 	int32_t wanted = panic_wanted(signal, value, &t->counts);
 	if (!panic_observe(&t->state->panic, t->now_ms, wanted, d->proposal, t->counts.ready, config->threshold,
 	                   signal->window.duration_ms, &entry.after, &entry.duration_ms))

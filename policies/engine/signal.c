@@ -40,15 +40,10 @@ bool signal_is_pods(const struct policy_signal *signal)
 
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
 {
-	return (struct trace_entry){
-	        .stage = stage,
-	        .reason = reason,
-	        .signal = (int32_t)i,
-	        .before = t->counts.spec,
-	        .after = t->counts.spec,
-	        .value = t->decision->signals[i].value,
-	        .limit = t->decision->signals[i].target,
-	};
+	struct trace_entry entry = tick_note(t, stage, reason, (int32_t)i);
+	entry.value = t->decision->signals[i].value;
+	entry.limit = t->decision->signals[i].target;
+	return entry;
 }
 
 // Records that the signal has no proposal in this tick, and restarts its sustain timers. The guard that reads a signal

@@ -59,6 +59,20 @@ struct tick {
 	bool fallback_active;                       // the fallback decides in place of the signals
 };
 
+// Returns an entry that changes the proposal from t->wanted to `after`, and is not about one signal.
+static inline struct trace_entry tick_entry(const struct tick *t, enum stage stage, enum reason reason, int32_t after)
+{
+	return (struct trace_entry){
+	        .stage = stage, .reason = reason, .signal = -1, .before = t->wanted, .after = after};
+}
+
+// Returns an entry about `signal` (-1: none) that stays at the present scale.
+static inline struct trace_entry tick_note(const struct tick *t, enum stage stage, enum reason reason, int32_t signal)
+{
+	int32_t spec = t->counts.spec;
+	return (struct trace_entry){.stage = stage, .reason = reason, .signal = signal, .before = spec, .after = spec};
+}
+
 // Appends a copy of `entry` to the trace and returns its index. Returns -1, and sets trace_cut, when there is no room;
 // entries about single signals leave room for those of the later stages. Inline, so that the compiler writes
 // the entry into the trace instead of copying it, which saves 76 of the 2,800 instructions of decide().
