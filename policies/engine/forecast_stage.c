@@ -6,10 +6,10 @@
 
 #include "policies/engine/decide_state.h"
 #include "policies/engine/forecast.h"
-#include "policies/engine/hpa.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/proposal.h"
 #include "policies/engine/signal.h"
 #include "policies/engine/skill.h"
 #include "policies/engine/startup.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage idle: to the idle level after a time without activity, and back at once.
-#include <math.h>
-
 #include "policies/engine/idle.h"
+
+#include <math.h>
+#include <string.h>
+
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
@@ -10,6 +11,37 @@
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
+
+void idle_init(struct idle *s)
+{
+	*s = (struct idle){TIME_NONE, TIME_NONE, TIME_NONE};
+}
+
+const struct policy_activation *idle_activations(const struct policy_idle *idle, size_t *ret_n)
+{
+	*ret_n = idle->n_any_of > 0 ? idle->n_any_of : 1;
+	return idle->n_any_of > 0 ? idle->any_of : &idle->activation;
+}
+
+const struct policy_activation *idle_activation_of(const struct policy_idle *idle, size_t i)
+{
+	size_t n;
+	const struct policy_activation *a = idle_activations(idle, &n);
+	for (; n > 0; a++, n--)
+		if (a->index == i)
+			return a;
+	return NULL;
+}
+
+bool idle_is_same(const struct policy_idle *a, const struct policy_idle *b)
+{
+	size_t n, m;
+	const struct policy_activation *x = idle_activations(a, &n), *y = idle_activations(b, &m);
+	bool same = a->set && b->set && n == m;
+	for (size_t i = 0; i < n && same; i++) // written so that NaN differs from NaN
+		same = strcmp(x[i].signal, y[i].signal) == 0 && x[i].above <= y[i].above && x[i].above >= y[i].above;
+	return same;
+}
 
 #define IDLE_STARTS_WAITED_FOR 3      // start-up times that replicas which are not ready keep a target active
 #define IDLE_START_DEFAULT_MS  300000 // while no start-up time is known: large models load for minutes

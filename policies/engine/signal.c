@@ -2,22 +2,21 @@
 // The stages that run once for each signal: sources, windows, signals, sustain.
 #include "policies/engine/signal.h"
 
+#include <assert.h>
 #include <math.h>
 
+#include "policies/engine/decide_state.h"
 #include "policies/engine/formula.h"
-#include "policies/engine/hpa.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/plausible.h"
-#include "policies/engine/pods.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/proposal.h"
 #include "policies/engine/source.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
-#include "policies/engine/sustain.h"
 #include "policies/engine/tick.h"
-#include "policies/engine/watermark.h"
 
 static double tolerance_of(const struct policy_scaling_rules *rules, const struct policy_signal *signal)
 {
@@ -33,10 +32,42 @@ struct proposal signal_propose(const struct policy *policy, const struct policy_
 	                   tolerance_of(&policy->scale_down, signal), value, counts);
 }
 
-bool signal_is_pods(const struct policy_signal *signal)
+static bool signal_is_pods(const struct policy_signal *signal)
 {
 	return signal->target.set && signal->target.type == TARGET_PODS;
 }
+
+// ---- sustain: how long a signal has asked for one direction without a break ----
+
+// Updates the timers: at time_ms the signal asks for more (direction +1), for fewer (-1), or for neither or has no
+// usable data (0: both timers restart).
+static void sustain_observe(struct state_signal *g, int direction, int64_t time_ms)
+{
+	if (direction <= 0)
+		g->up_since_ms = TIME_NONE;
+	else if (g->up_since_ms == TIME_NONE)
+		g->up_since_ms = time_ms;
+	if (direction >= 0)
+		g->down_since_ms = TIME_NONE;
+	else if (g->down_since_ms == TIME_NONE)
+		g->down_since_ms = time_ms;
+}
+
+// Returns how much longer, in ms, the signal must ask for `direction`, which was observed last, before it counts; 0 =
+// it counts.
+static int64_t sustain_left_ms(const struct state_signal *g, const struct policy_sustain *sustain, int direction,
+                               int64_t now_ms)
+{
+	if (direction == 0)
+		return 0;
+	int64_t since_ms = direction > 0 ? g->up_since_ms : g->down_since_ms;
+	int64_t needed_ms = direction > 0 ? sustain->up_ms : sustain->down_ms;
+	if (since_ms == TIME_NONE)
+		since_ms = now_ms;
+	return i64_max(i64_sub(i64_add(since_ms, needed_ms), now_ms), 0);
+}
+
+// ---- traces ----
 
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
 {
@@ -182,8 +213,9 @@ __attribute__((cold)) void formula_stage(struct tick *t)
 
 // ---- windows ----
 
-double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
-                   int64_t time_ms, double value, int64_t now_ms)
+// Adds a reading of signal i to its window as plausible_sample() and returns the sample. Call window_evict() first.
+static double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
+                          int64_t time_ms, double value, int64_t now_ms)
 {
 	double sample = plausible_sample(policy, i, value);
 	window_push(w, samples, &policy->signals[i].window, time_ms, sample, now_ms);
@@ -322,8 +354,6 @@ void signals_stage(struct tick *t)
 	d->proposal = t->unsustained[i] = p.replicas;
 }
 
-// ---- sustain ----
-
 void sustain_stage(struct tick *t)
 {
 	size_t i = t->signal;
@@ -346,4 +376,64 @@ void sustain_stage(struct tick *t)
 	entry.window_ms = needed_ms;
 	d->proposal = t->counts.spec;
 	t->sustain_entry[i] = tick_trace(t, &entry);
+}
+
+// ---- after a restart ----
+
+// Replays the past samples of a signal through its window and its sustain timers, as if they had been observed one by
+// one.
+
+// Replaces *value by the aggregate at time_ms; returns false while the window was not filled.
+static bool replay_window(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
+                          int64_t time_ms, double *value)
+{
+	const struct policy_signal *signal = &policy->signals[i];
+	if (w->cap == 0)
+		return true;
+	window_evict(w, samples, &signal->window, time_ms);
+	signal_push(policy, i, w, samples, time_ms, *value, time_ms);
+	int64_t left_ms;
+	if (!window_is_filled(w, &signal->window, policy->interval_ms, time_ms, &left_ms))
+		return false;
+	*value = window_value(w, samples, &signal->window);
+	return true;
+}
+
+void decide_refill(const struct policy *policy, void *state, size_t signal, const struct obs_series *samples,
+                   size_t n_samples, int32_t ready_replicas, int64_t now_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	assert(signal < policy->n_signals);
+	const struct policy_signal *config = &policy->signals[signal];
+	struct state_signal *g = state_signal(s, signal);
+	if (signal_is_pods(config)) // without a window; the pods of that time are unknown
+		return;
+	bool is_input = signal_is_input(policy, signal);
+	// The scale of that time is unknown: the present one is used instead.
+	int32_t ready = i32_max(ready_replicas, 0);
+	const struct replica_counts counts = {.spec = ready, .status = ready, .ready = ready};
+	int64_t step_max_ms = i64_add(policy->interval_ms, policy->interval_ms / 2);
+	int64_t before_ms = TIME_NONE;
+	for (size_t i = 0; i < n_samples; i++) {
+		int64_t time_ms = samples[i].time_ms;
+		double value = samples[i].value;
+		if (time_ms > now_ms || (before_ms != TIME_NONE && time_ms <= before_ms))
+			continue;
+		// A tick without a sample would have restarted the timers.
+		if (before_ms != TIME_NONE && i64_sub(time_ms, before_ms) > step_max_ms)
+			sustain_observe(g, 0, time_ms);
+		before_ms = time_ms;
+		int direction = 0;
+		if (!isfinite(value) && config->on_missing == ON_MISSING_ZERO)
+			value = 0;
+		if (isfinite(value) &&
+		    replay_window(policy, signal, &g->window, state_samples(s, &g->window), time_ms, &value) &&
+		    !is_input) {
+			struct proposal p = signal_propose(policy, config, value, &counts);
+			direction = p.reason == REASON_NO_READY_REPLICAS ? 0 : p.direction;
+		}
+		sustain_observe(g, direction, time_ms);
+	}
+	if (before_ms != TIME_NONE && i64_sub(now_ms, before_ms) > step_max_ms)
+		sustain_observe(g, 0, now_ms);
 }

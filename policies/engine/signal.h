@@ -9,17 +9,12 @@
 #include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
-#include "policies/engine/window.h"
 
 // Returns what a signal with a target other than Pods, or with watermarks, asks for at `value`: hpa_propose() or
 // watermark_propose() with the tolerances that apply (behavior.scaleUp.tolerance and behavior.scaleDown.tolerance
 // override the target's, as in the HPA).
 struct proposal signal_propose(const struct policy *policy, const struct policy_signal *signal, double value,
                                const struct replica_counts *counts);
-
-// Returns whether the target type is Pods: such a signal uses pods_read() and pods_propose() instead of source_read()
-// and signal_propose().
-bool signal_is_pods(const struct policy_signal *signal);
 
 // Returns whether signal i only informs a guard or a formula: it has neither target nor watermarks, and is not of the
 // objective. Such a signal has no proposal, and its absence alone holds nothing.
@@ -28,9 +23,5 @@ static inline bool signal_is_input(const struct policy *policy, size_t i)
 	const struct policy_signal *signal = &policy->signals[i];
 	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
 }
-
-// Adds a reading of signal i to its window as plausible_sample() and returns the sample. Call window_evict() first.
-double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
-                   int64_t time_ms, double value, int64_t now_ms);
 
 #endif

@@ -8,6 +8,7 @@
 #include "policies/engine/reason.h"
 
 struct obs_signal;
+struct observation;
 struct policy_signal;
 
 struct reading {
@@ -26,10 +27,30 @@ struct reading {
 // quotient without traffic; KEDA: ignoreNullValues): an outage or a stale sample is never read as zero.
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms);
 
-// Returns the difference between the clocks of this host and the source, in ms (< 0: the source is behind), when it
-// prevents judging a response of the source, or data of this age (< 0: from the future): the data is too old by one
-// clock and fresh by the other. Returns 0 otherwise.
-int64_t source_answer_skew_ms(const struct policy_signal *signal, const struct obs_signal *observed);
-int64_t source_sample_skew_ms(const struct policy_signal *signal, const struct obs_signal *observed, int64_t age_ms);
+// ---- target type Pods: one sample per pod. HPA: replica_calculator.go, groupPods ----
+
+// The pods of the target, grouped by their sample of one signal. Failed and deleted pods are not counted.
+struct pod_groups {
+	double total;      // sum of the samples below; finite
+	int32_t n_samples; // running pods, ready or not, with a usable sample
+	int32_t n_missing; // running pods without one
+	int32_t n_pending; // pending pods, whose samples do not count
+	int32_t n_surplus; // how many pods there are, when there are more than replicas; else 0
+	// Set by pods_propose(): how many pods without a sample it counted, and the value it used for each.
+	int32_t n_filled;
+	double filled_with;
+};
+
+// More pods than replicas (several pods per replica, pods of another workload, a surge) are reduced to the number of
+// replicas: n_samples * mean stays the load of the replicas, and pods without a sample are left out first.
+// Matches series and pods by name. Stale and non-finite samples are treated as missing. Several series for one pod are
+// an error of the query (REASON_SEVERAL_PER_POD); series of pods that do not belong to the target are ignored. Without
+// the list of pods (observation->pods NULL) every labelled series is treated as a running pod; of the other
+// `status_replicas`, as many as are pending are treated as pending, the rest as missing. In the returned reading,
+// `value` is the mean over the samples and n_series their number. `reason` is as in source_read(), or
+// REASON_SEVERAL_PER_POD, REASON_NO_POD_LABEL (no series has a label) or REASON_NO_POD_SAMPLES (no series belongs to a
+// running pod). Takes O(n log n) time when the series are sorted by pod name, else O(n^2).
+struct reading pods_read(const struct policy_signal *signal, const struct observation *observation,
+                         const struct obs_signal *observed, int64_t now_ms, struct pod_groups *ret_pods);
 
 #endif

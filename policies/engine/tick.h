@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "policies/engine/decision.h"
-#include "policies/engine/pods.h"
 #include "policies/engine/proposal.h"
 #include "policies/engine/source.h"
 

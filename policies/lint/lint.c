@@ -90,7 +90,7 @@ static void lint_scale_down(const struct policy *p, const struct place *at)
 		        show(delay_ms).s);
 }
 
-// The idle level has no effect while a schedule's bounds are below it (policies/engine/idle.c).
+// The idle level has no effect while a schedule's bounds are below it (policies/engine/idle_stage.c).
 static void lint_idle(const struct policy *p, const struct place *at)
 {
 	const struct doc_node *schedules = doc_get(at->spec, "schedules");

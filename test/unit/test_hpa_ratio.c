@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "policies/engine/hpa.h"
+#include "policies/engine/proposal.h"
 #include "test/support/engine.h"
 
 struct row {

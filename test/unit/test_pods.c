@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/engine/pods.h"
+#include "policies/engine/source.h"
 #include "test/support/engine.h"
 
 #define PODS_MAX 12

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "policies/engine/policy.h"
-#include "policies/engine/watermark.h"
+#include "policies/engine/proposal.h"
 
 struct row {
 	double low, high, tolerance;
