@@ -10,13 +10,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/schema/doc.h"
-#include "base/schema/schema.h"
+#include "base/schema/schema_rows.h"
 #include "promql/confine.h"
 
-#define COUNT_OF(array)               (sizeof(array) / sizeof(array)[0])
-#define FIELD(type, member)           .offset = offsetof(type, member), .set_offset = SCHEMA_NO_OFFSET
-#define FIELD_SET(type, member, flag) .offset = offsetof(type, member), .set_offset = offsetof(type, flag)
-#define FILE_NAME_MAX                 4096
+#define FILE_NAME_MAX 4096
 
 // As written; what the client takes is made from it in to_options.
 struct source_spec {
@@ -55,22 +52,12 @@ static const char *const methods[] = {[METHOD_POST] = "POST", [METHOD_GET] = "GE
 static const char *const api_versions[] = {PROMQL_SOURCES_API_VERSION, NULL};
 static const char *const kinds[] = {PROMQL_SOURCES_KIND, NULL};
 
+// clang-format off
 static const struct schema_field basic_fields[] = {
-        {.name = "username",
-         .type = SCHEMA_STRING,
-         .doc = "The user.",
-         FIELD(struct source_spec, basic.username),
-         .required = true,
-         .min = 1,
-         .max = 1024},
-        {.name = "passwordFile",
-         .type = SCHEMA_STRING,
-         .doc = "File with the password, read again every minute and when the server refuses it.",
-         FIELD(struct source_spec, basic.password_file),
-         .required = true,
-         .min = 1,
-         .max = FILE_NAME_MAX},
+	{ROW("username", STRING),     FIELD(struct source_spec, basic.username),      REQUIRED, RANGE(1, 1024),          DOC("The user.")},
+	{ROW("passwordFile", STRING), FIELD(struct source_spec, basic.password_file), REQUIRED, RANGE(1, FILE_NAME_MAX), DOC("File with the password, read again every minute and when the server refuses it.")},
 };
+// clang-format on
 
 // The children's offsets are those of the source itself.
 static const struct schema basic = {
@@ -81,38 +68,15 @@ static const struct schema basic = {
         .n_fields = COUNT_OF(basic_fields),
 };
 
+// clang-format off
 static const struct schema_field tls_fields[] = {
-        {.name = "caFile",
-         .type = SCHEMA_STRING,
-         .doc = "CA certificates to trust instead of the system's.",
-         FIELD(struct source_spec, tls.ca_file),
-         .min = 1,
-         .max = FILE_NAME_MAX},
-        {.name = "certFile",
-         .type = SCHEMA_STRING,
-         .doc = "Client certificate; with keyFile.",
-         FIELD(struct source_spec, tls.cert_file),
-         .min = 1,
-         .max = FILE_NAME_MAX},
-        {.name = "keyFile",
-         .type = SCHEMA_STRING,
-         .doc = "Its private key.",
-         FIELD(struct source_spec, tls.key_file),
-         .min = 1,
-         .max = FILE_NAME_MAX},
-        {.name = "serverName",
-         .type = SCHEMA_STRING,
-         .doc = "Name expected in the server's certificate, if it is not the URL's.",
-         FIELD(struct source_spec, tls.server_name),
-         .min = 1,
-         .max = 253},
-        {.name = "insecureSkipVerify",
-         .type = SCHEMA_BOOL,
-         .doc = "Do not verify the server's certificate: any server that answers then decides how far the targets are "
-                "scaled.",
-         FIELD(struct source_spec, tls.insecure_skip_verify),
-         .default_text = "false"},
+	{ROW("caFile", STRING),           FIELD(struct source_spec, tls.ca_file),              OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("CA certificates to trust instead of the system's.")},
+	{ROW("certFile", STRING),         FIELD(struct source_spec, tls.cert_file),            OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Client certificate; with keyFile.")},
+	{ROW("keyFile", STRING),          FIELD(struct source_spec, tls.key_file),             OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Its private key.")},
+	{ROW("serverName", STRING),       FIELD(struct source_spec, tls.server_name),          OPTIONAL,         RANGE(1, 253),           DOC("Name expected in the server's certificate, if it is not the URL's.")},
+	{ROW("insecureSkipVerify", BOOL), FIELD(struct source_spec, tls.insecure_skip_verify), DEFAULT("false"),                          DOC("Do not verify the server's certificate: any server that answers then decides how far the targets are scaled.")},
 };
+// clang-format on
 
 static const struct schema tls = {
         .name = "Sources.sources[].tls",
@@ -122,154 +86,44 @@ static const struct schema tls = {
         .n_fields = COUNT_OF(tls_fields),
 };
 
+// clang-format off
 static const struct schema_field source_fields[] = {
-        {.name = "name",
-         .type = SCHEMA_STRING,
-         .doc = "What policies call it in signals[].source: letters, digits, '_', '-' and '.'. The one called default "
-                "is asked by signals that name none.",
-         FIELD(struct source_spec, name),
-         .required = true,
-         .min = 1,
-         .max = PROMQL_SOURCE_NAME_MAX},
-        {.name = "url",
-         .type = SCHEMA_STRING,
-         .doc = "Base URL, with a path prefix where there is one: http://prometheus:9090, "
-                "https://mimir.example/prometheus. No credentials in it.",
-         FIELD(struct source_spec, url),
-         .min = 1,
-         .max = 2048},
-        {.name = "urls",
-         .type = SCHEMA_STRING_LIST,
-         .doc = "Instead of url: servers that hold the same data, such as the two of a highly available pair. Each "
-                "query is sent to all of them, and the newest sample is used; a signal is missing only when none of "
-                "them answers.",
-         FIELD(struct source_spec, urls),
-         .count_offset = offsetof(struct source_spec, n_urls),
-         .min = 1,
-         .max_items = PROMQL_URLS_MAX},
-        {.name = "maxDisagreement",
-         .type = SCHEMA_QUANTITY,
-         .doc = "With urls: the relative difference between two current values of a query above which the servers "
-                "count as disagreeing, which is logged and counted.",
-         FIELD(struct source_spec, max_disagreement),
-         .default_text = "0.2",
-         .min = 0,
-         .max = 1},
-        {.name = "type",
-         .type = SCHEMA_ENUM,
-         .doc = "Whose query API it is. Auto asks /api/v1/status/buildinfo; behind a gateway that hides it, say it.",
-         FIELD(struct source_spec, type),
-         .default_text = "Auto",
-         .enum_names = promql_kind_names},
-        {.name = "tenant",
-         .type = SCHEMA_STRING,
-         .doc = "Tenant of Mimir or Thanos, sent as X-Scope-OrgID. (The tenants of a VictoriaMetrics cluster are part "
-                "of the URL.)",
-         FIELD(struct source_spec, tenant),
-         .min = 1,
-         .max = 150},
-        {.name = "headers",
-         .type = SCHEMA_STRING_LIST,
-         .doc = "More request headers, each \"Name: value\". Not for secrets: those belong in files.",
-         FIELD(struct source_spec, headers),
-         .count_offset = offsetof(struct source_spec, n_headers),
-         .max_items = 32},
-        {.name = "bearerTokenFile",
-         .type = SCHEMA_STRING,
-         .doc = "File with a bearer token, read again every minute and when the server refuses it.",
-         FIELD(struct source_spec, bearer_token_file),
-         .min = 1,
-         .max = FILE_NAME_MAX},
-        {.name = "basicAuth",
-         .type = SCHEMA_OBJECT,
-         .doc = "User and password instead of a token.",
-         .offset = 0,
-         .set_offset = offsetof(struct source_spec, basic_set),
-         .child = &basic},
-        {.name = "workloadIdentity",
-         .type = SCHEMA_ENUM,
-         .doc = "The cloud of a managed Prometheus, to which the controller authenticates with the identity of its own "
-                "pod instead of a secret: Google (metadata server), Amazon (requests signed with the credentials of "
-                "IRSA or EKS Pod Identity) or Azure (federated token). Needs https.",
-         FIELD(struct source_spec, identity),
-         .default_text = "None",
-         .enum_names = promql_identity_names},
-        {.name = "region",
-         .type = SCHEMA_STRING,
-         .doc = "With Amazon: the region of the workspace. Without it $AWS_REGION.",
-         FIELD(struct source_spec, region),
-         .min = 1,
-         .max = PROMQL_REGION_MAX - 1},
-        {.name = "tls",
-         .type = SCHEMA_OBJECT,
-         .doc = "For https.",
-         .offset = 0,
-         .set_offset = offsetof(struct source_spec, tls_set),
-         .child = &tls},
-        {.name = "allowedNamespaces",
-         .type = SCHEMA_STRING_LIST,
-         .doc = "Namespaces whose policies may ask this source; \"*\" stands for all of them. Without the field all "
-                "may "
-                "if it is the only source and has no credentials (token, user, client certificate, headers, tenant), "
-                "and otherwise none.",
-         FIELD_SET(struct source_spec, allowed_namespaces, allowed_set),
-         .count_offset = offsetof(struct source_spec, n_allowed_namespaces),
-         .max_items = PROMQL_ACCESS_NAMESPACES_MAX},
-        {.name = "namespaceLabel",
-         .type = SCHEMA_STRING,
-         .doc = "Label that confines queries: every selector of a query gets this label with the namespace of the "
-                "policy as its value, and a query that cannot be rewritten with certainty is not asked.",
-         FIELD(struct source_spec, namespace_label),
-         .min = 1,
-         .max = PROMQL_ACCESS_LABEL_BYTES - 1},
-        {.name = "timeout",
-         .type = SCHEMA_DURATION_MS,
-         .doc = "Deadline of one query, waiting for its turn included.",
-         FIELD(struct source_spec, timeout_ms),
-         .default_text = "10s",
-         .min = 1,
-         .max = 300000},
-        {.name = "maxConcurrency",
-         .type = SCHEMA_INT32,
-         .doc = "Concurrent queries.",
-         FIELD(struct source_spec, max_concurrency),
-         .default_text = "16",
-         .min = 1,
-         .max = PROMQL_CONCURRENCY_MAX},
-        {.name = "fuse",
-         .type = SCHEMA_BOOL,
-         .doc = "Asks queries of one tick that were answered well before in one request, up to 16. false for servers "
-                "that bill, limit or log by the query.",
-         FIELD(struct source_spec, fuse),
-         .default_text = "true"},
-        {.name = "method",
-         .type = SCHEMA_ENUM,
-         .doc = "GET for gateways that allow nothing else; queries are then limited by the length of a URL.",
-         FIELD(struct source_spec, method),
-         .default_text = "POST",
-         .enum_names = methods},
+	{ROW("name", STRING),                   FIELD(struct source_spec, name),                                                           REQUIRED,        RANGE(1, PROMQL_SOURCE_NAME_MAX),        DOC("What policies call it in signals[].source: letters, digits, '_', '-' and '.'. The one called default is asked by signals that name none.")},
+	{ROW("url", STRING),                    FIELD(struct source_spec, url),                                                            OPTIONAL,        RANGE(1, 2048),                          DOC("Base URL, with a path prefix where there is one: http://prometheus:9090, https://mimir.example/prometheus. No credentials in it.")},
+	{ROW("urls", STRING_LIST),              FIELD_LIST(struct source_spec, urls, n_urls),                                              OPTIONAL,        ITEMS(1, PROMQL_URLS_MAX),               DOC("Instead of url: servers that hold the same data, such as the two of a highly available pair. Each query is sent to all of them, and the newest sample is used; a signal is missing only when none of them answers.")},
+	{ROW("maxDisagreement", QUANTITY),      FIELD(struct source_spec, max_disagreement),                                               DEFAULT("0.2"),  RANGE(0, 1),                             DOC("With urls: the relative difference between two current values of a query above which the servers count as disagreeing, which is logged and counted.")},
+	{ROW("type", ENUM),                     FIELD(struct source_spec, type),                                                           DEFAULT("Auto"), ONE_OF(promql_kind_names),               DOC("Whose query API it is. Auto asks /api/v1/status/buildinfo; behind a gateway that hides it, say it.")},
+	{ROW("tenant", STRING),                 FIELD(struct source_spec, tenant),                                                         OPTIONAL,        RANGE(1, 150),                           DOC("Tenant of Mimir or Thanos, sent as X-Scope-OrgID. (The tenants of a VictoriaMetrics cluster are part of the URL.)")},
+	{ROW("headers", STRING_LIST),           FIELD_LIST(struct source_spec, headers, n_headers),                                        OPTIONAL,        ITEMS(0, 32),                            DOC("More request headers, each \"Name: value\". Not for secrets: those belong in files.")},
+	{ROW("bearerTokenFile", STRING),        FIELD(struct source_spec, bearer_token_file),                                              OPTIONAL,        RANGE(1, FILE_NAME_MAX),                 DOC("File with a bearer token, read again every minute and when the server refuses it.")},
+	{ROW("basicAuth", OBJECT),              IN_PARENT_SET(struct source_spec, basic_set),                                              OPTIONAL,        CHILD(basic),                            DOC("User and password instead of a token.")},
+	{ROW("workloadIdentity", ENUM),         FIELD(struct source_spec, identity),                                                       DEFAULT("None"), ONE_OF(promql_identity_names),           DOC("The cloud of a managed Prometheus, to which the controller authenticates with the identity of its own pod instead of a secret: Google (metadata server), Amazon (requests signed with the credentials of IRSA or EKS Pod Identity) or Azure (federated token). Needs https.")},
+	{ROW("region", STRING),                 FIELD(struct source_spec, region),                                                         OPTIONAL,        RANGE(1, PROMQL_REGION_MAX - 1),         DOC("With Amazon: the region of the workspace. Without it $AWS_REGION.")},
+	{ROW("tls", OBJECT),                    IN_PARENT_SET(struct source_spec, tls_set),                                                OPTIONAL,        CHILD(tls),                              DOC("For https.")},
+	{ROW("allowedNamespaces", STRING_LIST), FIELD_LIST_SET(struct source_spec, allowed_namespaces, n_allowed_namespaces, allowed_set), OPTIONAL,        ITEMS(0, PROMQL_ACCESS_NAMESPACES_MAX),  DOC("Namespaces whose policies may ask this source; \"*\" stands for all of them. Without the field all may if it is the only source and has no credentials (token, user, client certificate, headers, tenant), and otherwise none.")},
+	{ROW("namespaceLabel", STRING),         FIELD(struct source_spec, namespace_label),                                                OPTIONAL,        RANGE(1, PROMQL_ACCESS_LABEL_BYTES - 1), DOC("Label that confines queries: every selector of a query gets this label with the namespace of the policy as its value, and a query that cannot be rewritten with certainty is not asked.")},
+	{ROW("timeout", DURATION_MS),           FIELD(struct source_spec, timeout_ms),                                                     DEFAULT("10s"),  RANGE(1, 300000),                        DOC("Deadline of one query, waiting for its turn included.")},
+	{ROW("maxConcurrency", INT32),          FIELD(struct source_spec, max_concurrency),                                                DEFAULT("16"),   RANGE(1, PROMQL_CONCURRENCY_MAX),        DOC("Concurrent queries.")},
+	{ROW("fuse", BOOL),                     FIELD(struct source_spec, fuse),                                                           DEFAULT("true"),                                          DOC("Asks queries of one tick that were answered well before in one request, up to 16. false for servers that bill, limit or log by the query.")},
+	{ROW("method", ENUM),                   FIELD(struct source_spec, method),                                                         DEFAULT("POST"), ONE_OF(methods),                         DOC("GET for gateways that allow nothing else; queries are then limited by the length of a URL.")},
 };
+// clang-format on
 
-static size_t check_access(const struct source_spec *s, struct schema_fault *ret_faults, size_t max)
+static void check_access(const struct source_spec *s, struct fault_list *l)
 {
-	struct err e;
 	const char *one[] = {NULL, NULL};
-	size_t n = 0;
-	for (size_t i = 0; i < s->n_allowed_namespaces && n < max; i++) {
+	for (size_t i = 0; i < s->n_allowed_namespaces; i++) {
 		one[0] = s->allowed_namespaces[i];
 		struct promql_access *a =
-		        promql_access_new(&(struct promql_access_options){.namespaces = one}, false, &e);
+		        promql_access_new(&(struct promql_access_options){.namespaces = one}, false, NULL);
 		if (!a)
-			ret_faults[n++] = (struct schema_fault){
-			        "allowedNamespaces", (int32_t)i,
-			        "is not a valid namespace: write its name, or \"*\" for every namespace"};
+			fault_add(l, "allowedNamespaces", (int32_t)i,
+			          "is not a valid namespace: write its name, or \"*\" for every namespace");
 		promql_access_free(a);
 	}
-	if (s->namespace_label && !confine_label_is_valid(s->namespace_label) && n < max)
-		ret_faults[n++] = (struct schema_fault){
-		        "namespaceLabel", -1,
-		        "must be a label of letters, digits and '_', such as namespace, and not __name__"};
-	return n;
+	if (s->namespace_label && !confine_label_is_valid(s->namespace_label))
+		fault_add(l, "namespaceLabel", -1,
+		          "must be a label of letters, digits and '_', such as namespace, and not __name__");
 }
 
 static bool is_header_called(const char *header, const char *name)
@@ -278,66 +132,62 @@ static bool is_header_called(const char *header, const char *name)
 	return strncasecmp(header, name, n) == 0 && header[n] == ':';
 }
 
-// Sets *http when the URL is not one of https.
-static size_t check_url(const char *url, const char *field, int32_t index, bool *http, struct schema_fault *ret_faults,
-                        size_t max)
+static void check_header(const struct source_spec *s, int32_t index, struct fault_list *l)
 {
-	size_t n = 0;
+	const char *header = s->headers[index];
+	if (is_header_called(header, "Authorization"))
+		fault_add(l, "headers", index,
+		          "credentials do not stand in this file: use bearerTokenFile or basicAuth");
+	else if (s->tenant && is_header_called(header, "X-Scope-OrgID"))
+		fault_add(l, "headers", index, "says what tenant says already: keep one of them");
+	else if (!strchr(header, ':'))
+		fault_add(l, "headers", index, "must look like \"Name: value\"");
+}
+
+// Sets *http when the URL is not one of https.
+static void check_url(const char *url, const char *field, int32_t index, bool *http, struct fault_list *l)
+{
 	bool is_http = strncmp(url, "http://", 7) == 0;
 	*http |= is_http;
-	if (!is_http && strncmp(url, "https://", 8) != 0 && n < max)
-		ret_faults[n++] = (struct schema_fault){field, index, "must begin with http:// or https://"};
-	if (strchr(url, '@') && n < max)
-		ret_faults[n++] =
-		        (struct schema_fault){field, index, "holds credentials: use basicAuth with a passwordFile"};
-	return n;
+	if (!is_http && strncmp(url, "https://", 8) != 0)
+		fault_add(l, field, index, "must begin with http:// or https://");
+	if (strchr(url, '@'))
+		fault_add(l, field, index, "holds credentials: use basicAuth with a passwordFile");
+}
+
+static void refuse_if(struct fault_list *l, bool is_wrong, const char *field, const char *message)
+{
+	if (is_wrong)
+		fault_add(l, field, -1, message);
 }
 
 static size_t check_source(const void *value, struct schema_fault *ret_faults, size_t max)
 {
-	const struct source_spec *s = value;
-	size_t n = 0;
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-	if (s->name[strspn(s->name, letters)] != '\0' && n < max)
-		ret_faults[n++] =
-		        (struct schema_fault){"name", -1, "must be letters, digits, '_', '-' and '.', as in prom-eu"};
-	bool http = false;
-	if (!s->url && !s->n_urls && n < max)
-		ret_faults[n++] = (struct schema_fault){"url", -1, "required: add url, or urls"};
-	if (s->url && s->n_urls && n < max)
-		ret_faults[n++] = (struct schema_fault){"urls", -1, "cannot stand beside url: keep one of them"};
+	const struct source_spec *s = value;
+	struct fault_list l = {ret_faults, 0, max};
+	bool http = false, is_amazon = s->identity == PROMQL_IDENTITY_AMAZON;
+	refuse_if(&l, s->name[strspn(s->name, letters)] != '\0', "name",
+	          "must be letters, digits, '_', '-' and '.', as in prom-eu");
+	refuse_if(&l, !s->url && !s->n_urls, "url", "required: add url, or urls");
+	refuse_if(&l, s->url && s->n_urls, "urls", "cannot stand beside url: keep one of them");
 	if (s->url)
-		n += check_url(s->url, "url", -1, &http, ret_faults + n, max - n);
+		check_url(s->url, "url", -1, &http, &l);
 	for (size_t i = 0; i < s->n_urls; i++)
-		n += check_url(s->urls[i], "urls", (int32_t)i, &http, ret_faults + n, max - n);
-	if (http && s->tls_set && n < max)
-		ret_faults[n++] = (struct schema_fault){"tls", -1, "has no meaning with http://: use https://"};
-	if (s->identity && http && n < max)
-		ret_faults[n++] = (struct schema_fault){"workloadIdentity", -1, "sends a token: use https://"};
-	if (s->identity && (s->basic_set || s->bearer_token_file) && n < max)
-		ret_faults[n++] = (struct schema_fault){
-		        "workloadIdentity", -1, "cannot stand beside bearerTokenFile or basicAuth: keep one of them"};
-	if (s->region && s->identity != PROMQL_IDENTITY_AMAZON && n < max)
-		ret_faults[n++] = (struct schema_fault){"region", -1, "belongs to workloadIdentity: Amazon"};
-	if (s->identity == PROMQL_IDENTITY_AMAZON && s->method == METHOD_GET && n < max)
-		ret_faults[n++] = (struct schema_fault){"method", -1, "must be POST with workloadIdentity: Amazon"};
-	if (s->basic_set && s->bearer_token_file && n < max)
-		ret_faults[n++] =
-		        (struct schema_fault){"basicAuth", -1, "cannot stand beside bearerTokenFile: keep one of them"};
-	if (!s->tls.cert_file != !s->tls.key_file && n < max)
-		ret_faults[n++] = (struct schema_fault){"tls", -1, "certFile and keyFile go together: add the other"};
-	for (size_t i = 0; i < s->n_headers && n < max; i++)
-		if (is_header_called(s->headers[i], "Authorization"))
-			ret_faults[n++] = (struct schema_fault){
-			        "headers", (int32_t)i,
-			        "credentials do not stand in this file: use bearerTokenFile or basicAuth"};
-		else if (s->tenant && is_header_called(s->headers[i], "X-Scope-OrgID"))
-			ret_faults[n++] = (struct schema_fault){"headers", (int32_t)i,
-			                                        "says what tenant says already: keep one of them"};
-		else if (!strchr(s->headers[i], ':'))
-			ret_faults[n++] =
-			        (struct schema_fault){"headers", (int32_t)i, "must look like \"Name: value\""};
-	return n + check_access(s, ret_faults + n, max - n);
+		check_url(s->urls[i], "urls", (int32_t)i, &http, &l);
+	refuse_if(&l, http && s->tls_set, "tls", "has no meaning with http://: use https://");
+	refuse_if(&l, s->identity && http, "workloadIdentity", "sends a token: use https://");
+	refuse_if(&l, s->identity && (s->basic_set || s->bearer_token_file), "workloadIdentity",
+	          "cannot stand beside bearerTokenFile or basicAuth: keep one of them");
+	refuse_if(&l, s->region && !is_amazon, "region", "belongs to workloadIdentity: Amazon");
+	refuse_if(&l, is_amazon && s->method == METHOD_GET, "method", "must be POST with workloadIdentity: Amazon");
+	refuse_if(&l, s->basic_set && s->bearer_token_file, "basicAuth",
+	          "cannot stand beside bearerTokenFile: keep one of them");
+	refuse_if(&l, !s->tls.cert_file != !s->tls.key_file, "tls", "certFile and keyFile go together: add the other");
+	for (size_t i = 0; i < s->n_headers; i++)
+		check_header(s, (int32_t)i, &l);
+	check_access(s, &l);
+	return l.n;
 }
 
 static const struct schema source = {
@@ -349,42 +199,25 @@ static const struct schema source = {
         .validate = check_source,
 };
 
+// clang-format off
 static const struct schema_field list_fields[] = {
-        {.name = "apiVersion",
-         .type = SCHEMA_ENUM,
-         .doc = "Version of this format.",
-         FIELD(struct source_list, api_version),
-         .required = true,
-         .enum_names = api_versions},
-        {.name = "kind",
-         .type = SCHEMA_ENUM,
-         .doc = "What this document is.",
-         FIELD(struct source_list, kind),
-         .required = true,
-         .enum_names = kinds},
-        {.name = "sources",
-         .type = SCHEMA_LIST,
-         .doc = "The servers.",
-         FIELD(struct source_list, sources),
-         .count_offset = offsetof(struct source_list, n_sources),
-         .required = true,
-         .min = 1,
-         .max_items = PROMQL_SOURCES_MAX,
-         .child = &source},
+	{ROW("apiVersion", ENUM), FIELD(struct source_list, api_version),             REQUIRED, ONE_OF(api_versions),                        DOC("Version of this format.")},
+	{ROW("kind", ENUM),       FIELD(struct source_list, kind),                    REQUIRED, ONE_OF(kinds),                               DOC("What this document is.")},
+	{ROW("sources", LIST),    FIELD_LIST(struct source_list, sources, n_sources), REQUIRED, ITEMS(1, PROMQL_SOURCES_MAX), CHILD(source), DOC("The servers.")},
 };
+// clang-format on
 
 static size_t check_list(const void *value, struct schema_fault *ret_faults, size_t max)
 {
-	const struct source_list *l = value;
-	size_t n = 0;
-	for (size_t i = 1; i < l->n_sources && n < max; i++)
-		for (size_t j = 0; j < i && n < max; j++)
-			if (strcmp(l->sources[i].name, l->sources[j].name) == 0) {
-				ret_faults[n++] = (struct schema_fault){"sources", (int32_t)i,
-				                                        "has the name of another source: rename one"};
+	const struct source_list *list = value;
+	struct fault_list l = {ret_faults, 0, max};
+	for (size_t i = 1; i < list->n_sources; i++)
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(list->sources[i].name, list->sources[j].name) == 0) {
+				fault_add(&l, "sources", (int32_t)i, "has the name of another source: rename one");
 				break;
 			}
-	return n;
+	return l.n;
 }
 
 static const struct schema list_schema = {

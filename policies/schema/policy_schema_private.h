@@ -7,36 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/schema/schema.h"
-
-#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
-
-// One row of a table of fields, on one line: {ROW(name, type), place, default, limits, DOC(text)}.
-#define ROW(text, schema_type) .name = (text), .type = SCHEMA_##schema_type
-#define DOC(text)              .doc = text
-// place: FIELD_SET also stores in `flag` that the document has the field; the children of an IN_PARENT object are
-// stored in the struct of their parent.
-#define FIELD(type, member)           .offset = offsetof(type, member), .set_offset = SCHEMA_NO_OFFSET
-#define FIELD_SET(type, member, flag) .offset = offsetof(type, member), .set_offset = offsetof(type, flag)
-#define FIELD_LIST(type, member, count)                                                                                \
-	.offset = offsetof(type, member), .set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(type, count)
-#define FIELD_LIST_SET(type, member, count, flag)                                                                      \
-	.offset = offsetof(type, member), .set_offset = offsetof(type, flag), .count_offset = offsetof(type, count)
-#define IN_PARENT .set_offset = SCHEMA_NO_OFFSET
-// default
-#define REQUIRED      .required = true
-#define OPTIONAL      .required = false
-#define DEFAULT(text) .default_text = (text)
-// limits: RANGE of a number or of the length of a text, ITEMS of a list
-#define RANGE(lowest, highest) .min = (lowest), .max = (highest)
-#define ANY_SIZE               .min = -1e300, .max = 1e300
-#define ITEMS(fewest, most)    .min = (fewest), .max_items = (most)
-#define KEY(text)              .list_key = (text)
-#define ONE_OF(names)          .enum_names = (names)
-#define PATTERN(text)          .pattern = (text)
-#define CHILD(schema)          .child = &(schema)
-// how `gpuscale tune` varies it: LINEAR or LOG from lowest to highest, FACTOR of the present value
-#define TUNE(kind, lowest, highest) .tune = {SCHEMA_TUNE_##kind, (lowest), (highest)}
+#include "base/schema/schema_rows.h"
 
 #define SECOND_MS 1000.0
 #define HOUR_MS   (3600 * SECOND_MS)
@@ -52,17 +23,6 @@ extern const struct schema policy_schema_forecast, policy_schema_panic, policy_s
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
 extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
         policy_schema_guards, policy_schema_capacity, policy_schema_gpus, policy_schema_variant;
-
-// Collects the faults of one validate hook; faults beyond `max` are dropped.
-struct fault_list {
-	struct schema_fault *faults;
-	size_t n, max;
-};
-static inline void fault_add(struct fault_list *l, const char *field, int32_t index, const char *message)
-{
-	if (l->n < l->max)
-		l->faults[l->n++] = (struct schema_fault){field, index, message};
-}
 
 struct policy;
 struct policy_document;
