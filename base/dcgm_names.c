@@ -3,24 +3,29 @@
 
 #include <string.h>
 
+#include "base/gpu_families.h"
+
 static const struct dcgm_name names[] = {
-#define ROW(field, legacy, name_4_9, factor) {legacy, name_4_9, factor},
-        DCGM_NAMES_4_9(ROW)
+#define ROW(field, name, name_4_9, factor, ...) {name, name_4_9, factor},
+        FAMILIES(ROW)
 #undef ROW
 };
+#define N_NAMES (sizeof names / sizeof names[0])
 
 const struct dcgm_name *dcgm_name_at(size_t i)
 {
-	return i < sizeof names / sizeof names[0] ? &names[i] : NULL;
+	for (size_t k = 0; k < N_NAMES; k++)
+		if (names[k].name_4_9 && i-- == 0)
+			return &names[k];
+	return NULL;
 }
 
 const struct dcgm_name *dcgm_name_find(const char *name, size_t len, bool is_new)
 {
-	const struct dcgm_name *row = NULL;
-	for (size_t i = 0; (row = dcgm_name_at(i)); i++) {
-		const char *s = is_new ? row->name_4_9 : row->legacy;
-		if (strlen(s) == len && memcmp(s, name, len) == 0)
-			return row;
+	for (size_t i = 0; i < N_NAMES; i++) {
+		const char *s = is_new ? names[i].name_4_9 : names[i].legacy;
+		if (names[i].name_4_9 && strlen(s) == len && memcmp(s, name, len) == 0)
+			return &names[i];
 	}
 	return NULL;
 }

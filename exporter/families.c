@@ -8,8 +8,8 @@
 #include "base/num.h"
 
 static const struct family families[] = {
-#define ROW(field, name, id, type, kind, scope, unit, window, accumulates, help)                                       \
-	[field] = {name, id, METRIC_##type, FIELD_##kind, FAMILY_##scope, unit, window, accumulates, help},
+#define ROW(field, name, name_4_9, factor, id, type, kind, scope, unit, window, accumulates, help)                     \
+	[field] = {name, name_4_9, factor, id, METRIC_##type, FIELD_##kind, FAMILY_##scope, unit, window, accumulates, help},
         FAMILIES(ROW)
 #undef ROW
 };

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/dcgm_names.h"
-
 #define GAUGE   OTEL_GAUGE
 #define COUNTER OTEL_COUNTER
 #define UPDOWN  OTEL_UP_DOWN_COUNTER
@@ -39,16 +37,6 @@ static const struct {
 	[FIELD_ECC_DBE_VOL]     = {ERRORS("uncorrected"), 1},
 };
 // clang-format on
-
-// The names of 4.9; NULL: as in the legacy naming.
-static const struct {
-	const char *name;
-	double factor;
-} names_4_9[FIELD__COUNT] = {
-#define ROW(field, legacy, name_4_9, factor) [FIELD_##field] = {name_4_9, factor},
-        DCGM_NAMES_4_9(ROW)
-#undef ROW
-};
 
 // How Prometheus names the units of the conventions (OpenTelemetry: "Prometheus and OpenMetrics compatibility").
 static const char *unit_suffix(const struct otel_metric *m)
@@ -100,9 +88,9 @@ struct naming_family naming_family_of(enum naming n, enum field f, char name[NAM
 		out.factor = otel[f].factor;
 		out.type = metric->instrument == OTEL_COUNTER ? METRIC_COUNTER : METRIC_GAUGE;
 		out.otel = metric;
-	} else if (n != NAMING_LEGACY && names_4_9[f].name) {
-		out.name = names_4_9[f].name;
-		out.factor = names_4_9[f].factor;
+	} else if (n != NAMING_LEGACY && family_of(f)->name_4_9) {
+		out.name = family_of(f)->name_4_9;
+		out.factor = family_of(f)->factor_4_9;
 		if (f == FIELD_NVLINK_BANDWIDTH_TOTAL)
 			out.type = METRIC_GAUGE; // a rate, which DCGM called a counter
 	}
@@ -129,8 +117,8 @@ enum field naming_find(const char *name, double *ret_factor)
 	if (f != FIELD__COUNT)
 		return f;
 	for (f = 0; f < FIELD__COUNT; f++)
-		if (names_4_9[f].name && strcmp(names_4_9[f].name, name) == 0) {
-			*ret_factor = names_4_9[f].factor;
+		if (family_of(f)->name_4_9 && strcmp(family_of(f)->name_4_9, name) == 0) {
+			*ret_factor = family_of(f)->factor_4_9;
 			return f;
 		}
 	return FIELD__COUNT;

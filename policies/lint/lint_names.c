@@ -105,7 +105,7 @@ static const struct {
 	enum metric_type type;
 	const char *unit;
 } families[] = {
-#define ROW(field, name, id, type, kind, scope, unit, window, accumulates, help) {name, id, METRIC_##type, unit},
+#define ROW(field, name, name_4_9, factor, id, type, kind, scope, unit, ...) {name, id, METRIC_##type, unit},
         FAMILIES(ROW)
 #undef ROW
 };
