@@ -149,7 +149,7 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 		return err_set(e, ERR_TIMEOUT, "no answer within %lld ms", (long long)call->timeout_ms);
 	struct http_request request = {
 	        .method = "POST",
-	        .url = call->is_range ? p->range_url : p->query_url,
+	        .url = call->question.is_range ? p->range_url : p->query_url,
 	        .headers = (const char *const *)p->headers,
 	        .body = call->form.data,
 	        .body_len = call->form.len,
@@ -159,7 +159,7 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	        .max_body_bytes = p->max_body_bytes < PROMQL_ERROR_BODY_BYTES_MAX ? p->max_body_bytes
 	                                                                          : PROMQL_ERROR_BODY_BYTES_MAX,
 	        // A few hundred bytes mostly, and there are many of them.
-	        .no_compression = !call->is_range,
+	        .no_compression = !call->question.is_range,
 	};
 	char *url = NULL;
 	if (p->use_get) {
@@ -187,6 +187,7 @@ int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 {
 	struct promql *p = call->p;
 	const struct promql_dialect *d = promql_dialect_of(p->kind);
+	const struct promql_question *q = &call->question;
 	struct err unused;
 	if (promql_auth_wants_token(&p->auth, now_mono_ms))
 		promql_fetch_token(p, &unused); // the present one stays valid for a while
@@ -194,19 +195,20 @@ int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 		return submit(call, now_mono_ms, e);
 	call->is_built = true;
 	call->decoding.clock_offset_ms = p->clock_offset_ms;
-	if (call->is_range || call->range_ms[0])
-		form_ms(&call->form, call->is_range ? "start" : "time", call->range_ms[0] + p->clock_offset_ms);
-	if (call->is_range) {
-		form_ms(&call->form, "end", call->range_ms[1] + p->clock_offset_ms);
-		form_ms(&call->form, "step", call->range_ms[2]);
+	if (q->is_range) {
+		form_ms(&call->form, "start", q->start_ms + p->clock_offset_ms);
+		form_ms(&call->form, "end", q->end_ms + p->clock_offset_ms);
+		form_ms(&call->form, "step", q->step_ms);
+	} else if (q->time_ms) {
+		form_ms(&call->form, "time", q->time_ms + p->clock_offset_ms);
 	}
 	if (call->timeout_ms < p->timeout_ms)
 		buf_printf(&call->form, "&timeout=%lldms", (long long)call->timeout_ms);
 	else
 		buf_puts(&call->form, p->timeout);
-	buf_puts(&call->form, call->is_range ? d->range_params : d->instant_params);
-	if (!call->is_range && d->lookback_param) {
-		int64_t ms = call->lookback_ms > PROMQL_LOOKBACK_MS ? call->lookback_ms : d->lookback_ms;
+	buf_puts(&call->form, q->is_range ? d->range_params : d->instant_params);
+	if (!q->is_range && d->lookback_param) {
+		int64_t ms = q->lookback_ms > PROMQL_LOOKBACK_MS ? q->lookback_ms : d->lookback_ms;
 		if (ms > 0)
 			buf_printf(&call->form, "&%s=%lldms", d->lookback_param, (long long)ms);
 	}
@@ -339,38 +341,66 @@ static void form_text(struct buf *form, const char *name, const char *value)
 		form->failed = true;
 }
 
-static int start_call(struct promql *p, const struct promql_question *q, const int64_t *range_ms, promql_done_fn *done,
-                      void *arg, struct err *e)
+static int check_range(const struct promql_question *q, struct err *e)
 {
+	if (q->start_ms < 0)
+		return err_set(e, ERR_INPUT, "the range starts at %lld ms, before 1970", (long long)q->start_ms);
+	if (q->end_ms < q->start_ms)
+		return err_set(e, ERR_INPUT, "the range ends %lld ms before it starts",
+		               (long long)(q->start_ms - q->end_ms));
+	if (q->step_ms < 1)
+		return err_set(e, ERR_INPUT, "the step of the range is %lld ms; it must be 1 or more",
+		               (long long)q->step_ms);
+	int64_t steps = (q->end_ms - q->start_ms) / q->step_ms;
+	if (steps > PROMQL_STEPS_MAX)
+		return err_set(e, ERR_LIMIT,
+		               "the range has %lld steps; the ceiling is %d: ask for a larger step or less time",
+		               (long long)steps, PROMQL_STEPS_MAX);
+	return 0;
+}
+
+static int check_question(const struct promql *p, const struct promql_question *q, struct err *e)
+{
+	size_t len = strlen(q->query);
+	if (q->time_ms < 0)
+		return err_set(e, ERR_INPUT, "the query time %lld ms is before 1970", (long long)q->time_ms);
+	if (q->lookback_ms < 0)
+		return err_set(e, ERR_INPUT, "the lookback of %lld ms is negative", (long long)q->lookback_ms);
+	if (q->timeout_ms < 0)
+		return err_set(e, ERR_INPUT, "the timeout of %lld ms is negative", (long long)q->timeout_ms);
+	if (q->is_range && check_range(q, e) < 0)
+		return -1;
 	if (p->closing)
 		return err_set(e, ERR_CANCELED, "the Prometheus client is shutting down");
-	size_t len = strlen(q->query);
 	if (len == 0)
 		return err_set(e, ERR_INPUT, "the query is empty");
 	if (len > PROMQL_QUERY_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the query has %zu bytes; the ceiling is %d", len, PROMQL_QUERY_BYTES_MAX);
+	return 0;
+}
+
+int promql_ask(struct promql *p, const struct promql_question *q, promql_done_fn *done, void *arg, struct err *e)
+{
+	if (check_question(p, q, e) < 0)
+		return -1;
 	bool is_shorter = q->timeout_ms > 0 && q->timeout_ms < p->timeout_ms;
 	struct promql_call *call = calloc(1, sizeof *call);
 	if (!call)
 		return err_no_memory(e);
 	*call = (struct promql_call){
 	        .p = p,
-	        .is_range = range_ms != NULL,
-	        .lookback_ms = q->lookback_ms,
+	        .question = *q,
 	        .timeout_ms = is_shorter ? q->timeout_ms : p->timeout_ms,
 	        .decoding = {.max_series = q->max_series,
-	                     .max_bytes = range_ms ? PROMQL_RANGE_BYTES_MAX : PROMQL_ANSWER_BYTES_MAX,
+	                     .max_bytes = q->is_range ? PROMQL_RANGE_BYTES_MAX : PROMQL_ANSWER_BYTES_MAX,
 	                     .labels = q->labels,
 	                     .budget = p->budget},
 	        .done = done,
 	        .arg = arg,
 	        .started_mono_ms = clock_mono_ms(p->clock)};
-	buf_init(&call->form, 3 * len + FORM_BYTES_MAX);
+	call->question.query = NULL;
+	buf_init(&call->form, 3 * strlen(q->query) + FORM_BYTES_MAX);
 	form_text(&call->form, "query", q->query);
-	if (range_ms)
-		memcpy(call->range_ms, range_ms, sizeof call->range_ms);
-	else
-		call->range_ms[0] = q->time_ms;
 	int rc;
 	if (call->form.failed)
 		rc = err_no_memory(e);
@@ -385,34 +415,4 @@ static int start_call(struct promql *p, const struct promql_question *q, const i
 	}
 	link_call(call);
 	return 0;
-}
-
-int promql_ask(struct promql *p, const struct promql_question *q, promql_done_fn *done, void *arg, struct err *e)
-{
-	if (q->time_ms < 0)
-		return err_set(e, ERR_INPUT, "the query time %lld ms is before 1970", (long long)q->time_ms);
-	if (q->lookback_ms < 0)
-		return err_set(e, ERR_INPUT, "the lookback of %lld ms is negative", (long long)q->lookback_ms);
-	if (q->timeout_ms < 0)
-		return err_set(e, ERR_INPUT, "the timeout of %lld ms is negative", (long long)q->timeout_ms);
-	return start_call(p, q, NULL, done, arg, e);
-}
-
-int promql_query_range(struct promql *p, const char *query, int64_t start_ms, int64_t end_ms, int64_t step_ms,
-                       promql_done_fn *done, void *arg, struct err *e)
-{
-	if (start_ms < 0)
-		return err_set(e, ERR_INPUT, "the range starts at %lld ms, before 1970", (long long)start_ms);
-	if (end_ms < start_ms)
-		return err_set(e, ERR_INPUT, "the range ends %lld ms before it starts", (long long)(start_ms - end_ms));
-	if (step_ms < 1)
-		return err_set(e, ERR_INPUT, "the step of the range is %lld ms; it must be 1 or more",
-		               (long long)step_ms);
-	int64_t steps = (end_ms - start_ms) / step_ms;
-	if (steps > PROMQL_STEPS_MAX)
-		return err_set(e, ERR_LIMIT,
-		               "the range has %lld steps; the ceiling is %d: ask for a larger step or less time",
-		               (long long)steps, PROMQL_STEPS_MAX);
-	return start_call(p, &(struct promql_question){.query = query}, (const int64_t[]){start_ms, end_ms, step_ms},
-	                  done, arg, e);
 }

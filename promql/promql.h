@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_H
 #define GPUSCALE_PROMQL_PROMQL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,10 @@ typedef void promql_done_fn(void *arg, const struct promql_result *result, const
 struct promql_question {
 	const char *query;
 	int64_t time_ms; // 0: the server's now
+	// A range query instead of an instant one: from start_ms to end_ms, both inclusive, in steps of step_ms >= 1.
+	// More than PROMQL_STEPS_MAX steps are ERR_LIMIT.
+	bool is_range;
+	int64_t start_ms, end_ms, step_ms;
 	// The maximum age of a sample that is treated as current. 0: the default of the server; a value below
 	// PROMQL_LOOKBACK_MS is treated as PROMQL_LOOKBACK_MS. Servers without the parameter (promql_detect.c) use
 	// their configuration.
@@ -48,14 +53,10 @@ struct promql_question {
 	size_t max_series;  // above it, the query fails with ERR_TOO_LARGE, code max_series; 0: PROMQL_SERIES_MAX
 	const char *const *labels; // the only labels to keep, NULL-terminated, must outlive the result; NULL: all
 };
-// Sends an instant query. Returns 0, or -1 and *e (ERR_INPUT, ERR_LIMIT, or of http_client_submit); then done is not
+// Sends a query. Returns 0, or -1 and *e (ERR_INPUT, ERR_LIMIT, or of http_client_submit); then done is not
 // called.
 int promql_ask(struct promql *p, const struct promql_question *question, promql_done_fn *done, void *arg,
                struct err *e);
-// Sends a range query; start and end are inclusive, step_ms >= 1. More than PROMQL_STEPS_MAX steps are ERR_LIMIT.
-// Returns as promql_ask.
-int promql_query_range(struct promql *p, const char *query, int64_t start_ms, int64_t end_ms, int64_t step_ms,
-                       promql_done_fn *done, void *arg, struct err *e);
 
 // Returns by how much the server's clock is ahead of our clock (< 0: behind), in ms, from the Date of its last reply.
 // The result is the smallest difference that explains the Date, so that neither its whole seconds nor a slow reply

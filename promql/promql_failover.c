@@ -11,8 +11,6 @@ struct failover {
 	struct promql_source *server; // that is asked
 	struct promql_question question;
 	struct promql_ticket ticket;
-	bool is_range;
-	int64_t start_ms, end_ms, step_ms;
 	struct err error;            // to report if no server responds; ERR_NONE: no server failed
 	bool is_partial, is_empty;   // a response had warnings; a response had no series
 	enum promql_type empty_type; // type of that response
@@ -48,10 +46,7 @@ static bool ask_from(struct failover *f, struct promql_source *server)
 	for (; server; server = promql_source_next(server)) {
 		struct err e = {.kind = ERR_NONE};
 		f->server = server;
-		int rc = f->is_range ? promql_source_ask_range(server, f->query, f->start_ms, f->end_ms, f->step_ms,
-		                                               &f->ticket, on_done, f, &e)
-		                     : promql_source_ask(server, &f->question, &f->ticket, on_done, f, &e);
-		if (rc == 0)
+		if (promql_source_ask(server, &f->question, &f->ticket, on_done, f, &e) == 0)
 			return true;
 		keep_error(f, &e);
 	}
@@ -94,51 +89,25 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 	release(f);
 }
 
-static struct failover *failover_new(const char *query, const struct promql_ticket *ticket, promql_done_fn *done,
-                                     void *arg)
+int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
+                        const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
 {
+	if (!promql_source_next(first))
+		return promql_source_ask(first, question, ticket, done, arg, e);
 	struct failover *f = must_alloc(calloc(1, sizeof *f));
 	const char *namespace_name = ticket->namespace_name ? ticket->namespace_name : "";
-	f->query = must_alloc(strdup(query));
+	f->query = must_alloc(strdup(question->query));
 	f->namespace_name = must_alloc(strdup(namespace_name));
+	f->question = *question;
+	f->question.query = f->query;
 	f->ticket = *ticket;
 	f->ticket.namespace_name = f->namespace_name;
 	f->done = done;
 	f->arg = arg;
-	return f;
-}
-
-static int start(struct failover *f, struct promql_source *first, struct err *e)
-{
 	if (ask_from(f, first))
 		return 0;
 	if (e)
 		*e = f->error;
 	release(f);
 	return -1;
-}
-
-int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
-                        const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
-{
-	if (!promql_source_next(first))
-		return promql_source_ask(first, question, ticket, done, arg, e);
-	struct failover *f = failover_new(question->query, ticket, done, arg);
-	f->question = *question;
-	f->question.query = f->query;
-	return start(f, first, e);
-}
-
-int promql_failover_ask_range(struct promql_source *first, const char *query, int64_t start_ms, int64_t end_ms,
-                              int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
-                              struct err *e)
-{
-	if (!promql_source_next(first))
-		return promql_source_ask_range(first, query, start_ms, end_ms, step_ms, ticket, done, arg, e);
-	struct failover *f = failover_new(query, ticket, done, arg);
-	f->is_range = true;
-	f->start_ms = start_ms;
-	f->end_ms = end_ms;
-	f->step_ms = step_ms;
-	return start(f, first, e);
 }

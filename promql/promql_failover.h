@@ -16,9 +16,5 @@
 // reached, or of the first one. Returns -1 and *e if the query cannot be sent to any server.
 int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
                         const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
-// The same for a range query.
-int promql_failover_ask_range(struct promql_source *first, const char *query, int64_t start_ms, int64_t end_ms,
-                              int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
-                              struct err *e);
 
 #endif

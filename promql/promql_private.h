@@ -63,11 +63,9 @@ struct promql {
 struct promql_call {
 	struct promql *p;
 	struct promql_call *prev, *next;
-	struct http_call *http; // NULL: not sent until the kind of the server is known
-	bool is_range;
-	int64_t range_ms[3]; // start, end and step; for an instant query the time alone
+	struct http_call *http;          // NULL: not sent until the kind of the server is known
+	struct promql_question question; // its query is in the form
 	struct buf form;
-	int64_t lookback_ms;
 	int64_t timeout_ms;
 	struct promql_decoder_options decoding;
 	struct promql_reply *reply; // NULL: no byte has arrived

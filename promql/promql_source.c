@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/num.h"
 #include "promql/fair_queue.h"
@@ -65,8 +66,7 @@ struct source_call {
 	TAILQ_ENTRY(source_call) link; // entry in the list of parked calls
 	struct promql_source *source;
 	struct promql_question question; // .query is valid only until it is sent
-	bool is_range, is_batch;
-	int64_t range_ms[3];
+	bool is_batch;
 	uint64_t hash; // hash of the query
 	int64_t asked_us, sent_us, sent_mono_ms;
 	promql_done_fn *done;
@@ -78,14 +78,6 @@ struct source_call {
 	int64_t took_ms;
 	struct err *error; // while it is parked
 };
-
-static uint64_t hash_of(const char *text)
-{
-	size_t h = 5381;
-	for (; *text; text++)
-		h = h * 33 + (unsigned char)*text;
-	return h ? h : 1;
-}
 
 // ---- health ----
 
@@ -310,16 +302,11 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 static int send_call(struct source_call *call, const char *query, struct err *e)
 {
 	struct promql_source *s = call->source;
-	const int64_t *r = call->range_ms;
-	int rc;
 	call->question.query = query;
 	call->sent_us = clock_real_mono_us();
 	call->sent_mono_ms = clock_mono_ms(s->clock);
 	exposition_histogram_observe(&s->stats.queue_seconds, (double)(call->sent_us - call->asked_us) / 1e6);
-	if (call->is_range)
-		rc = promql_query_range(s->promql, query, r[0], r[1], r[2], on_done, call, e);
-	else
-		rc = promql_ask(s->promql, &call->question, on_done, call, e);
+	int rc = promql_ask(s->promql, &call->question, on_done, call, e);
 	call->question.query = NULL;
 	s->stats.queries += rc == 0;
 	return rc < 0 ? err_wrap(e, "source %s", s->name) : 0;
@@ -369,7 +356,7 @@ static bool is_lone_probe(struct promql_source *s, const struct source_call *cal
 		probe(s);
 	}
 	bool is_again = call->hash == s->lone_hash;
-	if (s->wants_lone && !call->is_batch && !call->is_range && (!is_again || !s->others_since)) {
+	if (s->wants_lone && !call->is_batch && !call->question.is_range && (!is_again || !s->others_since)) {
 		s->wants_lone = false;
 		s->lone_hash = call->hash;
 		s->others_since = false;
@@ -379,22 +366,26 @@ static bool is_lone_probe(struct promql_source *s, const struct source_call *cal
 	return false;
 }
 
-static int ask(struct promql_source *s, const struct source_call *as, const char *query,
-               const struct promql_ticket *ticket, struct err *e)
+int promql_source_ask(struct promql_source *s, const struct promql_question *question,
+                      const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
 {
-	bool is_slow = ticket->is_slow || as->is_range, is_sent_now = false;
+	bool is_slow = ticket->is_slow || question->is_range, is_sent_now = false;
 	struct source_call *call;
 	if (s->closing)
 		return canceled(s, e);
 	call = malloc(sizeof *call);
 	if (!call)
 		return err_no_memory(e);
-	*call = *as;
-	call->source = s;
-	call->asked_us = clock_real_mono_us();
-	call->hash = ticket->is_batch ? 1 : hash_of(query); // a batch has no identity of its own
-	call->is_batch = ticket->is_batch;
-	call->wait_ms = ticket->wait_ms > 0 ? ticket->wait_ms : PROMQL_WAIT_MS;
+	uint64_t hash = hash_text(HASH_START, question->query);
+	*call = (struct source_call){.source = s,
+	                             .question = *question,
+	                             .is_batch = ticket->is_batch,
+	                             .hash = ticket->is_batch || hash == 0 ? 1
+	                                                                   : hash, // a batch has no identity of its own
+	                             .asked_us = clock_real_mono_us(),
+	                             .done = done,
+	                             .arg = arg,
+	                             .wait_ms = ticket->wait_ms > 0 ? ticket->wait_ms : PROMQL_WAIT_MS};
 	if (promql_source_is_down(s)) {
 		is_sent_now = is_lone_probe(s, call);
 		if (!is_sent_now && promql_source_is_down(s) && !s->probing) {
@@ -415,34 +406,19 @@ static int ask(struct promql_source *s, const struct source_call *as, const char
 			next = promql_source_is_down(s) ? NULL : fair_queue_next(s->queue);
 		}
 		if (next) {
-			if (send_call(call, query, e) == 0)
+			if (send_call(call, question->query, e) == 0)
 				return 0;
 			fair_queue_remove(s->queue, &call->item);
 			free(call);
 			return -1;
 		}
 	}
-	if (wait_for_turn(call, query, e) == 0)
+	if (wait_for_turn(call, question->query, e) == 0)
 		return 0;
 	fair_queue_remove(s->queue, &call->item);
 	forget_waiting(call);
 	free(call);
 	return -1;
-}
-int promql_source_ask(struct promql_source *s, const struct promql_question *question,
-                      const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
-{
-	const struct source_call call = {.question = *question, .done = done, .arg = arg};
-	return ask(s, &call, question->query, ticket, e);
-}
-
-int promql_source_ask_range(struct promql_source *s, const char *query, int64_t start_ms, int64_t end_ms,
-                            int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
-                            struct err *e)
-{
-	const struct source_call call = {
-	        .is_range = true, .range_ms = {start_ms, end_ms, step_ms}, .done = done, .arg = arg};
-	return ask(s, &call, query, ticket, e);
 }
 
 // ---- one source ----

@@ -135,14 +135,10 @@ const struct fair_queue *promql_source_queue(const struct promql_source *s);
 size_t promql_source_fuse_bytes(const struct promql_source *s);
 struct event_base *promql_sources_loop(const struct promql_sources *s);
 
-// Like promql_ask and promql_query_range, but queues the query; copies question and ticket. While the source is down:
-// returns -1 and *e (ERR_UNREACHABLE) with the reason, or queues the query for PROMQL_PROBE_WAIT_MS while a probe is in
-// flight. A query that was not sent fails with the code PROMQL_NOT_SENT.
+// Like promql_ask, but queues the query, a range query in a slow slot; copies question and ticket. While the source is
+// down: returns -1 and *e (ERR_UNREACHABLE) with the reason, or queues the query for PROMQL_PROBE_WAIT_MS while a probe
+// is in flight. A query that was not sent fails with the code PROMQL_NOT_SENT.
 int promql_source_ask(struct promql_source *s, const struct promql_question *question,
                       const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
-// The same for a range query, which uses a slow slot.
-int promql_source_ask_range(struct promql_source *s, const char *query, int64_t start_ms, int64_t end_ms,
-                            int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
-                            struct err *e);
 
 #endif

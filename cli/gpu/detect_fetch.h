@@ -20,7 +20,7 @@ struct detect_fetch {
 
 // Feeds the values of the jobs to `d`, in the order of time. With fetch->pods, a rank is a pod, or POD/GPU where GPUs
 // of a pod have values of their own; else it is the rank in its job, or RANK/GPU, and the job is NAMESPACE/JOB. Returns
-// 0, or -1 and *e: as promql_query_range(), ERR_INPUT for quotes in the names, ERR_NOT_FOUND without a value at
+// 0, or -1 and *e: as promql_ask(), ERR_INPUT for quotes in the names, ERR_NOT_FOUND without a value at
 // all, and as detect_add().
 int detect_fetch(struct prometheus_session *session, const struct detect_fetch *fetch, struct detect *d, struct err *e);
 

@@ -241,10 +241,14 @@ static int fetch_page(struct page *page, struct promql_source *source, const cha
 	const struct fetch *f = page->fetch;
 	const struct promql_ticket ticket = {.namespace_name = f->options->policy->namespace_name};
 	int64_t step_ms = f->options->step_ms, from_ms = f->start_ms + (int64_t)page->first * step_ms;
+	const struct promql_question question = {.query = query,
+	                                         .is_range = true,
+	                                         .start_ms = from_ms,
+	                                         .end_ms = from_ms + (int64_t)(page->n - 1) * step_ms,
+	                                         .step_ms = step_ms};
 	page->done = false;
 	err_clear(&page->error);
-	if (promql_failover_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
-	                              &ticket, on_page, page, e) < 0)
+	if (promql_failover_ask(source, &question, &ticket, on_page, page, e) < 0)
 		return -1;
 	return connections_wait(&page->fetch->session.connections, &page->done, &page->error, e);
 }

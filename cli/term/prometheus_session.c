@@ -46,10 +46,14 @@ int prometheus_session_ask(struct prometheus_session *s, const struct promql_que
 	struct promql_source *source = promql_sources_find(s->connections.promql, NULL, e);
 	if (!source)
 		return -1;
-	int rc = range ? promql_failover_ask_range(source, question->query, range->start_ms, range->end_ms,
-	                                           range->step_ms, &no_ticket, on_answer, &q, e)
-	               : promql_failover_ask(source, question, &no_ticket, on_answer, &q, e);
-	if (rc < 0)
+	struct promql_question asked = *question;
+	if (range)
+		asked = (struct promql_question){.query = question->query,
+		                                 .is_range = true,
+		                                 .start_ms = range->start_ms,
+		                                 .end_ms = range->end_ms,
+		                                 .step_ms = range->step_ms};
+	if (promql_failover_ask(source, &asked, &no_ticket, on_answer, &q, e) < 0)
 		return -1;
 	if (!s->progress.timer)
 		progress_watch(&s->progress, s->connections.loop);

@@ -99,9 +99,10 @@ static void ask_for(struct refill_slot *slot, int64_t start_ms, int64_t end_ms, 
 	struct promql_source *source = promql_sources_find(c->sources, signal->source, &e);
 	const char *query = promql_sources_admit(c->sources, signal->source, c->policy->namespace_name, signal->query,
 	                                         &scratch, NULL, &e);
+	const struct promql_question question = {
+	        .query = query, .is_range = true, .start_ms = start_ms, .end_ms = end_ms, .step_ms = step_ms};
 	c->pending++;
-	if (!source || !query ||
-	    promql_failover_ask_range(source, query, start_ms, end_ms, step_ms, &ticket, on_result, slot, &e) < 0) {
+	if (!source || !query || promql_failover_ask(source, &question, &ticket, on_result, slot, &e) < 0) {
 		c->error = e;
 		finish_one(c);
 	}

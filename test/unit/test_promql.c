@@ -76,7 +76,13 @@ static void test_range_query_is_the_exact_post(void **state)
 	snprintf(url, sizeof url, "%s/prefix//", f->url);
 	struct promql *p = promql_fixture_open(f, (struct promql_options){.url = url});
 	struct err e = {0};
-	assert_int_equal(promql_query_range(p, "up", 1735689600000, 1735689660500, 15005, promql_fixture_done, f, &e),
+	assert_int_equal(promql_ask(p,
+	                            &(struct promql_question){.query = "up",
+	                                                      .is_range = true,
+	                                                      .start_ms = 1735689600000,
+	                                                      .end_ms = 1735689660500,
+	                                                      .step_ms = 15005},
+	                            promql_fixture_done, f, &e),
 	                 0);
 	promql_fixture_wait(f, 1);
 	promql_fixture_expect_ok(f);

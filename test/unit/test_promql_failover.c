@@ -138,7 +138,11 @@ static void range_goes_to_the_next_server(void **state)
 	struct err e;
 	open_pair(&p, (const int[2]){DEAD, DATA});
 	assert_int_equal(
-	        promql_failover_ask_range(promql_sources_at(p.sources, 0), "q", 0, 60000, 15000, &ticket, keep, &o, &e),
+	        promql_failover_ask(
+	                promql_sources_at(p.sources, 0),
+	                &(struct promql_question){
+	                        .query = "q", .is_range = true, .start_ms = 0, .end_ms = 60000, .step_ms = 15000},
+	                &ticket, keep, &o, &e),
 	        0);
 	TEST_BECOMES(p.loop, o.n_done == 1);
 	assert_int_equal(o.n_series, 1);

@@ -106,13 +106,23 @@ static void test_unusable_queries_are_refused_before_they_are_sent(void **state)
 	        {0, 11001, 1, ERR_LIMIT, "11001 steps; the ceiling is 11000"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		assert_int_equal(promql_query_range(p, "up", rows[i].start_ms, rows[i].end_ms, rows[i].step_ms,
-		                                    promql_fixture_done, f, &e),
+		assert_int_equal(promql_ask(p,
+		                            &(struct promql_question){.query = "up",
+		                                                      .is_range = true,
+		                                                      .start_ms = rows[i].start_ms,
+		                                                      .end_ms = rows[i].end_ms,
+		                                                      .step_ms = rows[i].step_ms},
+		                            promql_fixture_done, f, &e),
 		                 -1);
 		assert_int_equal(e.kind, rows[i].kind);
 		assert_non_null(strstr(e.msg, rows[i].says));
 	}
-	assert_int_equal(promql_query_range(p, "up", 0, 11000, 1, promql_fixture_done, f, &e), 0);
+	assert_int_equal(
+	        promql_ask(p,
+	                   &(struct promql_question){
+	                           .query = "up", .is_range = true, .start_ms = 0, .end_ms = 11000, .step_ms = 1},
+	                   promql_fixture_done, f, &e),
+	        0);
 	promql_fixture_wait(f, 1);
 	assert_int_equal(f->n_requests, 1);
 	promql_free(p);

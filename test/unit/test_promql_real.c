@@ -205,9 +205,14 @@ static void test_range_query_gives_every_step(void **state)
 	struct promql *p = open_source(LOOP_MAX_MS);
 	struct seen s = {0};
 	struct err e = {0};
-	assert_int_equal(
-	        promql_query_range(p, "load", T0_MS, T0_MS + (STEPS - 1) * (int64_t)STEP_MS, STEP_MS, on_done, &s, &e),
-	        0);
+	assert_int_equal(promql_ask(p,
+	                            &(struct promql_question){.query = "load",
+	                                                      .is_range = true,
+	                                                      .start_ms = T0_MS,
+	                                                      .end_ms = T0_MS + (STEPS - 1) * (int64_t)STEP_MS,
+	                                                      .step_ms = STEP_MS},
+	                            on_done, &s, &e),
+	                 0);
 	wait_done(&s);
 	promql_free(p);
 	if (s.e.kind != ERR_NONE)

@@ -75,7 +75,13 @@ static void source_that_is_down_is_asked_a_single_probe(void **state)
 	assert_int_equal(ask_at(f, s, "a"), -1); // the next probe is not due yet
 	assert_non_null(strstr(f->e.msg, "source default is down: Prometheus at"));
 	assert_non_null(strstr(f->e.msg, "HTTP 503: overloaded"));
-	assert_int_equal(promql_source_ask_range(s, "up", 0, 1000, 100, &no_ticket, promql_fixture_done, f, &f->e), -1);
+	assert_int_equal(
+	        promql_source_ask(
+	                s,
+	                &(struct promql_question){
+	                        .query = "up", .is_range = true, .start_ms = 0, .end_ms = 1000, .step_ms = 100},
+	                &no_ticket, promql_fixture_done, f, &f->e),
+	        -1);
 	assert_int_equal(f->n_requests, 2);
 	assert_int_equal(promql_source_stats(s)->refused, 2);
 	promql_sources_free(set);
@@ -291,8 +297,13 @@ static void server_is_asked_for_its_kind_and_then_as_that_kind_requires(void **s
 			int n = f->n_done;
 			f->replies[1].body =
 			        "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[]}}";
-			assert_int_equal(promql_source_ask_range(only(set), "up", 1000, 2000, 1000, &no_ticket,
-			                                         promql_fixture_done, f, &f->e),
+			assert_int_equal(promql_source_ask(only(set),
+			                                   &(struct promql_question){.query = "up",
+			                                                             .is_range = true,
+			                                                             .start_ms = 1000,
+			                                                             .end_ms = 2000,
+			                                                             .step_ms = 1000},
+			                                   &no_ticket, promql_fixture_done, f, &f->e),
 			                 0);
 			promql_fixture_wait(f, n + 1);
 			snprintf(want, sizeof want, "query=up&start=1.000&end=2.000&step=1.000&timeout=10s%s",
