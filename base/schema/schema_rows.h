@@ -35,8 +35,18 @@
 #define ONE_OF(names)          .enum_names = (names)
 #define PATTERN(text)          .pattern = (text)
 #define CHILD(schema)          .child = &(schema)
+// A schema, behind its table of fields: {SCHEMA(name, type, fields), VALIDATE(check), RULES(rules), DOC(text)}.
+#define SCHEMA(text, type, table)                                                                                      \
+	.name = (text), .struct_size = sizeof(type), .fields = (table), .n_fields = COUNT_OF(table)
+#define VALIDATE(check) .validate = (check)
+#define RULES(table)    .rules = (table), .n_rules = COUNT_OF(table)
 // how `gpuscale tune` varies it: LINEAR or LOG from lowest to highest, FACTOR of the present value
 #define TUNE(kind, lowest, highest) .tune = {SCHEMA_TUNE_##kind, (lowest), (highest)}
+
+// Defines the names of the values of an enum, for ONE_OF.
+#define ENUM_NAMES(table, count, ...)                                                                                  \
+	static const char *const table[] = {__VA_ARGS__, [count] = NULL};                                              \
+	_Static_assert(COUNT_OF(table) == (count) + 1, "no value beyond the enum")
 
 // Collects the faults of one validate hook; faults beyond `max` are dropped.
 struct fault_list {

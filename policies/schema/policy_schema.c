@@ -15,15 +15,6 @@
 
 // ---- scaleTargetRef ----
 
-// clang-format off
-static const struct schema_field target_ref_fields[] = {
-	{ROW("apiVersion", STRING), FIELD(struct policy_document, target.api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
-	{ROW("kind", STRING),       FIELD(struct policy_document, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource; with `path`, any kind. docs/targets.md lists the kinds whose replicas and pods the controller knows.")},
-	{ROW("name", STRING),       FIELD(struct policy_document, target.name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
-	{ROW("path", STRING),       FIELD(struct policy_document, target.path),        OPTIONAL,              RANGE(1, JSON_PATH_BYTES_MAX), PATTERN("^spec([.][A-Za-z0-9_-]+([[][A-Za-z0-9_-]+=[A-Za-z0-9_.-]+[]])?)+$"), DOC("Where the object has the number of its replicas, for a kind without a scale subresource: members separated by dots, where [KEY=VALUE] chooses an item of a list, as in spec.workerGroupSpecs[groupName=gpu].replicas. The controller needs the right to patch such objects; see docs/targets.md.")},
-};
-// clang-format on
-
 static size_t check_target_ref(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const char *path = ((const struct policy_document *)value)->target.path;
@@ -35,46 +26,17 @@ static size_t check_target_ref(const void *value, struct schema_fault *ret_fault
 	        "in it, as in spec.workerGroupSpecs[groupName=gpu].replicas");
 }
 
-static const struct schema target_ref = {
-        .name = "GPUAutoscaler.spec.scaleTargetRef",
-        .doc = "What is scaled.",
-        .struct_size = sizeof(struct policy_document),
-        .fields = target_ref_fields,
-        .n_fields = COUNT_OF(target_ref_fields),
-        .validate = check_target_ref,
+// clang-format off
+static const struct schema_field target_ref_fields[] = {
+	{ROW("apiVersion", STRING), FIELD(struct policy_document, target.api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
+	{ROW("kind", STRING),       FIELD(struct policy_document, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource; with `path`, any kind. docs/targets.md lists the kinds whose replicas and pods the controller knows.")},
+	{ROW("name", STRING),       FIELD(struct policy_document, target.name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
+	{ROW("path", STRING),       FIELD(struct policy_document, target.path),        OPTIONAL,              RANGE(1, JSON_PATH_BYTES_MAX), PATTERN("^spec([.][A-Za-z0-9_-]+([[][A-Za-z0-9_-]+=[A-Za-z0-9_.-]+[]])?)+$"), DOC("Where the object has the number of its replicas, for a kind without a scale subresource: members separated by dots, where [KEY=VALUE] chooses an item of a list, as in spec.workerGroupSpecs[groupName=gpu].replicas. The controller needs the right to patch such objects; see docs/targets.md.")},
 };
+static const struct schema target_ref = {SCHEMA("GPUAutoscaler.spec.scaleTargetRef", struct policy_document, target_ref_fields), VALIDATE(check_target_ref), DOC("What is scaled.")};
+// clang-format on
 
 // ---- spec ----
-
-// clang-format off
-static const struct schema_field spec_fields[] = {
-	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               OPTIONAL,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource or a path to its replicas, in the namespace of the policy. Exactly one of scaleTargetRef, scaleTargets and variants is required.")},
-	{ROW("scaleTargets", OBJECT),   FIELD_SET(struct policy_document, fleet, fleet.set),     OPTIONAL,         CHILD(policy_schema_fleet),                                                 DOC("Scale many objects by one policy: each by its own series of every signal, with a state of its own. See docs/fleets.md.")},
-	{ROW("variants", LIST),         FIELD_LIST(struct policy_document, variants.items, variants.n), OPTIONAL,      ITEMS(1, VARIANTS_MAX), KEY("name"), CHILD(policy_schema_variant),          DOC("Several targets that serve the same requests on different GPUs and share one decision, in units of capacity; see docs/variants.md.")},
-	{ROW("switchCost", QUANTITY),   FIELD(struct policy_document, variants.switch_cost), DEFAULT("0"),  RANGE(0, VARIANT_PRICE_MAX),                                                DOC("With variants: what it costs to start one replica, in the currency of the prices. Replicas move to a cheaper variant only when they save more than that per hour.")},
-	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
-	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
-	{ROW("interval", DURATION_MS),  FIELD(struct policy, interval_ms),                       DEFAULT("15s"),   RANGE(0.1 * SECOND_MS, HOUR_MS),                                            DOC("Time between two decisions.")},
-	{ROW("replicaMultiple", INT32), FIELD(struct policy, replica_multiple),                  DEFAULT("1"),     RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Replicas come in multiples of this (gangs, nodes of one model). A changed proposal is rounded up to the next multiple; a scale-down never ends above the present scale, nothing ends above maxReplicas.")},
-	{ROW("dryRun", BOOL),           FIELD(struct policy, dry_run),                           DEFAULT("false"),                                                                             DOC("Decide and report as usual, but do not scale the target. The annotation " POLICY_ANNOTATION_DRY_RUN ": \"true\" does the same.")},
-	{ROW("paused", BOOL),           FIELD(struct policy, paused),                            DEFAULT("false"),                                                                             DOC("Keep the present scale. The annotation " POLICY_ANNOTATION_PAUSED ": \"true\" does the same.")},
-	{ROW("signals", LIST),          FIELD_LIST(struct policy, signals, n_signals),           REQUIRED,         ITEMS(1, POLICY_SIGNALS_MAX), KEY("name"), CHILD(policy_schema_signal),     DOC("What the scale follows: one query or formula each, with a target or watermarks.")},
-	{ROW("combine", STRING),        FIELD(struct policy, combine_text),                      DEFAULT("Max"),                                                                               DOC("How the proposals of several signals become one: Max takes the largest, Min the smallest. While a signal has no usable data, the others can scale up but not down. Or a formula over signal names, which stand for their proposals: max(sm_active, queue ?? 0); see docs/algorithm.md.")},
-	{ROW("behavior", OBJECT),       IN_PARENT,                                               OPTIONAL,         CHILD(policy_schema_behavior),                                              DOC("Stabilization windows and rate limits, field for field those of the HorizontalPodAutoscaler (autoscaling/v2).")},
-	{ROW("cooldown", OBJECT),       FIELD(struct policy, cooldown),                          OPTIONAL,         CHILD(policy_schema_durations),                                             DOC("No scale-up (up) or scale-down (down) for this long after the last scale in either direction.")},
-	{ROW("idle", OBJECT),           FIELD_SET(struct policy, idle, idle.set),                OPTIONAL,         CHILD(policy_schema_idle),                                                  DOC("Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.")},
-	{ROW("schedules", LIST),        FIELD_LIST(struct policy, schedules, n_schedules),       OPTIONAL,         ITEMS(0, POLICY_SCHEDULES_MAX), KEY("name"), CHILD(policy_schema_schedule), DOC("Different bounds during windows of time. Of several open windows the one that opened last is in force; of windows that opened together, the last in the list. The end of a lower bound is stabilized by behavior.scaleDown.")},
-	{ROW("forecast", OBJECT),       FIELD_SET(struct policy, forecast, forecast.set),        OPTIONAL,         CHILD(policy_schema_forecast),                                              DOC("Scale ahead of the load: to what its signal would ask for when replicas requested now are ready.")},
-	{ROW("panic", OBJECT),          FIELD_SET(struct policy, panic, panic.set),              OPTIONAL,         CHILD(policy_schema_panic),                                                 DOC("Use a short window during a burst, and do not scale down until it has passed (Knative's panic mode).")},
-	{ROW("objective", OBJECT),      FIELD_SET(struct policy, objective, objective.set),      OPTIONAL,         CHILD(policy_schema_objective),                                             DOC("State the goal instead of a threshold: how much of the work may wait, and how long. The controller replays the demand of the past against many rules and follows the cheapest one that would have met the goal; see docs/objective.md.")},
-	{ROW("fallback", OBJECT),       FIELD_SET(struct policy, fallback, fallback.set),        OPTIONAL,         CHILD(policy_schema_fallback),                                              DOC("Replicas to use when the signals have been missing for long. Until then, and without it, the scale is held.")},
-	{ROW("startup", OBJECT),        FIELD_SET(struct policy, startup, startup.set),          OPTIONAL,         CHILD(policy_schema_startup),                                               DOC("Count replicas requested less than the start-up time ago as capacity, so that a signal does not request them again. `startup: {}` learns that time from the pods.")},
-	{ROW("guards", OBJECT),         FIELD_SET(struct policy, guards, guards.set),            OPTIONAL,         CHILD(policy_schema_guards),                                                DOC("States of the target in which scaling is held or limited. minReplicas and maxReplicas take precedence.")},
-	{ROW("capacity", OBJECT),       FIELD(struct policy, capacity),                          OPTIONAL,         CHILD(policy_schema_capacity),                                              DOC("What to order when the cluster has no room for it; see docs/capacity.md. The controller needs the permission to read nodes and pods; without it, nothing is limited.")},
-	{ROW("gpus", OBJECT),           FIELD_SET(struct policy, gpus, gpus.set),                OPTIONAL,         CHILD(policy_schema_gpus),                                                  DOC("What one replica uses. Only for reports of cost and GPU time; no decision depends on it.")},
-	{ROW("restoreReplicas", INT32), FIELD_SET(struct policy, restore_replicas, restore_set), OPTIONAL,         RANGE(0, POLICY_REPLICAS_MAX),                                              DOC("Scale of the target after the policy is deleted from the cluster. Without it, or when no controller runs at that time, the scale does not change.")},
-};
-// clang-format on
 
 static const char *const combine_names[] = {
         [COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"}; // any other text is a formula
@@ -284,77 +246,57 @@ static size_t check_plain_spec(const void *value, struct schema_fault *ret_fault
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field spec_fields[] = {
+	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               OPTIONAL,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource or a path to its replicas, in the namespace of the policy. Exactly one of scaleTargetRef, scaleTargets and variants is required.")},
+	{ROW("scaleTargets", OBJECT),   FIELD_SET(struct policy_document, fleet, fleet.set),     OPTIONAL,         CHILD(policy_schema_fleet),                                                 DOC("Scale many objects by one policy: each by its own series of every signal, with a state of its own. See docs/fleets.md.")},
+	{ROW("variants", LIST),         FIELD_LIST(struct policy_document, variants.items, variants.n), OPTIONAL,      ITEMS(1, VARIANTS_MAX), KEY("name"), CHILD(policy_schema_variant),          DOC("Several targets that serve the same requests on different GPUs and share one decision, in units of capacity; see docs/variants.md.")},
+	{ROW("switchCost", QUANTITY),   FIELD(struct policy_document, variants.switch_cost), DEFAULT("0"),  RANGE(0, VARIANT_PRICE_MAX),                                                DOC("With variants: what it costs to start one replica, in the currency of the prices. Replicas move to a cheaper variant only when they save more than that per hour.")},
+	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
+	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
+	{ROW("interval", DURATION_MS),  FIELD(struct policy, interval_ms),                       DEFAULT("15s"),   RANGE(0.1 * SECOND_MS, HOUR_MS),                                            DOC("Time between two decisions.")},
+	{ROW("replicaMultiple", INT32), FIELD(struct policy, replica_multiple),                  DEFAULT("1"),     RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Replicas come in multiples of this (gangs, nodes of one model). A changed proposal is rounded up to the next multiple; a scale-down never ends above the present scale, nothing ends above maxReplicas.")},
+	{ROW("dryRun", BOOL),           FIELD(struct policy, dry_run),                           DEFAULT("false"),                                                                             DOC("Decide and report as usual, but do not scale the target. The annotation " POLICY_ANNOTATION_DRY_RUN ": \"true\" does the same.")},
+	{ROW("paused", BOOL),           FIELD(struct policy, paused),                            DEFAULT("false"),                                                                             DOC("Keep the present scale. The annotation " POLICY_ANNOTATION_PAUSED ": \"true\" does the same.")},
+	{ROW("signals", LIST),          FIELD_LIST(struct policy, signals, n_signals),           REQUIRED,         ITEMS(1, POLICY_SIGNALS_MAX), KEY("name"), CHILD(policy_schema_signal),     DOC("What the scale follows: one query or formula each, with a target or watermarks.")},
+	{ROW("combine", STRING),        FIELD(struct policy, combine_text),                      DEFAULT("Max"),                                                                               DOC("How the proposals of several signals become one: Max takes the largest, Min the smallest. While a signal has no usable data, the others can scale up but not down. Or a formula over signal names, which stand for their proposals: max(sm_active, queue ?? 0); see docs/algorithm.md.")},
+	{ROW("behavior", OBJECT),       IN_PARENT,                                               OPTIONAL,         CHILD(policy_schema_behavior),                                              DOC("Stabilization windows and rate limits, field for field those of the HorizontalPodAutoscaler (autoscaling/v2).")},
+	{ROW("cooldown", OBJECT),       FIELD(struct policy, cooldown),                          OPTIONAL,         CHILD(policy_schema_durations),                                             DOC("No scale-up (up) or scale-down (down) for this long after the last scale in either direction.")},
+	{ROW("idle", OBJECT),           FIELD_SET(struct policy, idle, idle.set),                OPTIONAL,         CHILD(policy_schema_idle),                                                  DOC("Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.")},
+	{ROW("schedules", LIST),        FIELD_LIST(struct policy, schedules, n_schedules),       OPTIONAL,         ITEMS(0, POLICY_SCHEDULES_MAX), KEY("name"), CHILD(policy_schema_schedule), DOC("Different bounds during windows of time. Of several open windows the one that opened last is in force; of windows that opened together, the last in the list. The end of a lower bound is stabilized by behavior.scaleDown.")},
+	{ROW("forecast", OBJECT),       FIELD_SET(struct policy, forecast, forecast.set),        OPTIONAL,         CHILD(policy_schema_forecast),                                              DOC("Scale ahead of the load: to what its signal would ask for when replicas requested now are ready.")},
+	{ROW("panic", OBJECT),          FIELD_SET(struct policy, panic, panic.set),              OPTIONAL,         CHILD(policy_schema_panic),                                                 DOC("Use a short window during a burst, and do not scale down until it has passed (Knative's panic mode).")},
+	{ROW("objective", OBJECT),      FIELD_SET(struct policy, objective, objective.set),      OPTIONAL,         CHILD(policy_schema_objective),                                             DOC("State the goal instead of a threshold: how much of the work may wait, and how long. The controller replays the demand of the past against many rules and follows the cheapest one that would have met the goal; see docs/objective.md.")},
+	{ROW("fallback", OBJECT),       FIELD_SET(struct policy, fallback, fallback.set),        OPTIONAL,         CHILD(policy_schema_fallback),                                              DOC("Replicas to use when the signals have been missing for long. Until then, and without it, the scale is held.")},
+	{ROW("startup", OBJECT),        FIELD_SET(struct policy, startup, startup.set),          OPTIONAL,         CHILD(policy_schema_startup),                                               DOC("Count replicas requested less than the start-up time ago as capacity, so that a signal does not request them again. `startup: {}` learns that time from the pods.")},
+	{ROW("guards", OBJECT),         FIELD_SET(struct policy, guards, guards.set),            OPTIONAL,         CHILD(policy_schema_guards),                                                DOC("States of the target in which scaling is held or limited. minReplicas and maxReplicas take precedence.")},
+	{ROW("capacity", OBJECT),       FIELD(struct policy, capacity),                          OPTIONAL,         CHILD(policy_schema_capacity),                                              DOC("What to order when the cluster has no room for it; see docs/capacity.md. The controller needs the permission to read nodes and pods; without it, nothing is limited.")},
+	{ROW("gpus", OBJECT),           FIELD_SET(struct policy, gpus, gpus.set),                OPTIONAL,         CHILD(policy_schema_gpus),                                                  DOC("What one replica uses. Only for reports of cost and GPU time; no decision depends on it.")},
+	{ROW("restoreReplicas", INT32), FIELD_SET(struct policy, restore_replicas, restore_set), OPTIONAL,         RANGE(0, POLICY_REPLICAS_MAX),                                              DOC("Scale of the target after the policy is deleted from the cluster. Without it, or when no controller runs at that time, the scale does not change.")},
+};
 static const struct schema_rule spec_rules[] = {
-        {"self.minReplicas <= self.maxReplicas",
-         "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
-        {"(has(self.scaleTargetRef) ? 1 : 0) + (has(self.scaleTargets) ? 1 : 0) + (has(self.variants) ? 1 : 0) == 1",
-         "needs exactly one of scaleTargetRef, scaleTargets and variants"},
-        {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
-         "1)",
-         "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
-        {"self.minReplicas > 0 || has(self.idle) || has(self.objective)",
-         "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target, or an "
-         "objective, whose record shows it"},
-        {"!has(self.idle) || !has(self.idle.activation.signal) || self.signals.exists(s, s.name == "
-         "self.idle.activation.signal)",
-         "idle.activation.signal must be the name of one of the signals"},
-        {"!has(self.idle) || !has(self.idle.activation.anyOf) || self.idle.activation.anyOf.all(a, "
-         "self.signals.exists(s, s.name == a.signal))",
-         "idle.activation.anyOf must have names of the signals"},
-        {"!has(self.idle) || self.idle.replicas < (self.minReplicas > 1 ? self.minReplicas : 1)",
-         "idle.replicas must be smaller than minReplicas (0 with minReplicas 0 or 1)"},
-        {"!has(self.forecast) || self.signals.exists(s, s.name == self.forecast.signal)",
-         "forecast.signal must be the name of one of the signals"},
-        {"!has(self.panic) || self.signals.exists(s, s.name == self.panic.signal && has(s.window) && "
-         "s.window.aggregate == 'Avg')",
-         "panic.signal must be the name of a signal with a window with aggregate Avg, the stable window"},
-        {"self.signals.all(s, (has(s.target) || has(s.watermarks)) != (has(self.objective) && (s.name == "
-         "self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && "
-         "((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || "
-         "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))) || "
-         "(has(self.objective) && ((has(self.objective.utilization) && s.name == self.objective.utilization) || "
-         "(has(self.objective.measured) && s.name == self.objective.measured))) || "
-         "(has(s.query) && self.signals.exists(f, has(f.formula))))",
-         "every signal needs target or watermarks, except the signals of the objective, which take neither, and those "
-         "of guards and formulas"},
-        {"has(self.objective) || self.signals.exists(s, has(s.target) || has(s.watermarks))",
-         "the signals only inform guards and formulas, and none asks for replicas: add one with a target or "
-         "watermarks"},
-        {"!has(self.guards) || !has(self.guards.minMarginalGain) || self.signals.exists(s, s.name == "
-         "self.guards.minMarginalGain.signal)",
-         "guards.minMarginalGain.signal must be the name of one of the signals"},
-        {"!has(self.guards) || !has(self.guards.maxThrottledShare) || self.signals.exists(s, s.name == "
-         "self.guards.maxThrottledShare.signal)",
-         "guards.maxThrottledShare.signal must be the name of one of the signals"},
-        {"!has(self.objective) || (self.signals.exists(s, s.name == self.objective.demand) && self.signals.exists(s, "
-         "s.name == self.objective.backlog))",
-         "objective.demand and objective.backlog must be names of signals"},
-        {"!has(self.objective) || !has(self.objective.utilization) || self.signals.exists(s, s.name == "
-         "self.objective.utilization)",
-         "objective.utilization must be the name of one of the signals"},
-        {"!has(self.objective) || !has(self.objective.measured) || self.signals.exists(s, s.name == "
-         "self.objective.measured)",
-         "objective.measured must be the name of one of the signals"},
-        {"!has(self.objective) || has(self.startup)",
-         "objective needs startup: add startup: {seconds: N}, or startup: {} to learn the time from the pods"},
-        {"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && "
-         "self.fallback.replicas >= self.minReplicas)",
-         "fallback.replicas must be between minReplicas and maxReplicas"},
-        {"!has(self.guards) || !has(self.guards.maxStep) || self.guards.maxStep >= self.replicaMultiple",
-         "guards.maxStep is smaller than replicaMultiple, so that nothing could ever change: raise it"},
+	{"self.minReplicas <= self.maxReplicas", "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
+	{"(has(self.scaleTargetRef) ? 1 : 0) + (has(self.scaleTargets) ? 1 : 0) + (has(self.variants) ? 1 : 0) == 1", "needs exactly one of scaleTargetRef, scaleTargets and variants"},
+	{"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : 1)", "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
+	{"self.minReplicas > 0 || has(self.idle) || has(self.objective)", "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target, or an objective, whose record shows it"},
+	{"!has(self.idle) || !has(self.idle.activation.signal) || self.signals.exists(s, s.name == self.idle.activation.signal)", "idle.activation.signal must be the name of one of the signals"},
+	{"!has(self.idle) || !has(self.idle.activation.anyOf) || self.idle.activation.anyOf.all(a, self.signals.exists(s, s.name == a.signal))", "idle.activation.anyOf must have names of the signals"},
+	{"!has(self.idle) || self.idle.replicas < (self.minReplicas > 1 ? self.minReplicas : 1)", "idle.replicas must be smaller than minReplicas (0 with minReplicas 0 or 1)"},
+	{"!has(self.forecast) || self.signals.exists(s, s.name == self.forecast.signal)", "forecast.signal must be the name of one of the signals"},
+	{"!has(self.panic) || self.signals.exists(s, s.name == self.panic.signal && has(s.window) && s.window.aggregate == 'Avg')", "panic.signal must be the name of a signal with a window with aggregate Avg, the stable window"},
+	{"self.signals.all(s, (has(s.target) || has(s.watermarks)) != (has(self.objective) && (s.name == self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && ((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || (has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))) || (has(self.objective) && ((has(self.objective.utilization) && s.name == self.objective.utilization) || (has(self.objective.measured) && s.name == self.objective.measured))) || (has(s.query) && self.signals.exists(f, has(f.formula))))", "every signal needs target or watermarks, except the signals of the objective, which take neither, and those of guards and formulas"},
+	{"has(self.objective) || self.signals.exists(s, has(s.target) || has(s.watermarks))", "the signals only inform guards and formulas, and none asks for replicas: add one with a target or watermarks"},
+	{"!has(self.guards) || !has(self.guards.minMarginalGain) || self.signals.exists(s, s.name == self.guards.minMarginalGain.signal)", "guards.minMarginalGain.signal must be the name of one of the signals"},
+	{"!has(self.guards) || !has(self.guards.maxThrottledShare) || self.signals.exists(s, s.name == self.guards.maxThrottledShare.signal)", "guards.maxThrottledShare.signal must be the name of one of the signals"},
+	{"!has(self.objective) || (self.signals.exists(s, s.name == self.objective.demand) && self.signals.exists(s, s.name == self.objective.backlog))", "objective.demand and objective.backlog must be names of signals"},
+	{"!has(self.objective) || !has(self.objective.utilization) || self.signals.exists(s, s.name == self.objective.utilization)", "objective.utilization must be the name of one of the signals"},
+	{"!has(self.objective) || !has(self.objective.measured) || self.signals.exists(s, s.name == self.objective.measured)", "objective.measured must be the name of one of the signals"},
+	{"!has(self.objective) || has(self.startup)", "objective needs startup: add startup: {seconds: N}, or startup: {} to learn the time from the pods"},
+	{"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && self.fallback.replicas >= self.minReplicas)", "fallback.replicas must be between minReplicas and maxReplicas"},
+	{"!has(self.guards) || !has(self.guards.maxStep) || self.guards.maxStep >= self.replicaMultiple", "guards.maxStep is smaller than replicaMultiple, so that nothing could ever change: raise it"},
 };
-
-static const struct schema spec = {
-        .name = "GPUAutoscaler.spec",
-        .doc = "What is scaled, within which bounds, by which signals, and how fast.",
-        .struct_size = sizeof(struct policy_document),
-        .fields = spec_fields,
-        .n_fields = COUNT_OF(spec_fields),
-        .validate = check_spec,
-        .validate_plain = check_plain_spec,
-        .rules = spec_rules,
-        .n_rules = COUNT_OF(spec_rules),
-};
+static const struct schema spec = {SCHEMA("GPUAutoscaler.spec", struct policy_document, spec_fields), VALIDATE(check_spec), .validate_plain = check_plain_spec, RULES(spec_rules), DOC("What is scaled, within which bounds, by which signals, and how fast.")};
+// clang-format on
 
 // ---- root ----
 
@@ -368,16 +310,8 @@ static const struct schema_field root_fields[] = {
 	{ROW("metadata", OBJECT), IN_PARENT,                         REQUIRED, CHILD(policy_schema_metadata), DOC("Name, namespace, annotations and labels.")},
 	{ROW("spec", OBJECT),     IN_PARENT,                         REQUIRED, CHILD(spec),                   DOC("What is scaled, within which bounds, by which signals, and how fast.")},
 };
+static const struct schema root = {SCHEMA(POLICY_KIND, struct policy_document, root_fields), .ignored = policy_schema_served, DOC("Scales one workload by Prometheus queries.")};
 // clang-format on
-
-static const struct schema root = {
-        .name = POLICY_KIND,
-        .doc = "Scales one workload by Prometheus queries.",
-        .struct_size = sizeof(struct policy_document),
-        .fields = root_fields,
-        .n_fields = COUNT_OF(root_fields),
-        .ignored = policy_schema_served,
-};
 
 const struct schema *policy_schema(void)
 {

@@ -8,20 +8,10 @@
 #define PERIOD_SECONDS_MAX        1800
 #define DRAIN_MS_MAX              HOUR_MS
 
-static const char *const rate_types[] = {
-        [RATE_PODS] = "Pods",
-        [RATE_PERCENT] = "Percent",
-        [RATE_TYPE__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(rate_types) == RATE_TYPE__COUNT + 1, "one name per rate type");
+ENUM_NAMES(rate_types, RATE_TYPE__COUNT, [RATE_PODS] = "Pods", [RATE_PERCENT] = "Percent");
 
-static const char *const select_policies[] = {
-        [SELECT_MAX] = "Max",
-        [SELECT_MIN] = "Min",
-        [SELECT_DISABLED] = "Disabled",
-        [SELECT_POLICY__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(select_policies) == SELECT_POLICY__COUNT + 1, "one name per way to select");
+ENUM_NAMES(select_policies,
+           SELECT_POLICY__COUNT, [SELECT_MAX] = "Max", [SELECT_MIN] = "Min", [SELECT_DISABLED] = "Disabled");
 
 // clang-format off
 static const struct schema_field rate_fields[] = {
@@ -29,30 +19,14 @@ static const struct schema_field rate_fields[] = {
 	{ROW("value", INT32),              FIELD(struct policy_rate, value),     REQUIRED, RANGE(1, INT32_MAX), TUNE(FACTOR, 0.25, 8), DOC("How many replicas, or how many percent, may change in one period.")},
 	{ROW("periodSeconds", SECONDS_MS), FIELD(struct policy_rate, period_ms), REQUIRED, RANGE(1, PERIOD_SECONDS_MAX),               DOC("Length of the period in seconds.")},
 };
-// clang-format on
+static const struct schema rate = {SCHEMA("GPUAutoscaler.spec.behavior.policies[]", struct policy_rate, rate_fields), DOC("One rate limit.")};
 
-static const struct schema rate = {
-        .name = "GPUAutoscaler.spec.behavior.policies[]",
-        .doc = "One rate limit.",
-        .struct_size = sizeof(struct policy_rate),
-        .fields = rate_fields,
-        .n_fields = COUNT_OF(rate_fields),
-};
-
-// clang-format off
 static const struct schema_field victims_fields[] = {
 	{ROW("query", STRING),  FIELD(struct policy_victims, query),  REQUIRED, RANGE(1, 65536), DOC("PromQL, sent only when the scale is reduced: the work of each pod, such as its running requests, in series with a label pod or exported_pod. Several series of a pod are added. 0 means that the pod is empty; a pod without a value, or with one older than a minute, is treated as busy.")},
 	{ROW("source", STRING), FIELD(struct policy_victims, source), OPTIONAL, RANGE(1, 63),    DOC("Name of the server to query, as of a signal. Default: the default server.")},
 };
+static const struct schema victims = {SCHEMA("GPUAutoscaler.spec.behavior.scaleDown.victims", struct policy_victims, victims_fields), DOC("The pods with the least work are removed first, by their deletion cost.")};
 // clang-format on
-
-static const struct schema victims = {
-        .name = "GPUAutoscaler.spec.behavior.scaleDown.victims",
-        .doc = "The pods with the least work are removed first, by their deletion cost.",
-        .struct_size = sizeof(struct policy_victims),
-        .fields = victims_fields,
-        .n_fields = COUNT_OF(victims_fields),
-};
 
 // The two directions have the same fields with different defaults, and scaleDown has more.
 // clang-format off
@@ -78,40 +52,16 @@ static size_t check_down(const void *value, struct schema_fault *ret_faults, siz
 	return schema_fault_put(ret_faults, max, "drain", "needs victims, whose query shows when a pod is empty");
 }
 
-static const struct schema_rule down_rules[] = {
-        {"!has(self.drain) || has(self.victims)", "drain needs victims, whose query shows when a pod is empty"},
-};
-
-static const struct schema up = {
-        .name = "GPUAutoscaler.spec.behavior.scaleUp",
-        .doc = "Rules for scaling up.",
-        .struct_size = sizeof(struct policy_scaling_rules),
-        .fields = up_fields,
-        .n_fields = COUNT_OF(up_fields),
-};
-
-static const struct schema down = {
-        .name = "GPUAutoscaler.spec.behavior.scaleDown",
-        .doc = "Rules for scaling down.",
-        .struct_size = sizeof(struct policy_scaling_rules),
-        .fields = down_fields,
-        .n_fields = COUNT_OF(down_fields),
-        .validate = check_down,
-        .rules = down_rules,
-        .n_rules = COUNT_OF(down_rules),
-};
-
 // clang-format off
+static const struct schema up = {SCHEMA("GPUAutoscaler.spec.behavior.scaleUp", struct policy_scaling_rules, up_fields), DOC("Rules for scaling up.")};
+static const struct schema_rule down_rules[] = {
+	{"!has(self.drain) || has(self.victims)", "drain needs victims, whose query shows when a pod is empty"},
+};
+static const struct schema down = {SCHEMA("GPUAutoscaler.spec.behavior.scaleDown", struct policy_scaling_rules, down_fields), VALIDATE(check_down), RULES(down_rules), DOC("Rules for scaling down.")};
+
 static const struct schema_field behavior_fields[] = {
 	{ROW("scaleUp", OBJECT),   FIELD(struct policy, scale_up),   OPTIONAL, CHILD(up),   DOC("Rules for scaling up. Default: no stabilization; 4 replicas or 100 % in 15 s, whichever is more.")},
 	{ROW("scaleDown", OBJECT), FIELD(struct policy, scale_down), OPTIONAL, CHILD(down), DOC("Rules for scaling down. Default: stabilized over 300 s; 100 % in 15 s.")},
 };
+const struct schema policy_schema_behavior = {SCHEMA("GPUAutoscaler.spec.behavior", struct policy, behavior_fields), DOC("Stabilization windows and rate limits of the HorizontalPodAutoscaler (autoscaling/v2).")};
 // clang-format on
-
-const struct schema policy_schema_behavior = {
-        .name = "GPUAutoscaler.spec.behavior",
-        .doc = "Stabilization windows and rate limits of the HorizontalPodAutoscaler (autoscaling/v2).",
-        .struct_size = sizeof(struct policy),
-        .fields = behavior_fields,
-        .n_fields = COUNT_OF(behavior_fields),
-};

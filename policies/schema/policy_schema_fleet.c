@@ -14,18 +14,8 @@
 #define LABELS      struct fleet_labels
 #define REQUIREMENT struct fleet_requirement
 
-static const char *const operator_names[FLEET_OPERATOR__COUNT + 1] = {[FLEET_IN] = "In",
-                                                                      [FLEET_NOT_IN] = "NotIn",
-                                                                      [FLEET_EXISTS] = "Exists",
-                                                                      [FLEET_DOES_NOT_EXIST] = "DoesNotExist"};
-
-// clang-format off
-static const struct schema_field requirement_fields[] = {
-	{ROW("key", STRING),         FIELD(REQUIREMENT, key),                   REQUIRED, RANGE(1, 317),           DOC("Label of the object.")},
-	{ROW("operator", ENUM),      FIELD(REQUIREMENT, op),                    REQUIRED, ONE_OF(operator_names),  DOC("How the label is compared with `values`.")},
-	{ROW("values", STRING_LIST), FIELD_LIST(REQUIREMENT, values, n_values), OPTIONAL, ITEMS(0, 64),            DOC("Values, for In and NotIn.")},
-};
-// clang-format on
+ENUM_NAMES(operator_names, FLEET_OPERATOR__COUNT, [FLEET_IN] = "In", [FLEET_NOT_IN] = "NotIn",
+           [FLEET_EXISTS] = "Exists", [FLEET_DOES_NOT_EXIST] = "DoesNotExist");
 
 static size_t check_requirement(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -38,45 +28,25 @@ static size_t check_requirement(const void *value, struct schema_fault *ret_faul
 	                                     : "is not for Exists and DoesNotExist: remove it");
 }
 
-static const struct schema requirement = {
-        .name = "GPUAutoscaler.spec.scaleTargets.selector.matchExpressions[]",
-        .doc = "A requirement on one label.",
-        .struct_size = sizeof(REQUIREMENT),
-        .fields = requirement_fields,
-        .n_fields = COUNT_OF(requirement_fields),
-        .validate = check_requirement,
-};
-
 // clang-format off
+static const struct schema_field requirement_fields[] = {
+	{ROW("key", STRING),         FIELD(REQUIREMENT, key),                   REQUIRED, RANGE(1, 317),           DOC("Label of the object.")},
+	{ROW("operator", ENUM),      FIELD(REQUIREMENT, op),                    REQUIRED, ONE_OF(operator_names),  DOC("How the label is compared with `values`.")},
+	{ROW("values", STRING_LIST), FIELD_LIST(REQUIREMENT, values, n_values), OPTIONAL, ITEMS(0, 64),            DOC("Values, for In and NotIn.")},
+};
+static const struct schema requirement = {SCHEMA("GPUAutoscaler.spec.scaleTargets.selector.matchExpressions[]", REQUIREMENT, requirement_fields), VALIDATE(check_requirement), DOC("A requirement on one label.")};
+
 static const struct schema_field selector_fields[] = {
 	{ROW("matchLabels", ANY),       FIELD(LABELS, match_labels),                      OPTIONAL,                                                           DOC("Labels that an object must have, with these values.")},
 	{ROW("matchExpressions", LIST), FIELD_LIST(LABELS, requirements, n_requirements), OPTIONAL, ITEMS(0, FLEET_REQUIREMENTS_MAX), CHILD(requirement), DOC("Further requirements; an object must meet all of them.")},
 };
-// clang-format on
+static const struct schema selector = {SCHEMA("GPUAutoscaler.spec.scaleTargets.selector", LABELS, selector_fields), DOC("Which objects belong to the fleet.")};
 
-static const struct schema selector = {
-        .name = "GPUAutoscaler.spec.scaleTargets.selector",
-        .doc = "Which objects belong to the fleet.",
-        .struct_size = sizeof(LABELS),
-        .fields = selector_fields,
-        .n_fields = COUNT_OF(selector_fields),
-};
-
-// clang-format off
 static const struct schema_field series_fields[] = {
 	{ROW("label", STRING), FIELD(FLEET, label), REQUIRED, RANGE(1, 128), PATTERN("^[a-zA-Z_][a-zA-Z0-9_]*$"), DOC("Label of the series with the name of the target, such as deployment. Signals with series Sum, Max, Min or Avg are grouped by it and by the label namespace.")},
 };
-// clang-format on
+static const struct schema series = {SCHEMA("GPUAutoscaler.spec.scaleTargets.seriesOf", FLEET, series_fields), DOC("Which series belong to which target.")};
 
-static const struct schema series = {
-        .name = "GPUAutoscaler.spec.scaleTargets.seriesOf",
-        .doc = "Which series belong to which target.",
-        .struct_size = sizeof(FLEET),
-        .fields = series_fields,
-        .n_fields = COUNT_OF(series_fields),
-};
-
-// clang-format off
 static const struct schema_field fleet_fields[] = {
 	{ROW("apiVersion", STRING), FIELD(FLEET, api_version), DEFAULT("apps/v1"),    RANGE(1, 253),   DOC("API group and version of the scaled objects.")},
 	{ROW("kind", STRING),       FIELD(FLEET, kind),        DEFAULT("Deployment"), RANGE(1, 63),    DOC("Kind of the scaled objects: Deployment, StatefulSet or ReplicaSet.")},
@@ -84,15 +54,8 @@ static const struct schema_field fleet_fields[] = {
 	{ROW("namespaceSelector", OBJECT), FIELD_SET(FLEET, namespaces, spans), OPTIONAL, CHILD(selector), DOC("Label selector of namespaces: objects of all of them, except kube-system and the namespace of the controller. `{}` selects all namespaces. Only for policies in the namespace of the controller, unless it runs with --cluster-fleets. Without it, the objects are in the namespace of the policy.")},
 	{ROW("seriesOf", OBJECT),   IN_PARENT,                 REQUIRED,              CHILD(series),   DOC("How series are dealt out to the targets. It applies to all signals: a target is known by one name.")},
 };
+const struct schema policy_schema_fleet = {SCHEMA("GPUAutoscaler.spec.scaleTargets", FLEET, fleet_fields), DOC("Many objects that are scaled by one policy, each by its own series.")};
 // clang-format on
-
-const struct schema policy_schema_fleet = {
-        .name = "GPUAutoscaler.spec.scaleTargets",
-        .doc = "Many objects that are scaled by one policy, each by its own series.",
-        .struct_size = sizeof(FLEET),
-        .fields = fleet_fields,
-        .n_fields = COUNT_OF(fleet_fields),
-};
 
 void policy_schema_check_fleet(const struct policy_document *d, struct fault_list *l)
 {

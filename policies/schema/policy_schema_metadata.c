@@ -9,15 +9,6 @@
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 
-// clang-format off
-static const struct schema_field metadata_fields[] = {
-	{ROW("name", STRING),      FIELD(struct policy, name),           REQUIRED,           RANGE(1, 253), DOC("Name of the policy, unique in its namespace.")},
-	{ROW("namespace", STRING), FIELD(struct policy, namespace_name), DEFAULT("default"), RANGE(1, 63),  DOC("Namespace of the policy and of what it scales.")},
-	{ROW("annotations", ANY),  FIELD(struct policy, annotations),    OPTIONAL,                          DOC("Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy, " POLICY_ANNOTATION_DRY_RUN ": \"true\" keeps it from writing.")},
-	{ROW("labels", ANY),       FIELD(struct policy, labels),         OPTIONAL,                          DOC("Free text for selectors; gpuscale uses them for the members of a GPUPool.")},
-};
-// clang-format on
-
 const char *const policy_schema_served[] = {"status", NULL};
 const char *const policy_schema_served_metadata[] = {"creationTimestamp",
                                                      "deletionGracePeriodSeconds",
@@ -81,15 +72,15 @@ static size_t check_metadata(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
-const struct schema policy_schema_metadata = {
-        .name = "GPUAutoscaler.metadata",
-        .doc = "Name, namespace, annotations and labels, as of every Kubernetes object.",
-        .struct_size = sizeof(struct policy),
-        .fields = metadata_fields,
-        .n_fields = COUNT_OF(metadata_fields),
-        .ignored = policy_schema_served_metadata,
-        .validate = check_metadata,
+// clang-format off
+static const struct schema_field metadata_fields[] = {
+	{ROW("name", STRING),      FIELD(struct policy, name),           REQUIRED,           RANGE(1, 253), DOC("Name of the policy, unique in its namespace.")},
+	{ROW("namespace", STRING), FIELD(struct policy, namespace_name), DEFAULT("default"), RANGE(1, 63),  DOC("Namespace of the policy and of what it scales.")},
+	{ROW("annotations", ANY),  FIELD(struct policy, annotations),    OPTIONAL,                          DOC("Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy, " POLICY_ANNOTATION_DRY_RUN ": \"true\" keeps it from writing.")},
+	{ROW("labels", ANY),       FIELD(struct policy, labels),         OPTIONAL,                          DOC("Free text for selectors; gpuscale uses them for the members of a GPUPool.")},
 };
+const struct schema policy_schema_metadata = {SCHEMA("GPUAutoscaler.metadata", struct policy, metadata_fields), VALIDATE(check_metadata), .ignored = policy_schema_served_metadata, DOC("Name, namespace, annotations and labels, as of every Kubernetes object.")};
+// clang-format on
 
 // NULL: the arena is exhausted.
 static const char *label_lines(const struct doc_node *labels, struct arena *a)

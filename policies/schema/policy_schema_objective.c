@@ -17,16 +17,8 @@ static const struct schema_field fields[] = {
 	{ROW("utilization", STRING), FIELD(struct policy_objective, utilization), OPTIONAL, RANGE(1, 63),                                                    DOC("Name of a signal that measures which share of the ready replicas is busy, from 0 to 1. It asks for no replicas and needs neither target nor watermarks; what a replica can do is then learnt from it, too, not from the queue alone (CapacityLearnt). Leave it out where a replica counts as busy with a fraction of its load, as GPUs do.")},
 	{ROW("measured", STRING),  FIELD(struct policy_objective, measured),  OPTIONAL, RANGE(1, 63),                                                        DOC("Name of a signal that measures which share of the requests was late, from 0 to 1, such as the share of vLLM's time to first token above `wait`. It asks for no replicas and needs neither target nor watermarks; the rules are held to less while it is above `late`, and to more while it is below.")},
 };
+const struct schema policy_schema_objective = {SCHEMA("GPUAutoscaler.spec.objective", struct policy_objective, fields), DOC("At most `late` of the work may wait longer than `wait`. `demand` and `backlog` have neither target nor watermarks.")};
 // clang-format on
-
-const struct schema policy_schema_objective = {
-        .name = "GPUAutoscaler.spec.objective",
-        .doc = "At most `late` of the work may wait longer than `wait`. `demand` and `backlog` have neither target nor "
-               "watermarks.",
-        .struct_size = sizeof(struct policy_objective),
-        .fields = fields,
-        .n_fields = COUNT_OF(fields),
-};
 
 // ---- rules with other fields ----
 

@@ -24,8 +24,11 @@ extern const struct schema policy_schema_durations; // {up, down} -> struct poli
 extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
         policy_schema_guards, policy_schema_capacity, policy_schema_gpus, policy_schema_variant;
 
+struct arena;
+struct doc_node;
 struct policy;
 struct policy_document;
+struct schema_errors;
 
 // Returns whether the API server accepts `s` as the name of an object (with dots) or of a namespace (without), RFC
 // 1123.
@@ -37,12 +40,8 @@ int policy_schema_combine(const char *text);
 // Sets `paused` and `dry_run` from the annotations and `label_lines` from the labels, then clears the pointers into the
 // document. Returns -1 when the arena is exhausted.
 int policy_schema_read_metadata(struct policy *policy, struct arena *a);
-struct policy_document;
 // Checks that a policy with a fleet has no other target, and uses only what fleets support.
 void policy_schema_check_fleet(const struct policy_document *d, struct fault_list *l);
-struct arena;
-struct doc_node;
-struct schema_errors;
 // Checks that there is a target or a fleet; writes the selector of the fleet and its target to *d. Returns -1 when an
 // error was reported.
 int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,

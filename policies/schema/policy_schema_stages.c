@@ -6,25 +6,7 @@
 
 // ---- schedules ----
 
-static const char *const schedule_combines[] = {
-        [SCHEDULE_LATEST] = "Latest",
-        [SCHEDULE_MAX] = "Max",
-        NULL,
-};
-_Static_assert(COUNT_OF(schedule_combines) == SCHEDULE_COMBINE__COUNT + 1, "one name per way");
-
-// clang-format off
-static const struct schema_field schedule_fields[] = {
-	{ROW("name", STRING),       FIELD(struct policy_schedule, name),                       REQUIRED,       RANGE(1, 63),                  DOC("Name of the window, unique in the policy.")},
-	{ROW("start", STRING),      FIELD(struct policy_schedule, start_text),                 REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time skipped by daylight saving fires when the clock changes; a repeated time fires once, at its first occurrence.")},
-	{ROW("end", STRING),        FIELD(struct policy_schedule, end_text),                   REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it closes: a cron expression of five fields.")},
-	{ROW("timeZone", STRING),   FIELD(struct policy_schedule, time_zone),                  DEFAULT("UTC"), RANGE(1, 64),                  DOC("Time zone of both: a name of the IANA database, as Europe/Zurich.")},
-	{ROW("minReplicas", INT32), FIELD_SET(struct policy_schedule, min_replicas, min_set),  OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on, or an objective.")},
-	{ROW("maxReplicas", INT32), FIELD_SET(struct policy_schedule, max_replicas, max_set),  OPTIONAL,       RANGE(1, POLICY_REPLICAS_MAX), DOC("maxReplicas inside the window.")},
-	{ROW("replicas", INT32),    FIELD_SET(struct policy_schedule, replicas, replicas_set), OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("Exactly this many inside the window: minReplicas and maxReplicas in one. 0 scales to zero.")},
-	{ROW("combine", ENUM),      FIELD(struct policy_schedule, combine),                    DEFAULT("Latest"), ONE_OF(schedule_combines),  DOC("Which of several open windows is in force. Latest: the one that opened last. Max: of those with Max, the one with the largest minReplicas or replicas, as for KEDA's cron triggers.")},
-};
-// clang-format on
+ENUM_NAMES(schedule_combines, SCHEDULE_COMBINE__COUNT, [SCHEDULE_LATEST] = "Latest", [SCHEDULE_MAX] = "Max");
 
 static size_t check_schedule(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -47,21 +29,22 @@ static size_t check_schedule(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field schedule_fields[] = {
+	{ROW("name", STRING),       FIELD(struct policy_schedule, name),                       REQUIRED,       RANGE(1, 63),                  DOC("Name of the window, unique in the policy.")},
+	{ROW("start", STRING),      FIELD(struct policy_schedule, start_text),                 REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time skipped by daylight saving fires when the clock changes; a repeated time fires once, at its first occurrence.")},
+	{ROW("end", STRING),        FIELD(struct policy_schedule, end_text),                   REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it closes: a cron expression of five fields.")},
+	{ROW("timeZone", STRING),   FIELD(struct policy_schedule, time_zone),                  DEFAULT("UTC"), RANGE(1, 64),                  DOC("Time zone of both: a name of the IANA database, as Europe/Zurich.")},
+	{ROW("minReplicas", INT32), FIELD_SET(struct policy_schedule, min_replicas, min_set),  OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on, or an objective.")},
+	{ROW("maxReplicas", INT32), FIELD_SET(struct policy_schedule, max_replicas, max_set),  OPTIONAL,       RANGE(1, POLICY_REPLICAS_MAX), DOC("maxReplicas inside the window.")},
+	{ROW("replicas", INT32),    FIELD_SET(struct policy_schedule, replicas, replicas_set), OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("Exactly this many inside the window: minReplicas and maxReplicas in one. 0 scales to zero.")},
+	{ROW("combine", ENUM),      FIELD(struct policy_schedule, combine),                    DEFAULT("Latest"), ONE_OF(schedule_combines),  DOC("Which of several open windows is in force. Latest: the one that opened last. Max: of those with Max, the one with the largest minReplicas or replicas, as for KEDA's cron triggers.")},
+};
 static const struct schema_rule schedule_rules[] = {
-        {"has(self.replicas) != (has(self.minReplicas) || has(self.maxReplicas))",
-         "needs either replicas, or minReplicas and maxReplicas or one of them"},
+	{"has(self.replicas) != (has(self.minReplicas) || has(self.maxReplicas))", "needs either replicas, or minReplicas and maxReplicas or one of them"},
 };
-
-const struct schema policy_schema_schedule = {
-        .name = "GPUAutoscaler.spec.schedules[]",
-        .doc = "Different bounds during a window of time.",
-        .struct_size = sizeof(struct policy_schedule),
-        .fields = schedule_fields,
-        .n_fields = COUNT_OF(schedule_fields),
-        .validate = check_schedule,
-        .rules = schedule_rules,
-        .n_rules = COUNT_OF(schedule_rules),
-};
+const struct schema policy_schema_schedule = {SCHEMA("GPUAutoscaler.spec.schedules[]", struct policy_schedule, schedule_fields), VALIDATE(check_schedule), RULES(schedule_rules), DOC("Different bounds during a window of time.")};
+// clang-format on
 
 // ---- idle ----
 
@@ -70,22 +53,7 @@ static const struct schema_field any_of_fields[] = {
 	{ROW("signal", STRING),  FIELD(struct policy_activation, signal), REQUIRED,     RANGE(1, 63), DOC("Name of a signal that shows whether the target is needed.")},
 	{ROW("above", QUANTITY), FIELD(struct policy_activation, above),  DEFAULT("0"), ANY_SIZE,     DOC("The target is needed while the signal is above this.")},
 };
-// clang-format on
-
-static const struct schema any_of = {
-        .name = "GPUAutoscaler.spec.idle.activation.anyOf[]",
-        .doc = "One of several signals that show whether the target is needed.",
-        .struct_size = sizeof(struct policy_activation),
-        .fields = any_of_fields,
-        .n_fields = COUNT_OF(any_of_fields),
-};
-
-// clang-format off
-static const struct schema_field activation_fields[] = {
-	{ROW("signal", STRING),  FIELD(struct policy_idle, activation.signal),    OPTIONAL,     RANGE(1, 63),                                            DOC("Name of the signal that shows whether the target is needed. Its query must return data without any replica. Exactly one of signal and anyOf.")},
-	{ROW("above", QUANTITY), FIELD(struct policy_idle, activation.above),     DEFAULT("0"), ANY_SIZE,                                                DOC("The target is needed while the signal is above this.")},
-	{ROW("anyOf", LIST),     FIELD_LIST(struct policy_idle, any_of, n_any_of), OPTIONAL,     ITEMS(1, POLICY_SIGNALS_MAX), KEY("signal"), CHILD(any_of), DOC("Several signals: the target is needed while any of them is above its number, and goes idle once none is, with data of all of them.")},
-};
+static const struct schema any_of = {SCHEMA("GPUAutoscaler.spec.idle.activation.anyOf[]", struct policy_activation, any_of_fields), DOC("One of several signals that show whether the target is needed.")};
 // clang-format on
 
 static size_t check_activation(const void *value, struct schema_fault *ret_faults, size_t max)
@@ -99,65 +67,33 @@ static size_t check_activation(const void *value, struct schema_fault *ret_fault
 	return l.n;
 }
 
-static const struct schema_rule activation_rules[] = {
-        {"has(self.signal) != has(self.anyOf)", "needs exactly one of signal and anyOf"},
-};
-
-static const struct schema activation = {
-        .name = "GPUAutoscaler.spec.idle.activation",
-        .doc = "The signal that shows whether the target is needed, or several.",
-        .struct_size = sizeof(struct policy_idle),
-        .fields = activation_fields,
-        .n_fields = COUNT_OF(activation_fields),
-        .validate = check_activation,
-        .rules = activation_rules,
-        .n_rules = COUNT_OF(activation_rules),
-};
-
 // clang-format off
+static const struct schema_field activation_fields[] = {
+	{ROW("signal", STRING),  FIELD(struct policy_idle, activation.signal),    OPTIONAL,     RANGE(1, 63),                                            DOC("Name of the signal that shows whether the target is needed. Its query must return data without any replica. Exactly one of signal and anyOf.")},
+	{ROW("above", QUANTITY), FIELD(struct policy_idle, activation.above),     DEFAULT("0"), ANY_SIZE,                                                DOC("The target is needed while the signal is above this.")},
+	{ROW("anyOf", LIST),     FIELD_LIST(struct policy_idle, any_of, n_any_of), OPTIONAL,     ITEMS(1, POLICY_SIGNALS_MAX), KEY("signal"), CHILD(any_of), DOC("Several signals: the target is needed while any of them is above its number, and goes idle once none is, with data of all of them.")},
+};
+static const struct schema_rule activation_rules[] = {
+	{"has(self.signal) != has(self.anyOf)", "needs exactly one of signal and anyOf"},
+};
+static const struct schema activation = {SCHEMA("GPUAutoscaler.spec.idle.activation", struct policy_idle, activation_fields), VALIDATE(check_activation), RULES(activation_rules), DOC("The signal that shows whether the target is needed, or several.")};
+
 static const struct schema_field idle_fields[] = {
 	{ROW("after", DURATION_MS),           FIELD(struct policy_idle, after_ms),            DEFAULT("5m"), RANGE(0, 7 * DAY_MS),          DOC("How long the target must not have been needed, with every replica ready and no data missing, before it goes idle.")},
 	{ROW("replicas", INT32),              FIELD(struct policy_idle, replicas),            DEFAULT("0"),  RANGE(0, POLICY_REPLICAS_MAX), DOC("Replicas while idle, fewer than minReplicas; 0 scales to zero.")},
 	{ROW("initialCooldown", DURATION_MS), FIELD(struct policy_idle, initial_cooldown_ms), DEFAULT("0s"), RANGE(0, 7 * DAY_MS),          DOC("The target does not go idle for this long after the first decision for the policy.")},
 	{ROW("activation", OBJECT),           IN_PARENT,                                      REQUIRED,      CHILD(activation),             DOC("The signal that shows whether the target is needed, or several.")},
 };
+const struct schema policy_schema_idle = {SCHEMA("GPUAutoscaler.spec.idle", struct policy_idle, idle_fields), DOC("Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.")};
 // clang-format on
-
-const struct schema policy_schema_idle = {
-        .name = "GPUAutoscaler.spec.idle",
-        .doc = "Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.",
-        .struct_size = sizeof(struct policy_idle),
-        .fields = idle_fields,
-        .n_fields = COUNT_OF(idle_fields),
-};
 
 // ---- fallback ----
 
-static const char *const fallback_behaviors[] = {
-        [FALLBACK_STATIC] = "Static",
-        [FALLBACK_CURRENT] = "CurrentReplicas",
-        [FALLBACK_CURRENT_IF_HIGHER] = "CurrentReplicasIfHigher",
-        [FALLBACK_CURRENT_IF_LOWER] = "CurrentReplicasIfLower",
-        [FALLBACK_SCALING_MODIFIERS] = "ScalingModifiers",
-        [FALLBACK_BEHAVIOR__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(fallback_behaviors) == FALLBACK_BEHAVIOR__COUNT + 1, "one name per behavior");
+ENUM_NAMES(fallback_behaviors, FALLBACK_BEHAVIOR__COUNT, [FALLBACK_STATIC] = "Static",
+           [FALLBACK_CURRENT] = "CurrentReplicas", [FALLBACK_CURRENT_IF_HIGHER] = "CurrentReplicasIfHigher",
+           [FALLBACK_CURRENT_IF_LOWER] = "CurrentReplicasIfLower", [FALLBACK_SCALING_MODIFIERS] = "ScalingModifiers");
 
-static const char *const fallback_whens[] = {
-        [FALLBACK_ALL] = "All",
-        [FALLBACK_ANY] = "Any",
-        [FALLBACK_WHEN__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(fallback_whens) == FALLBACK_WHEN__COUNT + 1, "one name per condition");
-
-// clang-format off
-static const struct schema_field fallback_fields[] = {
-	{ROW("failureThreshold", INT32), FIELD(struct policy_fallback, failure_threshold),          DEFAULT("3"),      RANGE(0, 10000),               DOC("The fallback applies after more consecutive failures of a signal than this, and lifts after this many consecutive ticks with data of all signals; until then the target is not scaled down.")},
-	{ROW("replicas", INT32),         FIELD_SET(struct policy_fallback, replicas, replicas_set), OPTIONAL,          RANGE(1, POLICY_REPLICAS_MAX), DOC("Replicas to use. At least 1: an outage never scales to zero.")},
-	{ROW("behavior", ENUM),          FIELD(struct policy_fallback, behavior),                   DEFAULT("Static"), ONE_OF(fallback_behaviors),    DOC("Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. ScalingModifiers: the result of the formula in `combine` or of a signal, in which a failed signal is nil, so that ?? supplies its default. Until a signal has failed that often, the scale is held.")},
-	{ROW("when", ENUM),              FIELD(struct policy_fallback, when),                       DEFAULT("All"),    ONE_OF(fallback_whens),        DOC("All: only when every signal has failed; while one has data, it decides as usual. Any: each failed signal asks for the fallback, in addition to the proposals of the others.")},
-};
-// clang-format on
+ENUM_NAMES(fallback_whens, FALLBACK_WHEN__COUNT, [FALLBACK_ALL] = "All", [FALLBACK_ANY] = "Any");
 
 static size_t check_fallback(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -174,21 +110,18 @@ static size_t check_fallback(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field fallback_fields[] = {
+	{ROW("failureThreshold", INT32), FIELD(struct policy_fallback, failure_threshold),          DEFAULT("3"),      RANGE(0, 10000),               DOC("The fallback applies after more consecutive failures of a signal than this, and lifts after this many consecutive ticks with data of all signals; until then the target is not scaled down.")},
+	{ROW("replicas", INT32),         FIELD_SET(struct policy_fallback, replicas, replicas_set), OPTIONAL,          RANGE(1, POLICY_REPLICAS_MAX), DOC("Replicas to use. At least 1: an outage never scales to zero.")},
+	{ROW("behavior", ENUM),          FIELD(struct policy_fallback, behavior),                   DEFAULT("Static"), ONE_OF(fallback_behaviors),    DOC("Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. ScalingModifiers: the result of the formula in `combine` or of a signal, in which a failed signal is nil, so that ?? supplies its default. Until a signal has failed that often, the scale is held.")},
+	{ROW("when", ENUM),              FIELD(struct policy_fallback, when),                       DEFAULT("All"),    ONE_OF(fallback_whens),        DOC("All: only when every signal has failed; while one has data, it decides as usual. Any: each failed signal asks for the fallback, in addition to the proposals of the others.")},
+};
 static const struct schema_rule fallback_rules[] = {
-        {"has(self.replicas) != (self.behavior == 'CurrentReplicas' || self.behavior == 'ScalingModifiers')",
-         "replicas is required, but for behavior CurrentReplicas and ScalingModifiers, where it has no meaning"},
+	{"has(self.replicas) != (self.behavior == 'CurrentReplicas' || self.behavior == 'ScalingModifiers')", "replicas is required, but for behavior CurrentReplicas and ScalingModifiers, where it has no meaning"},
 };
-
-const struct schema policy_schema_fallback = {
-        .name = "GPUAutoscaler.spec.fallback",
-        .doc = "Replicas to use when the signals have been missing for long.",
-        .struct_size = sizeof(struct policy_fallback),
-        .fields = fallback_fields,
-        .n_fields = COUNT_OF(fallback_fields),
-        .validate = check_fallback,
-        .rules = fallback_rules,
-        .n_rules = COUNT_OF(fallback_rules),
-};
+const struct schema policy_schema_fallback = {SCHEMA("GPUAutoscaler.spec.fallback", struct policy_fallback, fallback_fields), VALIDATE(check_fallback), RULES(fallback_rules), DOC("Replicas to use when the signals have been missing for long.")};
+// clang-format on
 
 // ---- startup ----
 
@@ -196,15 +129,8 @@ const struct schema policy_schema_fallback = {
 static const struct schema_field startup_fields[] = {
 	{ROW("seconds", SECONDS_MS), FIELD_SET(struct policy_startup, start_ms, given), OPTIONAL, RANGE(1, 86400), DOC("Time from requesting a replica until it is ready, in seconds, until three starts have been observed; from then on their median counts (of the last 9). Default: the first observed start.")},
 };
+const struct schema policy_schema_startup = {SCHEMA("GPUAutoscaler.spec.startup", struct policy_startup, startup_fields), DOC("How long a replica takes to become ready; it counts as capacity until then.")};
 // clang-format on
-
-const struct schema policy_schema_startup = {
-        .name = "GPUAutoscaler.spec.startup",
-        .doc = "How long a replica takes to become ready; it counts as capacity until then.",
-        .struct_size = sizeof(struct policy_startup),
-        .fields = startup_fields,
-        .n_fields = COUNT_OF(startup_fields),
-};
 
 // ---- guards ----
 
@@ -214,50 +140,17 @@ static const struct schema_field gain_fields[] = {
 	{ROW("gain", QUANTITY),      FIELD(struct policy_gain_guard, gain),      REQUIRED,      RANGE(0.01, 0.99), DOC("The least that one more replica must add, as a share of what a single replica serves: \"0.7\".")},
 	{ROW("steady", DURATION_MS), FIELD(struct policy_gain_guard, steady_ms), DEFAULT("1m"), RANGE(0, DAY_MS),  DOC("Throughput is learnt once all replicas have been ready and unchanged for this long. Set it to at least the range of the query.")},
 };
-// clang-format on
+static const struct schema gain_guard = {SCHEMA("GPUAutoscaler.spec.guards.minMarginalGain", struct policy_gain_guard, gain_fields), DOC("No growth where one more replica would add too little, by Amdahl's law fitted to the measured throughput.")};
 
-static const struct schema gain_guard = {
-        .name = "GPUAutoscaler.spec.guards.minMarginalGain",
-        .doc = "No growth where one more replica would add too little, by Amdahl's law fitted to the measured "
-               "throughput.",
-        .struct_size = sizeof(struct policy_gain_guard),
-        .fields = gain_fields,
-        .n_fields = COUNT_OF(gain_fields),
-};
-
-// clang-format off
 static const struct schema_field throttled_fields[] = {
 	{ROW("signal", STRING),  FIELD(struct policy_throttled_guard, signal), REQUIRED,       RANGE(1, 63), DOC("Name of the signal that measures the share of throttled replicas, from 0 to 1. It needs neither target nor watermarks.")},
 	{ROW("share", QUANTITY), FIELD(struct policy_throttled_guard, share),  DEFAULT("0.1"), RANGE(0, 1),  DOC("Up to this share, throttling is ignored.")},
 };
+static const struct schema throttled_guard = {SCHEMA("GPUAutoscaler.spec.guards.maxThrottledShare", struct policy_throttled_guard, throttled_fields), DOC("While more than this share of the replicas is throttled, a throttled replica counts as 0.7.")};
 // clang-format on
 
-static const struct schema throttled_guard = {
-        .name = "GPUAutoscaler.spec.guards.maxThrottledShare",
-        .doc = "While more than this share of the replicas is throttled, a throttled replica counts as 0.7.",
-        .struct_size = sizeof(struct policy_throttled_guard),
-        .fields = throttled_fields,
-        .n_fields = COUNT_OF(throttled_fields),
-};
-
-static const char *const unhealthy_modes[] = {
-        [UNHEALTHY_IGNORE] = "Ignore",
-        [UNHEALTHY_REPORT] = "Report",
-        [UNHEALTHY_REPLACE] = "Replace",
-        [UNHEALTHY_MODE__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(unhealthy_modes) == UNHEALTHY_MODE__COUNT + 1, "one name per mode");
-
-// clang-format off
-static const struct schema_field guard_fields[] = {
-	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
-	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
-	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
-	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica would add less than a share of what a single replica serves.")},
-	{ROW("unhealthyReplicas", ENUM),    FIELD(struct policy_guards, unhealthy),                             OPTIONAL, ONE_OF(unhealthy_modes),       DOC("Replicas on GPUs that gpuscale remediate took out of service. Replace: orders as many replicas in addition, up to maxReplicas, and removes them when fewer have been on such GPUs for the stabilization window of scaleDown. Report: the trace shows their number. Ignore: the same as without the field.")},
-	{ROW("maxThrottledShare", OBJECT),  FIELD_SET(struct policy_guards, throttled, throttled.set),          OPTIONAL, CHILD(throttled_guard),        DOC("Throttled replicas count as 0.7 while more than this share of the replicas is throttled.")},
-};
-// clang-format on
+ENUM_NAMES(unhealthy_modes, UNHEALTHY_MODE__COUNT, [UNHEALTHY_IGNORE] = "Ignore", [UNHEALTHY_REPORT] = "Report",
+           [UNHEALTHY_REPLACE] = "Replace");
 
 static size_t check_guards(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -271,33 +164,25 @@ static size_t check_guards(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field guard_fields[] = {
+	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
+	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
+	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
+	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica would add less than a share of what a single replica serves.")},
+	{ROW("unhealthyReplicas", ENUM),    FIELD(struct policy_guards, unhealthy),                             OPTIONAL, ONE_OF(unhealthy_modes),       DOC("Replicas on GPUs that gpuscale remediate took out of service. Replace: orders as many replicas in addition, up to maxReplicas, and removes them when fewer have been on such GPUs for the stabilization window of scaleDown. Report: the trace shows their number. Ignore: the same as without the field.")},
+	{ROW("maxThrottledShare", OBJECT),  FIELD_SET(struct policy_guards, throttled, throttled.set),          OPTIONAL, CHILD(throttled_guard),        DOC("Throttled replicas count as 0.7 while more than this share of the replicas is throttled.")},
+};
 static const struct schema_rule guards_rules[] = {
-        {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep) || has(self.minMarginalGain) "
-         "|| has(self.maxThrottledShare) || (has(self.unhealthyReplicas) && self.unhealthyReplicas != 'Ignore')",
-         "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain, maxThrottledShare or "
-         "unhealthyReplicas, or remove it"},
+	{"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep) || has(self.minMarginalGain) || has(self.maxThrottledShare) || (has(self.unhealthyReplicas) && self.unhealthyReplicas != 'Ignore')", "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain, maxThrottledShare or unhealthyReplicas, or remove it"},
 };
-
-const struct schema policy_schema_guards = {
-        .name = "GPUAutoscaler.spec.guards",
-        .doc = "States of the target in which scaling is held or limited.",
-        .struct_size = sizeof(struct policy_guards),
-        .fields = guard_fields,
-        .n_fields = COUNT_OF(guard_fields),
-        .validate = check_guards,
-        .rules = guards_rules,
-        .n_rules = COUNT_OF(guards_rules),
-};
+const struct schema policy_schema_guards = {SCHEMA("GPUAutoscaler.spec.guards", struct policy_guards, guard_fields), VALIDATE(check_guards), RULES(guards_rules), DOC("States of the target in which scaling is held or limited.")};
+// clang-format on
 
 // ---- capacity ----
 
-static const char *const capacity_modes[] = {
-        [CAPACITY_OFF] = "Off",
-        [CAPACITY_FIXED] = "Fixed",
-        [CAPACITY_ELASTIC] = "Elastic",
-        [CAPACITY_MODE__COUNT] = NULL,
-};
-_Static_assert(COUNT_OF(capacity_modes) == CAPACITY_MODE__COUNT + 1, "one name per mode");
+ENUM_NAMES(capacity_modes,
+           CAPACITY_MODE__COUNT, [CAPACITY_OFF] = "Off", [CAPACITY_FIXED] = "Fixed", [CAPACITY_ELASTIC] = "Elastic");
 
 // clang-format off
 static const struct schema_field capacity_fields[] = {
@@ -305,15 +190,8 @@ static const struct schema_field capacity_fields[] = {
 	{ROW("giveUpAfter", DURATION_MS), FIELD(struct policy_capacity, give_up_ms), DEFAULT("5m"),  RANGE(SECOND_MS, 7 * DAY_MS), DOC("Elastic: replicas that have been unschedulable for this long are withdrawn, down to minReplicas.")},
 	{ROW("retryAfter", DURATION_MS),  FIELD(struct policy_capacity, retry_ms),   DEFAULT("10m"), RANGE(0, 7 * DAY_MS),         DOC("Elastic: for this long after a withdrawal, no more is ordered than fits.")},
 };
+const struct schema policy_schema_capacity = {SCHEMA("GPUAutoscaler.spec.capacity", struct policy_capacity, capacity_fields), DOC("What to order when the cluster has no room for it.")};
 // clang-format on
-
-const struct schema policy_schema_capacity = {
-        .name = "GPUAutoscaler.spec.capacity",
-        .doc = "What to order when the cluster has no room for it.",
-        .struct_size = sizeof(struct policy_capacity),
-        .fields = capacity_fields,
-        .n_fields = COUNT_OF(capacity_fields),
-};
 
 // ---- gpus ----
 
@@ -322,12 +200,5 @@ static const struct schema_field gpus_fields[] = {
 	{ROW("perReplica", INT32), FIELD(struct policy_gpus, per_replica), DEFAULT("1"), RANGE(1, POLICY_GPUS_PER_REPLICA_MAX), DOC("GPUs of one replica, over all of its containers and pods.")},
 	{ROW("model", STRING),     FIELD(struct policy_gpus, model),       DEFAULT(""),  RANGE(0, 128),                         DOC("Model of these GPUs, as in H100-SXM: a name of the price book, or the modelName of an exporter. Without it, GPUs are counted and have no price.")},
 };
+const struct schema policy_schema_gpus = {SCHEMA("GPUAutoscaler.spec.gpus", struct policy_gpus, gpus_fields), DOC("What one replica uses. Only for reports of cost and GPU time; no decision depends on it.")};
 // clang-format on
-
-const struct schema policy_schema_gpus = {
-        .name = "GPUAutoscaler.spec.gpus",
-        .doc = "What one replica uses. Only for reports of cost and GPU time; no decision depends on it.",
-        .struct_size = sizeof(struct policy_gpus),
-        .fields = gpus_fields,
-        .n_fields = COUNT_OF(gpus_fields),
-};

@@ -15,27 +15,7 @@ static const struct schema_field target_ref_fields[] = {
 	{ROW("kind", STRING),       FIELD(VARIANT, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: anything with a scale subresource.")},
 	{ROW("name", STRING),       FIELD(VARIANT, target.name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
 };
-// clang-format on
-
-static const struct schema target_ref = {
-        .name = "GPUAutoscaler.spec.variants[].scaleTargetRef",
-        .doc = "What is scaled.",
-        .struct_size = sizeof(VARIANT),
-        .fields = target_ref_fields,
-        .n_fields = COUNT_OF(target_ref_fields),
-};
-
-// clang-format off
-static const struct schema_field variant_fields[] = {
-	{ROW("name", STRING),               FIELD(VARIANT, name),                          REQUIRED,         RANGE(1, 63),                         DOC("Name of the variant, in status, metrics and traces.")},
-	{ROW("scaleTargetRef", OBJECT),     IN_PARENT,                                     REQUIRED,         CHILD(target_ref),                    DOC("What is scaled, in the namespace of the policy.")},
-	{ROW("capacity", QUANTITY),         FIELD(VARIANT, capacity),                      REQUIRED,         RANGE(0.001, VARIANT_CAPACITY_MAX),   DOC("Units that one replica serves: \"2.5\" for a GPU that serves as much as 2.5 units. The signals, minReplicas and maxReplicas of the policy count units.")},
-	{ROW("gpus", OBJECT),               FIELD_SET(VARIANT, gpus, gpus.set),            OPTIONAL,         CHILD(policy_schema_gpus),            DOC("The GPUs of one replica. Their price comes from the price book, unless pricePerHour is given.")},
-	{ROW("pricePerHour", QUANTITY),     FIELD_SET(VARIANT, price_per_hour, price_set), OPTIONAL,         RANGE(0, VARIANT_PRICE_MAX),          DOC("What one replica costs per hour, in the currency of the price book.")},
-	{ROW("minReplicas", INT32),         FIELD(VARIANT, min_replicas),                  DEFAULT("0"),     RANGE(0, POLICY_REPLICAS_MAX),        DOC("Fewest replicas of the variant.")},
-	{ROW("maxReplicas", INT32),         FIELD(VARIANT, max_replicas),                  DEFAULT(ONE_MAX), RANGE(1, POLICY_REPLICAS_MAX),        DOC("Most replicas of the variant.")},
-	{ROW("startupSeconds", SECONDS_MS), FIELD(VARIANT, startup_ms),                    OPTIONAL,         RANGE(1, 86400),                      DOC("Time from requesting a replica until it is ready: for this long after the variant has grown, its replicas do not move to another variant. Default: the time that the policy has learnt, 5 minutes until then.")},
-};
+static const struct schema target_ref = {SCHEMA("GPUAutoscaler.spec.variants[].scaleTargetRef", VARIANT, target_ref_fields), DOC("What is scaled.")};
 // clang-format on
 
 static size_t check_variant(const void *value, struct schema_fault *ret_faults, size_t max)
@@ -49,23 +29,23 @@ static size_t check_variant(const void *value, struct schema_fault *ret_faults, 
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field variant_fields[] = {
+	{ROW("name", STRING),               FIELD(VARIANT, name),                          REQUIRED,         RANGE(1, 63),                         DOC("Name of the variant, in status, metrics and traces.")},
+	{ROW("scaleTargetRef", OBJECT),     IN_PARENT,                                     REQUIRED,         CHILD(target_ref),                    DOC("What is scaled, in the namespace of the policy.")},
+	{ROW("capacity", QUANTITY),         FIELD(VARIANT, capacity),                      REQUIRED,         RANGE(0.001, VARIANT_CAPACITY_MAX),   DOC("Units that one replica serves: \"2.5\" for a GPU that serves as much as 2.5 units. The signals, minReplicas and maxReplicas of the policy count units.")},
+	{ROW("gpus", OBJECT),               FIELD_SET(VARIANT, gpus, gpus.set),            OPTIONAL,         CHILD(policy_schema_gpus),            DOC("The GPUs of one replica. Their price comes from the price book, unless pricePerHour is given.")},
+	{ROW("pricePerHour", QUANTITY),     FIELD_SET(VARIANT, price_per_hour, price_set), OPTIONAL,         RANGE(0, VARIANT_PRICE_MAX),          DOC("What one replica costs per hour, in the currency of the price book.")},
+	{ROW("minReplicas", INT32),         FIELD(VARIANT, min_replicas),                  DEFAULT("0"),     RANGE(0, POLICY_REPLICAS_MAX),        DOC("Fewest replicas of the variant.")},
+	{ROW("maxReplicas", INT32),         FIELD(VARIANT, max_replicas),                  DEFAULT(ONE_MAX), RANGE(1, POLICY_REPLICAS_MAX),        DOC("Most replicas of the variant.")},
+	{ROW("startupSeconds", SECONDS_MS), FIELD(VARIANT, startup_ms),                    OPTIONAL,         RANGE(1, 86400),                      DOC("Time from requesting a replica until it is ready: for this long after the variant has grown, its replicas do not move to another variant. Default: the time that the policy has learnt, 5 minutes until then.")},
+};
 static const struct schema_rule variant_rules[] = {
-        {"self.minReplicas <= self.maxReplicas",
-         "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
-        {"has(self.pricePerHour) || (has(self.gpus) && has(self.gpus.model) && size(self.gpus.model) > 0)",
-         "has no price: add pricePerHour, or gpus.model for the price book"},
+	{"self.minReplicas <= self.maxReplicas", "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
+	{"has(self.pricePerHour) || (has(self.gpus) && has(self.gpus.model) && size(self.gpus.model) > 0)", "has no price: add pricePerHour, or gpus.model for the price book"},
 };
-
-const struct schema policy_schema_variant = {
-        .name = "GPUAutoscaler.spec.variants[]",
-        .doc = "One of several targets that serve the same requests on different GPUs.",
-        .struct_size = sizeof(VARIANT),
-        .fields = variant_fields,
-        .n_fields = COUNT_OF(variant_fields),
-        .validate = check_variant,
-        .rules = variant_rules,
-        .n_rules = COUNT_OF(variant_rules),
-};
+const struct schema policy_schema_variant = {SCHEMA("GPUAutoscaler.spec.variants[]", VARIANT, variant_fields), VALIDATE(check_variant), RULES(variant_rules), DOC("One of several targets that serve the same requests on different GPUs.")};
+// clang-format on
 
 // ---- with the rest of the policy ----
 

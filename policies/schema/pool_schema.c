@@ -19,14 +19,6 @@
 
 // ---- metadata ----
 
-// clang-format off
-static const struct schema_field metadata_fields[] = {
-	{ROW("name", STRING),     FIELD(struct gpu_pool, name),        REQUIRED, RANGE(1, 253), DOC("Name of the pool, unique in the cluster.")},
-	{ROW("annotations", ANY), FIELD(struct gpu_pool, annotations), OPTIONAL,                DOC("Free text for tools; not used by gpuscale.")},
-	{ROW("labels", ANY),      FIELD(struct gpu_pool, labels),      OPTIONAL,                DOC("Free text for selectors; not used by gpuscale.")},
-};
-// clang-format on
-
 static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct gpu_pool *p = value;
@@ -40,25 +32,16 @@ static size_t check_metadata(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
-static const struct schema metadata = {
-        .name = "GPUPool.metadata",
-        .doc = "Name, annotations and labels. A pool has no namespace, because GPUs have none.",
-        .struct_size = sizeof(struct gpu_pool),
-        .fields = metadata_fields,
-        .n_fields = COUNT_OF(metadata_fields),
-        .ignored = policy_schema_served_metadata,
-        .validate = check_metadata,
+// clang-format off
+static const struct schema_field metadata_fields[] = {
+	{ROW("name", STRING),     FIELD(struct gpu_pool, name),        REQUIRED, RANGE(1, 253), DOC("Name of the pool, unique in the cluster.")},
+	{ROW("annotations", ANY), FIELD(struct gpu_pool, annotations), OPTIONAL,                DOC("Free text for tools; not used by gpuscale.")},
+	{ROW("labels", ANY),      FIELD(struct gpu_pool, labels),      OPTIONAL,                DOC("Free text for selectors; not used by gpuscale.")},
 };
+static const struct schema metadata = {SCHEMA("GPUPool.metadata", struct gpu_pool, metadata_fields), VALIDATE(check_metadata), .ignored = policy_schema_served_metadata, DOC("Name, annotations and labels. A pool has no namespace, because GPUs have none.")};
+// clang-format on
 
 // ---- spec.budget ----
-
-// clang-format off
-static const struct schema_field budget_fields[] = {
-	{ROW("perHour", QUANTITY),     FIELD_SET(struct gpu_pool, per_hour, has_per_hour),   OPTIONAL, RANGE(0, MONEY_MAX),       DOC("Most that all replicas of the members may cost per hour, in the currency of the prices.")},
-	{ROW("perMonth", QUANTITY),    FIELD_SET(struct gpu_pool, per_month, has_per_month), OPTIONAL, RANGE(0, MONTH_MONEY_MAX), DOC("Most that they may cost in a calendar month, UTC. It lowers what they may cost in this hour, so that the month stays within it.")},
-	{ROW("pricePerGPU", QUANTITY), FIELD(struct gpu_pool, price),                        REQUIRED, RANGE(0, PRICE_MAX),       DOC("Price of one GPU for one hour, for members without a price of their own.")},
-};
-// clang-format on
 
 static size_t check_budget(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -69,32 +52,16 @@ static size_t check_budget(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
-static const struct schema budget = {
-        .name = "GPUPool.spec.budget",
-        .doc = "Caps in money per hour and per month, beside the cap in GPUs.",
-        .struct_size = sizeof(struct gpu_pool),
-        .fields = budget_fields,
-        .n_fields = COUNT_OF(budget_fields),
-        .validate = check_budget,
+// clang-format off
+static const struct schema_field budget_fields[] = {
+	{ROW("perHour", QUANTITY),     FIELD_SET(struct gpu_pool, per_hour, has_per_hour),   OPTIONAL, RANGE(0, MONEY_MAX),       DOC("Most that all replicas of the members may cost per hour, in the currency of the prices.")},
+	{ROW("perMonth", QUANTITY),    FIELD_SET(struct gpu_pool, per_month, has_per_month), OPTIONAL, RANGE(0, MONTH_MONEY_MAX), DOC("Most that they may cost in a calendar month, UTC. It lowers what they may cost in this hour, so that the month stays within it.")},
+	{ROW("pricePerGPU", QUANTITY), FIELD(struct gpu_pool, price),                        REQUIRED, RANGE(0, PRICE_MAX),       DOC("Price of one GPU for one hour, for members without a price of their own.")},
 };
+static const struct schema budget = {SCHEMA("GPUPool.spec.budget", struct gpu_pool, budget_fields), VALIDATE(check_budget), DOC("Caps in money per hour and per month, beside the cap in GPUs.")};
+// clang-format on
 
 // ---- spec.members[] ----
-
-// clang-format off
-static const struct schema_field entry_fields[] = {
-	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   OPTIONAL,         RANGE(0, 63),                                   DOC("Namespace of the policies. Each entry has either this field or namespaces. Users who may create policies there may claim GPUs of the pool, as far as the entry allows.")},
-	{ROW("namespaces", STRING_LIST), FIELD_LIST(struct gpu_pool_entry, namespaces, n_namespaces), OPTIONAL, ITEMS(1, GPU_POOL_NAMESPACES_MAX),   DOC("Namespaces of the policies, in place of namespace.")},
-	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespaces when empty.")},
-	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; of the policies in the namespaces, the entry matches those that have all of them.")},
-	{ROW("gpusPerReplica", INT32),  FIELD(struct gpu_pool_entry, gpus_per_replica), DEFAULT("1"),     RANGE(1, POOL_GPUS_PER_REPLICA_MAX),            DOC("GPUs that one replica of the target uses.")},
-	{ROW("maxGPUs", INT32),         FIELD(struct gpu_pool_entry, max_gpus),         OPTIONAL,         RANGE(1, POOL_GPUS_MAX),                        DOC("GPUs that each member may have at most, in whole replicas; those of the pool by default. Whatever a member asks for, has or reports, it counts for no more.")},
-	{ROW("maxMinReplicas", INT32),  FIELD(struct gpu_pool_entry, max_min_replicas), DEFAULT("0"),     RANGE(0, POOL_REPLICAS_MAX),                    DOC("The part of each member's minReplicas that is guaranteed: other members yield for it. The rest of minReplicas is an ordinary request.")},
-	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than their guaranteed minReplicas.")},
-	{ROW("weight", QUANTITY),       FIELD(struct gpu_pool_entry, weight),           DEFAULT("1"),     RANGE(0.001, WEIGHT_MAX),                       DOC("Share of the GPUs at equal priority: a member of weight 2 gets twice the GPUs of a member of weight 1 when both want more than there is.")},
-	{ROW("pricePerGPU", QUANTITY),  FIELD(struct gpu_pool_entry, price),            DEFAULT("0"),     RANGE(0, PRICE_MAX),                            DOC("Price of one GPU of this member for one hour; 0 = that of budget.")},
-	{ROW("backfill", BOOL),         FIELD(struct gpu_pool_entry, backfill),         DEFAULT("false"),                                                 DOC("Uses only what all other members leave, and yields it before any of them waits. Its guaranteed minReplicas are kept.")},
-};
-// clang-format on
 
 static size_t check_entry(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -116,35 +83,29 @@ static size_t check_entry(const void *value, struct schema_fault *ret_faults, si
 	return l.n;
 }
 
+// clang-format off
+static const struct schema_field entry_fields[] = {
+	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   OPTIONAL,         RANGE(0, 63),                                   DOC("Namespace of the policies. Each entry has either this field or namespaces. Users who may create policies there may claim GPUs of the pool, as far as the entry allows.")},
+	{ROW("namespaces", STRING_LIST), FIELD_LIST(struct gpu_pool_entry, namespaces, n_namespaces), OPTIONAL, ITEMS(1, GPU_POOL_NAMESPACES_MAX),   DOC("Namespaces of the policies, in place of namespace.")},
+	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespaces when empty.")},
+	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; of the policies in the namespaces, the entry matches those that have all of them.")},
+	{ROW("gpusPerReplica", INT32),  FIELD(struct gpu_pool_entry, gpus_per_replica), DEFAULT("1"),     RANGE(1, POOL_GPUS_PER_REPLICA_MAX),            DOC("GPUs that one replica of the target uses.")},
+	{ROW("maxGPUs", INT32),         FIELD(struct gpu_pool_entry, max_gpus),         OPTIONAL,         RANGE(1, POOL_GPUS_MAX),                        DOC("GPUs that each member may have at most, in whole replicas; those of the pool by default. Whatever a member asks for, has or reports, it counts for no more.")},
+	{ROW("maxMinReplicas", INT32),  FIELD(struct gpu_pool_entry, max_min_replicas), DEFAULT("0"),     RANGE(0, POOL_REPLICAS_MAX),                    DOC("The part of each member's minReplicas that is guaranteed: other members yield for it. The rest of minReplicas is an ordinary request.")},
+	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than their guaranteed minReplicas.")},
+	{ROW("weight", QUANTITY),       FIELD(struct gpu_pool_entry, weight),           DEFAULT("1"),     RANGE(0.001, WEIGHT_MAX),                       DOC("Share of the GPUs at equal priority: a member of weight 2 gets twice the GPUs of a member of weight 1 when both want more than there is.")},
+	{ROW("pricePerGPU", QUANTITY),  FIELD(struct gpu_pool_entry, price),            DEFAULT("0"),     RANGE(0, PRICE_MAX),                            DOC("Price of one GPU of this member for one hour; 0 = that of budget.")},
+	{ROW("backfill", BOOL),         FIELD(struct gpu_pool_entry, backfill),         DEFAULT("false"),                                                 DOC("Uses only what all other members leave, and yields it before any of them waits. Its guaranteed minReplicas are kept.")},
+};
 // That a namespace is missing is reported by check_spec().
 static const struct schema_rule entry_rules[] = {
-        {"(has(self.namespace) && self.namespace != '') != has(self.namespaces)",
-         "either namespace or namespaces is required, and not both"},
-        {"!has(self.maxGPUs) || self.maxGPUs >= self.gpusPerReplica",
-         "maxGPUs is less than gpusPerReplica, so that no replica fits"},
+	{"(has(self.namespace) && self.namespace != '') != has(self.namespaces)", "either namespace or namespaces is required, and not both"},
+	{"!has(self.maxGPUs) || self.maxGPUs >= self.gpusPerReplica", "maxGPUs is less than gpusPerReplica, so that no replica fits"},
 };
-
-static const struct schema entry = {
-        .name = "GPUPool.spec.members[]",
-        .doc = "Policies that share the pool. Of several entries that match a policy, the first applies.",
-        .struct_size = sizeof(struct gpu_pool_entry),
-        .fields = entry_fields,
-        .n_fields = COUNT_OF(entry_fields),
-        .validate = check_entry,
-        .rules = entry_rules,
-        .n_rules = COUNT_OF(entry_rules),
-};
+static const struct schema entry = {SCHEMA("GPUPool.spec.members[]", struct gpu_pool_entry, entry_fields), VALIDATE(check_entry), RULES(entry_rules), DOC("Policies that share the pool. Of several entries that match a policy, the first applies.")};
+// clang-format on
 
 // ---- spec.ratios[] ----
-
-// clang-format off
-static const struct schema_field ratio_fields[] = {
-	{ROW("of", STRING),    FIELD(struct gpu_pool_ratio, of),  REQUIRED, RANGE(3, 317),           DOC("The one policy, as namespace/name: serving/prefill.")},
-	{ROW("to", STRING),    FIELD(struct gpu_pool_ratio, to),  REQUIRED, RANGE(3, 317),           DOC("The other policy, as namespace/name: serving/decode.")},
-	{ROW("min", QUANTITY), FIELD(struct gpu_pool_ratio, min), REQUIRED, RANGE(0, RATIO_MAX),     DOC("Fewest replicas of the one per replica of the other.")},
-	{ROW("max", QUANTITY), FIELD(struct gpu_pool_ratio, max), REQUIRED, RANGE(0.001, RATIO_MAX), DOC("Most replicas of the one per replica of the other, more than min. A ratio holds to within one replica.")},
-};
-// clang-format on
 
 static size_t check_ratio(const void *value, struct schema_fault *ret_faults, size_t max)
 {
@@ -160,26 +121,17 @@ static size_t check_ratio(const void *value, struct schema_fault *ret_faults, si
 	return l.n;
 }
 
-static const struct schema ratio = {
-        .name = "GPUPool.spec.ratios[]",
-        .doc = "Keeps two members in proportion, as prefill and decode, even while only one of two writes succeeds.",
-        .struct_size = sizeof(struct gpu_pool_ratio),
-        .fields = ratio_fields,
-        .n_fields = COUNT_OF(ratio_fields),
-        .validate = check_ratio,
+// clang-format off
+static const struct schema_field ratio_fields[] = {
+	{ROW("of", STRING),    FIELD(struct gpu_pool_ratio, of),  REQUIRED, RANGE(3, 317),           DOC("The one policy, as namespace/name: serving/prefill.")},
+	{ROW("to", STRING),    FIELD(struct gpu_pool_ratio, to),  REQUIRED, RANGE(3, 317),           DOC("The other policy, as namespace/name: serving/decode.")},
+	{ROW("min", QUANTITY), FIELD(struct gpu_pool_ratio, min), REQUIRED, RANGE(0, RATIO_MAX),     DOC("Fewest replicas of the one per replica of the other.")},
+	{ROW("max", QUANTITY), FIELD(struct gpu_pool_ratio, max), REQUIRED, RANGE(0.001, RATIO_MAX), DOC("Most replicas of the one per replica of the other, more than min. A ratio holds to within one replica.")},
 };
+static const struct schema ratio = {SCHEMA("GPUPool.spec.ratios[]", struct gpu_pool_ratio, ratio_fields), VALIDATE(check_ratio), DOC("Keeps two members in proportion, as prefill and decode, even while only one of two writes succeeds.")};
+// clang-format on
 
 // ---- spec ----
-
-// clang-format off
-static const struct schema_field spec_fields[] = {
-	{ROW("gpus", INT32),            FIELD(struct gpu_pool, gpus),                REQUIRED,       RANGE(1, POOL_GPUS_MAX),                      DOC("The cap: all replicas of all members together never use more GPUs.")},
-	{ROW("budget", OBJECT),         .offset = 0, .set_offset = offsetof(struct gpu_pool, has_budget), OPTIONAL, CHILD(budget),              DOC("Caps in money per hour and per month, beside the cap in GPUs.")},
-	{ROW("turnEvery", DURATION_MS), FIELD(struct gpu_pool, turn_every_ms),       DEFAULT("30m"), RANGE(60 * SECOND_MS, 7 * DAY_MS),            DOC("When members of equal priority and weight cannot all get one more replica, the next one is first after this time. Longer than a replica takes to start.")},
-	{ROW("members", LIST),          FIELD_LIST(struct gpu_pool, entries, n_entries), REQUIRED,   ITEMS(1, GPU_POOL_ENTRIES_MAX), CHILD(entry), DOC("Policies that share the pool. Of several entries that match a policy, the first applies.")},
-	{ROW("ratios", LIST),           FIELD_LIST(struct gpu_pool, ratios, n_ratios),   OPTIONAL,   ITEMS(0, GPU_POOL_RATIOS_MAX), CHILD(ratio),  DOC("Pairs of members that stay in proportion. A policy belongs to one pair at most.")},
-};
-// clang-format on
 
 // Whether the entry matches nothing that the earlier one does not match.
 static bool is_covered(const struct gpu_pool_entry *e, const struct gpu_pool_entry *earlier)
@@ -253,23 +205,19 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	return l.n;
 }
 
-static const struct schema spec = {
-        .name = "GPUPool.spec",
-        .doc = "How many GPUs there are, and who shares them in which order.",
-        .struct_size = sizeof(struct gpu_pool),
-        .fields = spec_fields,
-        .n_fields = COUNT_OF(spec_fields),
-        .validate = check_spec,
+// clang-format off
+static const struct schema_field spec_fields[] = {
+	{ROW("gpus", INT32),            FIELD(struct gpu_pool, gpus),                REQUIRED,       RANGE(1, POOL_GPUS_MAX),                      DOC("The cap: all replicas of all members together never use more GPUs.")},
+	{ROW("budget", OBJECT),         .offset = 0, .set_offset = offsetof(struct gpu_pool, has_budget), OPTIONAL, CHILD(budget),              DOC("Caps in money per hour and per month, beside the cap in GPUs.")},
+	{ROW("turnEvery", DURATION_MS), FIELD(struct gpu_pool, turn_every_ms),       DEFAULT("30m"), RANGE(60 * SECOND_MS, 7 * DAY_MS),            DOC("When members of equal priority and weight cannot all get one more replica, the next one is first after this time. Longer than a replica takes to start.")},
+	{ROW("members", LIST),          FIELD_LIST(struct gpu_pool, entries, n_entries), REQUIRED,   ITEMS(1, GPU_POOL_ENTRIES_MAX), CHILD(entry), DOC("Policies that share the pool. Of several entries that match a policy, the first applies.")},
+	{ROW("ratios", LIST),           FIELD_LIST(struct gpu_pool, ratios, n_ratios),   OPTIONAL,   ITEMS(0, GPU_POOL_RATIOS_MAX), CHILD(ratio),  DOC("Pairs of members that stay in proportion. A policy belongs to one pair at most.")},
 };
+static const struct schema spec = {SCHEMA("GPUPool.spec", struct gpu_pool, spec_fields), VALIDATE(check_spec), DOC("How many GPUs there are, and who shares them in which order.")};
 
 // Schema of an object: one that was stored before namespaces were required is shared by members of its other entries.
-static const struct schema object_spec = {
-        .name = "GPUPool.spec",
-        .struct_size = sizeof(struct gpu_pool),
-        .fields = spec_fields,
-        .n_fields = COUNT_OF(spec_fields),
-        .validate = check_object_spec,
-};
+static const struct schema object_spec = {SCHEMA("GPUPool.spec", struct gpu_pool, spec_fields), VALIDATE(check_object_spec)};
+// clang-format on
 
 // ---- root ----
 
@@ -283,16 +231,8 @@ static const struct schema_field root_fields[] = {
 	{ROW("metadata", OBJECT), IN_PARENT,                           REQUIRED, CHILD(metadata),      DOC("Name, annotations and labels.")},
 	{ROW("spec", OBJECT),     IN_PARENT,                           REQUIRED, CHILD(spec),          DOC("How many GPUs there are, and who shares them in which order.")},
 };
+static const struct schema root = {SCHEMA(POOL_KIND, struct gpu_pool, root_fields), .ignored = policy_schema_served, DOC("Shares one number of GPUs among policies.")};
 // clang-format on
-
-static const struct schema root = {
-        .name = POOL_KIND,
-        .doc = "Shares one number of GPUs among policies.",
-        .struct_size = sizeof(struct gpu_pool),
-        .fields = root_fields,
-        .n_fields = COUNT_OF(root_fields),
-        .ignored = policy_schema_served,
-};
 
 const struct schema *pool_schema(void)
 {
