@@ -30,16 +30,6 @@ static bool has_type(const struct policy *p, bool replicas)
 	return false;
 }
 
-static bool has_target(const struct policy *p)
-{
-	return has_type(p, false);
-}
-
-static bool has_replicas_target(const struct policy *p)
-{
-	return has_type(p, true);
-}
-
 static bool has_watermarks(const struct policy *p)
 {
 	for (size_t i = 0; i < p->n_signals; i++)
@@ -56,26 +46,6 @@ static bool has_on_missing(const struct policy *p, int on_missing)
 	return false;
 }
 
-static bool has_ignored(const struct policy *p)
-{
-	return has_on_missing(p, ON_MISSING_IGNORE);
-}
-
-static bool has_zeroed(const struct policy *p)
-{
-	return has_on_missing(p, ON_MISSING_ZERO);
-}
-
-static bool has_held(const struct policy *p)
-{
-	return has_on_missing(p, ON_MISSING_HOLD);
-}
-
-static bool has_formula_signal(const struct policy *p)
-{
-	return p->formulas != 0;
-}
-
 // Several signals that ask for replicas.
 static bool has_several_signals(const struct policy *p)
 {
@@ -85,180 +55,76 @@ static bool has_several_signals(const struct policy *p)
 	return n > 1;
 }
 
-static bool has_several_and_held(const struct policy *p)
-{
-	return has_several_signals(p) && has_held(p);
-}
-
-static bool has_up_stabilization(const struct policy *p)
-{
-	return p->scale_up.stabilization_window_ms > 0;
-}
-
-static bool has_down_stabilization(const struct policy *p)
-{
-	return p->scale_down.stabilization_window_ms > 0;
-}
-
-static bool limits_up(const struct policy *p)
-{
-	return p->scale_up.select != SELECT_DISABLED;
-}
-
-// Only a limit that the policy states: the HPA's default, all pods at once, never has an effect.
-static bool limits_down(const struct policy *p)
-{
-	return p->scale_down.select != SELECT_DISABLED && p->scale_down.rates_set;
-}
-
-static bool disables_up(const struct policy *p)
-{
-	return p->scale_up.select == SELECT_DISABLED;
-}
-
-static bool disables_down(const struct policy *p)
-{
-	return p->scale_down.select == SELECT_DISABLED;
-}
-
-static bool has_minimum(const struct policy *p)
-{
-	return p->min_replicas > 0;
-}
-
-static bool has_startup(const struct policy *p) // signals of an objective count what starts themselves
-{
-	return p->startup.set && (!p->objective.set || p->n_signals > 2);
-}
-
-static bool has_fallback(const struct policy *p)
-{
-	return p->fallback.set;
-}
-
-static bool has_schedules(const struct policy *p)
-{
-	return p->n_schedules > 0;
-}
-
-static bool guards_pending(const struct policy *p)
-{
-	return p->guards.max_pending_set;
-}
-
-static bool guards_availability(const struct policy *p)
-{
-	return p->guards.min_available_percent > 0;
-}
-
-static bool guards_step(const struct policy *p)
-{
-	return p->guards.max_step > 0;
-}
-
-static bool guards_gain(const struct policy *p)
-{
-	return p->guards.gain.set;
-}
-
-static bool guards_unhealthy(const struct policy *p)
-{
-	return p->guards.unhealthy != UNHEALTHY_IGNORE;
-}
-
-static bool guards_replaced(const struct policy *p)
-{
-	return p->guards.unhealthy == UNHEALTHY_REPLACE;
-}
-
-static bool guards_throttled(const struct policy *p)
-{
-	return p->guards.throttled.set;
-}
-
-static bool is_fixed(const struct policy *p)
-{
-	return p->capacity.mode == CAPACITY_FIXED;
-}
-
-static bool is_elastic(const struct policy *p)
-{
-	return p->capacity.mode == CAPACITY_ELASTIC;
-}
-
-static bool is_paused(const struct policy *p)
-{
-	return p->paused;
-}
-
-static bool is_dry_run(const struct policy *p)
-{
-	return p->dry_run;
-}
-
-// The reasons that tests are expected to reach, in addition to the condition of their stage (stage_is_enabled()).
+// Marks the reasons that tests are expected to reach: those whose condition applies to the policy, in enabled stages.
 // Reasons without a row are listed when a test reaches them.
-static const struct {
-	enum stage stage;
-	enum reason reason;
-	bool (*applies)(const struct policy *p); // NULL: whenever the stage is enabled
-} rows[] = {
-        {STAGE_SOURCES, REASON_NO_DATA, NULL},
-        {STAGE_SOURCES, REASON_QUERY_FAILED, NULL},
-        {STAGE_SOURCES, REASON_STALE_DATA, NULL},
-        {STAGE_SOURCES, REASON_MISSING_AS_ZERO, has_zeroed},
-        {STAGE_SOURCES, REASON_SIGNAL_IGNORED, has_ignored},
-        {STAGE_SOURCES, REASON_THROTTLED, guards_throttled},
-        {STAGE_WINDOWS, REASON_WINDOW_FILLING, NULL},
-        {STAGE_WINDOWS, REASON_WINDOW_AGGREGATE, NULL},
-        {STAGE_SIGNALS, REASON_ABOVE_TARGET, has_target},
-        {STAGE_SIGNALS, REASON_BELOW_TARGET, has_target},
-        {STAGE_SIGNALS, REASON_WITHIN_TOLERANCE, has_target},
-        {STAGE_SIGNALS, REASON_REPLICAS_REQUESTED, has_replicas_target},
-        {STAGE_SIGNALS, REASON_ABOVE_HIGH_WATERMARK, has_watermarks},
-        {STAGE_SIGNALS, REASON_BELOW_LOW_WATERMARK, has_watermarks},
-        {STAGE_SIGNALS, REASON_INSIDE_WATERMARKS, has_watermarks},
-        {STAGE_SIGNALS, REASON_REPLICAS_STARTING, has_startup},
-        {STAGE_SUSTAIN, REASON_SUSTAIN_PENDING, NULL},
-        {STAGE_OBJECTIVE, REASON_OBJECTIVE, NULL},
-        {STAGE_OBJECTIVE, REASON_OBJECTIVE_KEPT, NULL},
-        {STAGE_OBJECTIVE, REASON_OBJECTIVE_STARTING, NULL},
-        {STAGE_OBJECTIVE, REASON_OBJECTIVE_PAUSED, NULL},
-        {STAGE_SOURCES, REASON_FORMULA_MISSING, has_formula_signal},
-        {STAGE_COMBINE, REASON_COMBINED, has_several_signals},
-        {STAGE_COMBINE, REASON_PARTIAL_SIGNALS, has_several_and_held},
-        {STAGE_COMBINE, REASON_ALL_SIGNALS_MISSING, has_held},
-        {STAGE_COMBINE, REASON_FALLBACK_ACTIVE, has_fallback},
-        {STAGE_COMBINE, REASON_FALLBACK_LIFTING, has_fallback},
-        {STAGE_STABILIZE, REASON_SCALE_UP_STABILIZED, has_up_stabilization},
-        {STAGE_STABILIZE, REASON_SCALE_DOWN_STABILIZED, has_down_stabilization},
-        {STAGE_RATE, REASON_SCALE_UP_LIMIT, limits_up},
-        {STAGE_RATE, REASON_SCALE_DOWN_LIMIT, limits_down},
-        {STAGE_RATE, REASON_SCALE_UP_DISABLED, disables_up},
-        {STAGE_RATE, REASON_SCALE_DOWN_DISABLED, disables_down},
-        {STAGE_COOLDOWN, REASON_COOLDOWN_ACTIVE, NULL},
-        {STAGE_IDLE, REASON_IDLE_REACHED, NULL},
-        {STAGE_IDLE, REASON_IDLE, NULL},
-        {STAGE_IDLE, REASON_ACTIVATED, NULL},
-        {STAGE_BOUNDS, REASON_SCHEDULE_ACTIVE, has_schedules},
-        {STAGE_BOUNDS, REASON_TOO_FEW_REPLICAS, has_minimum},
-        {STAGE_BOUNDS, REASON_TOO_MANY_REPLICAS, NULL},
-        {STAGE_MULTIPLE, REASON_REPLICA_MULTIPLE, NULL},
-        {STAGE_GUARDS, REASON_PENDING_REPLICAS, guards_pending},
-        {STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, guards_availability},
-        {STAGE_GUARDS, REASON_UNHEALTHY_REPLACED, guards_replaced},
-        {STAGE_GUARDS, REASON_UNHEALTHY_REPLICAS, guards_unhealthy},
-        {STAGE_GUARDS, REASON_UNHEALTHY_UNKNOWN, guards_unhealthy},
-        {STAGE_GUARDS, REASON_MARGINAL_GAIN, guards_gain},
-        {STAGE_GUARDS, REASON_MAX_STEP, guards_step},
-        {STAGE_CAPACITY, REASON_CAPACITY_LIMITED, is_fixed},
-        {STAGE_CAPACITY, REASON_CAPACITY_WITHDRAWN, is_elastic},
-        {STAGE_CAPACITY, REASON_CAPACITY_RETRY, is_elastic},
-        {STAGE_CAPACITY, REASON_PENDING_REMOVED, NULL},
-        {STAGE_CAPACITY, REASON_CAPACITY_UNKNOWN, NULL},
-        {STAGE_MODE, REASON_PAUSED, is_paused},
-        {STAGE_MODE, REASON_DRY_RUN, is_dry_run},
-};
+static void set_expected(struct coverage *c, const struct policy *p)
+{
+	const struct {
+		enum stage stage;
+		enum reason reason;
+		bool applies;
+	} rows[] = {
+	        // clang-format off
+		{STAGE_SOURCES,   REASON_NO_DATA,               true},
+		{STAGE_SOURCES,   REASON_QUERY_FAILED,          true},
+		{STAGE_SOURCES,   REASON_STALE_DATA,            true},
+		{STAGE_SOURCES,   REASON_MISSING_AS_ZERO,       has_on_missing(p, ON_MISSING_ZERO)},
+		{STAGE_SOURCES,   REASON_SIGNAL_IGNORED,        has_on_missing(p, ON_MISSING_IGNORE)},
+		{STAGE_SOURCES,   REASON_THROTTLED,             p->guards.throttled.set},
+		{STAGE_WINDOWS,   REASON_WINDOW_FILLING,        true},
+		{STAGE_WINDOWS,   REASON_WINDOW_AGGREGATE,      true},
+		{STAGE_SIGNALS,   REASON_ABOVE_TARGET,          has_type(p, false)},
+		{STAGE_SIGNALS,   REASON_BELOW_TARGET,          has_type(p, false)},
+		{STAGE_SIGNALS,   REASON_WITHIN_TOLERANCE,      has_type(p, false)},
+		{STAGE_SIGNALS,   REASON_REPLICAS_REQUESTED,    has_type(p, true)},
+		{STAGE_SIGNALS,   REASON_ABOVE_HIGH_WATERMARK,  has_watermarks(p)},
+		{STAGE_SIGNALS,   REASON_BELOW_LOW_WATERMARK,   has_watermarks(p)},
+		{STAGE_SIGNALS,   REASON_INSIDE_WATERMARKS,     has_watermarks(p)},
+		{STAGE_SIGNALS,   REASON_REPLICAS_STARTING,     p->startup.set && (!p->objective.set || p->n_signals > 2)}, // signals of an objective count what starts themselves
+		{STAGE_SUSTAIN,   REASON_SUSTAIN_PENDING,       true},
+		{STAGE_OBJECTIVE, REASON_OBJECTIVE,             true},
+		{STAGE_OBJECTIVE, REASON_OBJECTIVE_KEPT,        true},
+		{STAGE_OBJECTIVE, REASON_OBJECTIVE_STARTING,    true},
+		{STAGE_OBJECTIVE, REASON_OBJECTIVE_PAUSED,      true},
+		{STAGE_SOURCES,   REASON_FORMULA_MISSING,       p->formulas != 0},
+		{STAGE_COMBINE,   REASON_COMBINED,              has_several_signals(p)},
+		{STAGE_COMBINE,   REASON_PARTIAL_SIGNALS,       has_several_signals(p) && has_on_missing(p, ON_MISSING_HOLD)},
+		{STAGE_COMBINE,   REASON_ALL_SIGNALS_MISSING,   has_on_missing(p, ON_MISSING_HOLD)},
+		{STAGE_COMBINE,   REASON_FALLBACK_ACTIVE,       p->fallback.set},
+		{STAGE_COMBINE,   REASON_FALLBACK_LIFTING,      p->fallback.set},
+		{STAGE_STABILIZE, REASON_SCALE_UP_STABILIZED,   p->scale_up.stabilization_window_ms > 0},
+		{STAGE_STABILIZE, REASON_SCALE_DOWN_STABILIZED, p->scale_down.stabilization_window_ms > 0},
+		{STAGE_RATE,      REASON_SCALE_UP_LIMIT,        p->scale_up.select != SELECT_DISABLED},
+		{STAGE_RATE,      REASON_SCALE_DOWN_LIMIT,      p->scale_down.select != SELECT_DISABLED && p->scale_down.rates_set}, // the default of the HPA, all pods at once, never has an effect
+		{STAGE_RATE,      REASON_SCALE_UP_DISABLED,     p->scale_up.select == SELECT_DISABLED},
+		{STAGE_RATE,      REASON_SCALE_DOWN_DISABLED,   p->scale_down.select == SELECT_DISABLED},
+		{STAGE_COOLDOWN,  REASON_COOLDOWN_ACTIVE,       true},
+		{STAGE_IDLE,      REASON_IDLE_REACHED,          true},
+		{STAGE_IDLE,      REASON_IDLE,                  true},
+		{STAGE_IDLE,      REASON_ACTIVATED,             true},
+		{STAGE_BOUNDS,    REASON_SCHEDULE_ACTIVE,       p->n_schedules > 0},
+		{STAGE_BOUNDS,    REASON_TOO_FEW_REPLICAS,      p->min_replicas > 0},
+		{STAGE_BOUNDS,    REASON_TOO_MANY_REPLICAS,     true},
+		{STAGE_MULTIPLE,  REASON_REPLICA_MULTIPLE,      true},
+		{STAGE_GUARDS,    REASON_PENDING_REPLICAS,      p->guards.max_pending_set},
+		{STAGE_GUARDS,    REASON_TOO_FEW_AVAILABLE,     p->guards.min_available_percent > 0},
+		{STAGE_GUARDS,    REASON_UNHEALTHY_REPLACED,    p->guards.unhealthy == UNHEALTHY_REPLACE},
+		{STAGE_GUARDS,    REASON_UNHEALTHY_REPLICAS,    p->guards.unhealthy != UNHEALTHY_IGNORE},
+		{STAGE_GUARDS,    REASON_UNHEALTHY_UNKNOWN,     p->guards.unhealthy != UNHEALTHY_IGNORE},
+		{STAGE_GUARDS,    REASON_MARGINAL_GAIN,         p->guards.gain.set},
+		{STAGE_GUARDS,    REASON_MAX_STEP,              p->guards.max_step > 0},
+		{STAGE_CAPACITY,  REASON_CAPACITY_LIMITED,      p->capacity.mode == CAPACITY_FIXED},
+		{STAGE_CAPACITY,  REASON_CAPACITY_WITHDRAWN,    p->capacity.mode == CAPACITY_ELASTIC},
+		{STAGE_CAPACITY,  REASON_CAPACITY_RETRY,        p->capacity.mode == CAPACITY_ELASTIC},
+		{STAGE_CAPACITY,  REASON_PENDING_REMOVED,       true},
+		{STAGE_CAPACITY,  REASON_CAPACITY_UNKNOWN,      true},
+		{STAGE_MODE,      REASON_PAUSED,                p->paused},
+		{STAGE_MODE,      REASON_DRY_RUN,               p->dry_run},
+	        // clang-format on
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		c->expected[rows[i].stage][rows[i].reason] = rows[i].applies && stage_is_enabled(rows[i].stage, p);
+}
 
 // ---- the list ----
 
@@ -269,9 +135,7 @@ static struct coverage *coverage_new(const struct policy *p)
 		return NULL;
 	c->namespace_name = strdup(p->namespace_name);
 	c->name = strdup(p->name);
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		c->expected[rows[i].stage][rows[i].reason] =
-		        stage_is_enabled(rows[i].stage, p) && (!rows[i].applies || rows[i].applies(p));
+	set_expected(c, p);
 	if (c->namespace_name && c->name)
 		return c;
 	free(c->namespace_name);
