@@ -17,7 +17,6 @@
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/test/line_fields.h"
-#include "policies/test/step_line.h"
 
 #define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
 #define SHOWN_BYTES 80
@@ -48,11 +47,6 @@ enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT_SPENT, ROOT_RATE, ROOT__COUNT };
 static const char *const root_names[] = {"time", "members", "spent", "runRate"};
 _Static_assert(sizeof root_names / sizeof root_names[0] == ROOT__COUNT, "one name per key");
 
-static int fail_memory(struct err *e)
-{
-	return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
-}
-
 static int read_name(const cJSON *item, struct arena *a, const char **ret_name, struct err *e)
 {
 	if (!item || !cJSON_IsString(item) || !item->valuestring[0])
@@ -61,7 +55,7 @@ static int read_name(const cJSON *item, struct arena *a, const char **ret_name, 
 	if (len > GRANT_NAME_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "name has %zu bytes, the ceiling is %d", len, GRANT_NAME_BYTES_MAX);
 	*ret_name = arena_strdup(a, item->valuestring);
-	return *ret_name ? 0 : fail_memory(e);
+	return *ret_name ? 0 : line_fields_no_memory(e);
 }
 
 // What rules a member that no entry matches: its line alone.
@@ -85,25 +79,24 @@ static int read_numbers(const struct gpu_pool *pool, const struct gpu_pool_entry
 {
 	int32_t max_gpus = entry->max_gpus;
 	double weight = m->weight_milli / 1000.0, price = (double)m->price_micro / 1e6;
+	const struct line_whole whole[] = {
+	        {KEY_ASKED, 0, POOL_REPLICAS_MAX, &m->asked},
+	        {KEY_CURRENT, 0, POOL_REPLICAS_MAX, &m->current},
+	        {KEY_PENDING, 0, POOL_REPLICAS_MAX, &m->pending},
+	        {KEY_MIN, 0, POOL_REPLICAS_MAX, &m->min},
+	        {KEY_MAX, 0, POOL_REPLICAS_MAX, &m->max},
+	        {KEY_MAX_MIN, 0, POOL_REPLICAS_MAX, &m->guaranteed},
+	        {KEY_MAX_GPUS, 1, POOL_GPUS_MAX, &max_gpus},
+	        {KEY_GPUS, 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica},
+	        {KEY_PRIORITY, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, &m->priority},
+	};
 	m->max = POOL_REPLICAS_MAX;
-	if (line_fields_whole(v[KEY_ASKED], key_names[KEY_ASKED], 0, POOL_REPLICAS_MAX, &m->asked, e) < 0 ||
-	    line_fields_whole(v[KEY_CURRENT], key_names[KEY_CURRENT], 0, POOL_REPLICAS_MAX, &m->current, e) < 0)
+	if (line_fields_whole(v, key_names, whole, sizeof whole / sizeof whole[0], e) < 0 ||
+	    line_fields_number(v[KEY_WEIGHT], "weight", 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight, e) < 0 ||
+	    line_fields_number(v[KEY_PRICE], "pricePerGPU", 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) < 0)
 		return -1;
-	m->pending = m->current;
-	if (line_fields_whole(v[KEY_PENDING], key_names[KEY_PENDING], 0, POOL_REPLICAS_MAX, &m->pending, e) < 0 ||
-	    line_fields_whole(v[KEY_MIN], key_names[KEY_MIN], 0, POOL_REPLICAS_MAX, &m->min, e) < 0 ||
-	    line_fields_whole(v[KEY_MAX], key_names[KEY_MAX], 0, POOL_REPLICAS_MAX, &m->max, e) < 0 ||
-	    line_fields_whole(v[KEY_MAX_MIN], key_names[KEY_MAX_MIN], 0, POOL_REPLICAS_MAX, &m->guaranteed, e) < 0 ||
-	    line_fields_whole(v[KEY_MAX_GPUS], key_names[KEY_MAX_GPUS], 1, POOL_GPUS_MAX, &max_gpus, e) < 0 ||
-	    line_fields_whole(v[KEY_GPUS], key_names[KEY_GPUS], 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica, e) <
-	            0 ||
-	    line_fields_whole(v[KEY_PRIORITY], key_names[KEY_PRIORITY], -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX,
-	                      &m->priority, e) < 0 ||
-	    line_fields_number(v[KEY_WEIGHT], key_names[KEY_WEIGHT], 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight,
-	                       e) < 0 ||
-	    line_fields_number(v[KEY_PRICE], key_names[KEY_PRICE], 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) <
-	            0)
-		return -1;
+	if (!v[KEY_PENDING])
+		m->pending = m->current;
 	if (m->min > m->max)
 		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower it or raise max", m->min,
 		               m->max);
@@ -120,7 +113,8 @@ static int read_member(const struct gpu_pool *pool, const cJSON *item, struct ar
 	*m = (struct pool_member){0};
 	if (!cJSON_IsObject(item))
 		return err_set(e, ERR_INPUT, "must be an object: {\"name\": \"chat\", \"asked\": 4, \"current\": 2}");
-	if (line_fields_sort(item, key_names, KEY__COUNT, v, e) < 0 || read_name(v[KEY_NAME], a, ret_name, e) < 0)
+	if (line_fields_sort(item, "field", key_names, KEY__COUNT, v, e) < 0 ||
+	    read_name(v[KEY_NAME], a, ret_name, e) < 0)
 		return -1;
 	const struct gpu_pool_entry *entry = find_entry(pool, *ret_name);
 	gpu_pool_apply(pool, entry, m);
@@ -147,7 +141,7 @@ static int check_names(const char *const *names, size_t n, struct arena *a, stru
 {
 	const char **sorted = (const char **)arena_calloc(a, n ? n : 1, sizeof *sorted);
 	if (!sorted)
-		return fail_memory(e);
+		return line_fields_no_memory(e);
 	memcpy(sorted, names, n * sizeof *sorted);
 	qsort(sorted, n, sizeof *sorted, compare_names);
 	for (size_t i = 1; i < n; i++)
@@ -171,7 +165,7 @@ static int read_members(const struct gpu_pool *pool, const cJSON *list, struct a
 	struct pool_member *members = arena_calloc(a, n ? n : 1, sizeof *members);
 	line->names = (const char **)arena_calloc(a, n ? n : 1, sizeof *line->names);
 	if (!members || !line->names)
-		return fail_memory(e);
+		return line_fields_no_memory(e);
 	for (const cJSON *c = list->child; c; c = c->next, i++)
 		if (read_member(pool, c, a, &members[i], &line->names[i], e) < 0) {
 			char place[PLACE_BYTES];
@@ -203,7 +197,7 @@ static int read_ratios(const struct gpu_pool *pool, struct arena *a, struct gran
 {
 	struct pool_ratio *ratios = arena_calloc(a, pool->n_ratios ? pool->n_ratios : 1, sizeof *ratios);
 	if (!ratios)
-		return fail_memory(e);
+		return line_fields_no_memory(e);
 	for (size_t i = 0; i < pool->n_ratios; i++) {
 		const struct gpu_pool_ratio *r = &pool->ratios[i];
 		size_t of = find_member(line, r->of), to = find_member(line, r->to);
@@ -236,7 +230,7 @@ static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned lo
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT,
 		               "a line must be an object: {\"members\": [{\"name\": \"chat\", \"asked\": 4}]}");
-	if (line_fields_sort(root, root_names, ROOT__COUNT, v, e) < 0)
+	if (line_fields_sort(root, "field", root_names, ROOT__COUNT, v, e) < 0)
 		return -1;
 	if (v[ROOT_TIME]) {
 		time_s = cJSON_IsNumber(v[ROOT_TIME]) ? v[ROOT_TIME]->valuedouble : -1;
@@ -349,11 +343,11 @@ int grant_answer(struct grant *g, const char *line, size_t len, struct buf *out,
 	size_t n = rc == 0 ? parsed.request.n_members : 0;
 	struct pool_grant *grants = rc == 0 ? arena_calloc(&g->line, n ? n : 1, sizeof *grants) : NULL;
 	if (rc == 0 && !grants)
-		rc = err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		rc = line_fields_no_memory(e);
 	if (rc < 0) {
 		struct err of_line = *e;
 		err_wrap(&of_line, "line %llu", g->n_lines);
-		step_put_error(out, of_line.msg);
+		line_fields_put_error(out, of_line.msg);
 		return -1;
 	}
 	pool_allocate(&parsed.request, grants, &total);

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "policies/spread/spread.h"
 #include "policies/test/line_fields.h"
-#include "policies/test/step_line.h"
 
 #define CAPACITY_LEAST  1e-9
 #define STARTUP_S_MAX   (7 * 24 * 3600.0)
@@ -70,23 +69,19 @@ static int read_variant(const cJSON *item, struct spread_line *line, struct err 
 	int32_t ready = 0;
 	if (!cJSON_IsObject(item))
 		return err_set(e, ERR_INPUT, "must be an object: " VARIANT_EXAMPLE);
-	if (line_fields_sort(item, key_names, KEY__COUNT, v, e) < 0 || check_name(v[KEY_NAME], line, e) < 0)
+	if (line_fields_sort(item, "field", key_names, KEY__COUNT, v, e) < 0 || check_name(v[KEY_NAME], line, e) < 0)
 		return -1;
 	if (!v[KEY_CAPACITY])
 		return err_set(e, ERR_INPUT, "capacity is missing: the units that one replica serves");
-	const struct {
-		enum variant_key key;
-		int32_t *value;
-	} whole[] = {{KEY_CURRENT, &variant.current},
-	             {KEY_READY, &ready},
-	             {KEY_MIN, &variant.min},
-	             {KEY_MAX, &variant.max},
-	             {KEY_FIT, &variant.fit}};
-	for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
-		if (line_fields_whole(v[whole[i].key], key_names[whole[i].key], 0, SPREAD_REPLICAS_MAX, whole[i].value,
-		                      e) < 0)
-			return -1;
-	if (line_fields_number(v[KEY_CAPACITY], "capacity", CAPACITY_LEAST, SPREAD_NUMBER_MAX, &variant.capacity, e) <
+	const struct line_whole whole[] = {
+	        {KEY_CURRENT, 0, SPREAD_REPLICAS_MAX, &variant.current},
+	        {KEY_READY, 0, SPREAD_REPLICAS_MAX, &ready},
+	        {KEY_MIN, 0, SPREAD_REPLICAS_MAX, &variant.min},
+	        {KEY_MAX, 0, SPREAD_REPLICAS_MAX, &variant.max},
+	        {KEY_FIT, 0, SPREAD_REPLICAS_MAX, &variant.fit},
+	};
+	if (line_fields_whole(v, key_names, whole, sizeof whole / sizeof whole[0], e) < 0 ||
+	    line_fields_number(v[KEY_CAPACITY], "capacity", CAPACITY_LEAST, SPREAD_NUMBER_MAX, &variant.capacity, e) <
 	            0 ||
 	    line_fields_number(v[KEY_PRICE], "price", 0, SPREAD_NUMBER_MAX, &variant.price, e) < 0 ||
 	    line_fields_number(v[KEY_STARTUP], "startupSeconds", 0, STARTUP_S_MAX, &startup_s, e) < 0)
@@ -105,7 +100,7 @@ static int read_tree(const cJSON *root, struct spread_line *line, struct err *e)
 	const cJSON *v[ROOT__COUNT] = {NULL};
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT, "a line must be an object: " LINE_EXAMPLE);
-	if (line_fields_sort(root, root_names, ROOT__COUNT, v, e) < 0)
+	if (line_fields_sort(root, "field", root_names, ROOT__COUNT, v, e) < 0)
 		return -1;
 	if (!v[ROOT_UNITS])
 		return err_set(e, ERR_INPUT, "units is missing: what all variants together must serve");
@@ -166,7 +161,7 @@ int spread_line_answer(const char *line, size_t len, unsigned long long line_num
 	} else {
 		struct err of_line = *e;
 		err_wrap(&of_line, "line %llu", line_number);
-		step_put_error(out, of_line.msg);
+		line_fields_put_error(out, of_line.msg);
 	}
 	cJSON_Delete(root);
 	return rc;

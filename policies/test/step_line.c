@@ -18,6 +18,7 @@
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
 #include "policies/schema/binding.h"
+#include "policies/test/line_fields.h"
 
 #define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z, the last time that can be written
 #define SHOWN_BYTES 80
@@ -37,24 +38,6 @@ enum member {
 static const char *const member_names[] = {"time",    "replicas", "ready",    "pending",  "status",
                                            "signals", "pods",     "capacity", "unhealthy"};
 _Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
-
-static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
-{
-	char shown[SHOWN_BYTES];
-	const char *close = num_closest_name(word, names, n);
-	text_show(shown, sizeof shown, word, strlen(word));
-	return close ? err_set(e, ERR_INPUT, "unknown %s \"%s\", did you mean \"%s\"?", what, shown, close)
-	             : err_set(e, ERR_INPUT, "unknown %s \"%s\"", what, shown);
-}
-
-static int parse_count(const cJSON *item, const char *name, int32_t *ret_count, struct err *e)
-{
-	double v = cJSON_IsNumber(item) ? item->valuedouble : -1;
-	if (!(v >= 0 && v <= POLICY_REPLICAS_MAX) || v != trunc(v))
-		return err_set(e, ERR_INPUT, "%s must be a whole number from 0 to %d", name, POLICY_REPLICAS_MAX);
-	*ret_count = (int32_t)v;
-	return 0;
-}
 
 static int parse_time(const cJSON *item, int64_t *ret_ms, struct err *e)
 {
@@ -101,7 +84,7 @@ static int parse_series(const cJSON *object, const char *signal, int64_t now_ms,
 		struct obs_series *s = series ? &series[out->n_series++] : NULL;
 		char *pod = s ? arena_strdup(a, c->string) : NULL;
 		if (!pod)
-			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+			return line_fields_no_memory(e);
 		*s = (struct obs_series){.pod = pod, .time_ms = now_ms};
 		if (parse_value(c, signal, &s->value, e) < 0)
 			return -1;
@@ -139,13 +122,13 @@ static int parse_signal(const cJSON *item, const char *name, int64_t now_ms, str
 	if (why) {
 		out->state = OBS_FAILED;
 		out->detail = arena_strdup(a, why);
-		return out->detail ? 0 : err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		return out->detail ? 0 : line_fields_no_memory(e);
 	}
 	if (cJSON_IsObject(item))
 		return parse_series(item, name, now_ms, a, out, e);
 	struct obs_series *one = arena_alloc(a, sizeof *one);
 	if (!one)
-		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		return line_fields_no_memory(e);
 	*one = (struct obs_series){.pod = "", .time_ms = now_ms};
 	*out = (struct obs_signal){.state = OBS_OK, .series = one, .n_series = 1};
 	return parse_value(item, name, &one->value, e);
@@ -167,7 +150,7 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 		while (i < p->n_signals && strcmp(p->signals[i].name, c->string) != 0)
 			i++;
 		if (i == p->n_signals && num_closest_name(c->string, names, p->n_signals))
-			return fail_unknown("signal", c->string, names, p->n_signals, e);
+			return line_fields_unknown("signal", c->string, names, p->n_signals, e);
 		if (i == p->n_signals) { // a recording may have more signals than this policy
 			other = c->string;
 			continue;
@@ -180,7 +163,7 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 			return -1;
 		line->details[i] = line->signals[i].detail;
 	}
-	return other && n_known == 0 ? fail_unknown("signal", other, names, p->n_signals, e) : 0;
+	return other && n_known == 0 ? line_fields_unknown("signal", other, names, p->n_signals, e) : 0;
 }
 
 // ---- pods ----
@@ -219,14 +202,14 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 		while (s < POD_STATE__COUNT && strcmp(pod_state_names[s], text) != 0)
 			s++;
 		if (s == POD_STATE__COUNT)
-			return fail_unknown("state of a pod", text, pod_state_names, POD_STATE__COUNT, e);
+			return line_fields_unknown("state of a pod", text, pod_state_names, POD_STATE__COUNT, e);
 		char *name = pods ? arena_strdup(a, c->string) : NULL;
 		if (!name)
-			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+			return line_fields_no_memory(e);
 		pods[k] = (struct obs_pod){name, (enum pod_state)s};
 	}
 	if (!pods)
-		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		return line_fields_no_memory(e);
 	o->pods = pods;
 	o->n_pods = n;
 	return check_pods(pods, n, e);
@@ -246,7 +229,7 @@ static int parse_unschedulable(const cJSON *seconds, int64_t now_ms, struct aren
 		               STEP_SERIES_MAX);
 	int64_t *since_ms = arena_calloc(a, (size_t)c->unschedulable + 1, sizeof *since_ms);
 	if (!since_ms)
-		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		return line_fields_no_memory(e);
 	for (; c->n_since < (size_t)c->unschedulable; c->n_since++)
 		since_ms[c->n_since] = now_ms - llround(s * 1000);
 	c->since_ms = since_ms;
@@ -266,65 +249,51 @@ static int parse_capacity(const cJSON *object, struct arena *a, struct step_line
 		while (i < N && strcmp(names[i], item->string) != 0)
 			i++;
 		if (i == N)
-			return fail_unknown("member of capacity", item->string, names, N, e);
+			return line_fields_unknown("member of capacity", item->string, names, N, e);
 		of[i] = cJSON_IsNull(item) ? NULL : item;
 	}
 	if (!of[FIT])
 		return err_set(e, ERR_INPUT, "capacity.fit is missing");
 	if (of[WHY] && !cJSON_IsString(of[WHY]))
 		return err_set(e, ERR_INPUT, "capacity.why must be a text");
-	if (parse_count(of[FIT], "capacity.fit", &c->fit, e) < 0 ||
-	    (of[UNSCHEDULABLE] && parse_count(of[UNSCHEDULABLE], "capacity.unschedulable", &c->unschedulable, e) < 0) ||
+	static const char *const shown[N] = {"capacity.fit", "capacity.unschedulable"};
+	const struct line_whole counts[] = {{FIT, 0, POLICY_REPLICAS_MAX, &c->fit},
+	                                    {UNSCHEDULABLE, 0, POLICY_REPLICAS_MAX, &c->unschedulable}};
+	if (line_fields_whole(of, shown, counts, sizeof counts / sizeof counts[0], e) < 0 ||
 	    parse_unschedulable(of[SECONDS], line->time_ms, a, c, e) < 0)
 		return -1;
 	c->detail = of[WHY] ? arena_strdup(a, of[WHY]->valuestring) : NULL;
 	line->details[n_signals] = c->detail;
 	c->is_known = true;
-	return of[WHY] && !c->detail ? err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed") : 0;
+	return of[WHY] && !c->detail ? line_fields_no_memory(e) : 0;
 }
 
 // ---- the line ----
 
-// The members by name; NULL = absent or null.
-static int sort_members(const cJSON *root, const cJSON *ret_members[MEMBER__COUNT], struct err *e)
-{
-	bool seen[MEMBER__COUNT] = {false};
-	if (!cJSON_IsObject(root))
-		return err_set(e, ERR_INPUT,
-		               "a line must be an object: {\"time\": 0, \"replicas\": 1, \"signals\": {}}");
-	for (const cJSON *c = root->child; c; c = c->next) {
-		size_t m = 0;
-		while (m < MEMBER__COUNT && strcmp(member_names[m], c->string) != 0)
-			m++;
-		if (m == MEMBER__COUNT)
-			return fail_unknown("member", c->string, member_names, MEMBER__COUNT, e);
-		if (seen[m])
-			return err_set(e, ERR_INPUT, "%s is given twice", member_names[m]);
-		seen[m] = true;
-		ret_members[m] = cJSON_IsNull(c) ? NULL : c;
-	}
-	return 0;
-}
-
 static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a, struct step_line *line, struct err *e)
 {
 	const cJSON *m[MEMBER__COUNT] = {NULL};
-	if (sort_members(root, m, e) < 0)
+	if (!cJSON_IsObject(root))
+		return err_set(e, ERR_INPUT,
+		               "a line must be an object: {\"time\": 0, \"replicas\": 1, \"signals\": {}}");
+	if (line_fields_sort(root, "member", member_names, MEMBER__COUNT, m, e) < 0)
 		return -1;
 	if (!m[MEMBER_TIME] || !m[MEMBER_REPLICAS])
 		return err_set(e, ERR_INPUT, "%s is missing", m[MEMBER_TIME] ? "replicas" : "time");
 	struct observation *o = &line->observation;
 	*o = (struct observation){.ready_replicas = -1, .signals = line->signals, .n_signals = p->n_signals};
+	const struct line_whole counts[] = {
+	        {MEMBER_REPLICAS, 0, POLICY_REPLICAS_MAX, &o->spec_replicas},
+	        {MEMBER_READY, 0, POLICY_REPLICAS_MAX, &o->ready_replicas},
+	        {MEMBER_PENDING, 0, POLICY_REPLICAS_MAX, &o->pending_replicas},
+	        {MEMBER_STATUS, 0, POLICY_REPLICAS_MAX, &o->status_replicas},
+	        {MEMBER_UNHEALTHY, 0, POLICY_REPLICAS_MAX, &o->health.unhealthy},
+	};
 	if (parse_time(m[MEMBER_TIME], &line->time_ms, e) < 0 ||
-	    parse_count(m[MEMBER_REPLICAS], "replicas", &o->spec_replicas, e) < 0)
+	    line_fields_whole(m, member_names, counts, sizeof counts / sizeof counts[0], e) < 0)
 		return -1;
-	o->status_replicas = o->spec_replicas;
-	if ((m[MEMBER_READY] && parse_count(m[MEMBER_READY], "ready", &o->ready_replicas, e) < 0) ||
-	    (m[MEMBER_PENDING] && parse_count(m[MEMBER_PENDING], "pending", &o->pending_replicas, e) < 0) ||
-	    (m[MEMBER_STATUS] && parse_count(m[MEMBER_STATUS], "status", &o->status_replicas, e) < 0))
-		return -1;
-	if (m[MEMBER_UNHEALTHY] && parse_count(m[MEMBER_UNHEALTHY], "unhealthy", &o->health.unhealthy, e) < 0)
-		return -1;
+	if (!m[MEMBER_STATUS])
+		o->status_replicas = o->spec_replicas;
 	o->health.is_known = m[MEMBER_UNHEALTHY] != NULL;
 	if (m[MEMBER_PODS] && parse_pods(m[MEMBER_PODS], a, o, e) < 0)
 		return -1;
@@ -392,16 +361,6 @@ void step_free(struct step *s)
 	free(s);
 }
 
-void step_put_error(struct buf *out, const char *msg)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "error", msg);
-	json_write_object_end(&w);
-	buf_putc(out, '\n');
-}
-
 static int read_line(struct step *s, const char *line, size_t len, struct err *e)
 {
 	arena_reset(&s->line);
@@ -416,7 +375,7 @@ static int read_line(struct step *s, const char *line, size_t len, struct err *e
 int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e)
 {
 	if (read_line(s, line, len, e) < 0) {
-		step_put_error(out, e->msg);
+		line_fields_put_error(out, e->msg);
 		return -1;
 	}
 	int32_t replicas = s->seen.observation.spec_replicas;

@@ -50,7 +50,5 @@ void step_free(struct step *s);
 // Returns 0. For an invalid line, or one with an earlier time than the last, it appends {"error": "..."} instead, does
 // not change the state, and returns -1 with *e.
 int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e);
-// {"error": msg} and a line end.
-void step_put_error(struct buf *out, const char *msg);
 
 #endif
