@@ -244,14 +244,8 @@ static int parse_capacity(const cJSON *object, struct arena *a, struct step_line
 	struct obs_capacity *c = &line->observation.capacity;
 	if (!cJSON_IsObject(object))
 		return err_set(e, ERR_INPUT, "capacity must be an object: {\"fit\": 2}");
-	for (const cJSON *item = object->child; item; item = item->next) {
-		size_t i = 0;
-		while (i < N && strcmp(names[i], item->string) != 0)
-			i++;
-		if (i == N)
-			return line_fields_unknown("member of capacity", item->string, names, N, e);
-		of[i] = cJSON_IsNull(item) ? NULL : item;
-	}
+	if (line_fields_sort(object, "member of capacity", names, N, of, e) < 0)
+		return -1;
 	if (!of[FIT])
 		return err_set(e, ERR_INPUT, "capacity.fit is missing");
 	if (of[WHY] && !cJSON_IsString(of[WHY]))

@@ -152,6 +152,7 @@ static void bad_line_is_refused_with_its_reason(void **state)
 	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"laod\":1}}",
 	         "unknown signal \"laod\", did you mean \"load\"?"},
 	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"requests\":1}}", "unknown signal \"requests\""},
+	        {"{\"time\":0,\"replicas\":1,\"capacity\":{\"fit\":1,\"fit\":2}}", "fit is given twice"},
 	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"load\":1,\"load\":2}}", "signal load is given twice"},
 	        {"{\"time\":0,\"replicas\":1,\"pods\":{\"b\":\"Ready\",\"a\":\"Ready\",\"b\":\"Ready\"}}",
 	         "pod \"b\" is given twice"},
