@@ -11,8 +11,6 @@
 #include "base/timer.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"
-#include "controller/pool/pool_spending_file.h"
-#include "controller/pool/pool_status.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/object_watch.h"

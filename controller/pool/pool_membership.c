@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/pool/pool_membership.h"
-
+// What a tick of one policy reports to its pool, and what the pool grants.
 #include "base/buf.h"
 #include "base/err.h"
 #include "controller/pool/pools_private.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/pool/pool_status.h"
-
+// The status of GPUPool objects and their Events, and the numbers of pools that endpoints show.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pool_spending_file.h"
 #include "controller/pool/pools_private.h"
 #include "controller/status/pool_status_schema.h"
 #include "controller/status/status_writer.h"
@@ -194,8 +192,7 @@ static void put_member_reason(const struct pool *p, size_t i, struct json_writer
 
 static void put_members(const struct pool *p, struct json_writer *w)
 {
-	json_write_key(w, "members");
-	json_write_array_begin(w);
+	json_write_member_array(w, "members");
 	for (size_t i = 0; i < p->n && i < POOL_STATUS_MEMBERS_MAX; i++) {
 		const struct pool_membership *s = p->memberships[i];
 		json_write_object_begin(w);
@@ -259,8 +256,7 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	buf_init(&body, POOL_STATUS_BYTES_MAX);
 	json_write_init(&w, &body, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "status");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "status");
 	put_body(p, sum, &w);
 	uint64_t print = hash_bytes(HASH_START, body.data, body.len);
 	pool_spending_write(p, now_ms, &w);

@@ -5,13 +5,16 @@
 #define GPUSCALE_CONTROLLER_POOL_POOL_WATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct err;
 struct k8s_client;
 struct log;
 struct object_watch;
+struct pool_object;
 struct pool_watch;
 struct pools;
+struct schema_errors;
 
 #define POOL_WATCH_PLURAL   "gpupools"
 #define POOL_WATCH_ASK_MS   60000
@@ -35,5 +38,13 @@ bool pool_watch_has_answer(const struct pool_watch *w);
 // Returns the watch of the pools, which belongs to `w`; NULL: the cluster does not serve pools. Valid until the loop
 // runs.
 struct object_watch *pool_watch_objects(const struct pool_watch *w);
+
+// Returns a version of an object for pools_put_object(), which frees it. Its errors are left in `errors`, and its
+// unknown fields, which have no effect, in `unknown`; an object with errors has a fault. Aborts when memory is
+// exhausted (base/must.h).
+struct pool_object *pool_object_read(const char *name, const char *json, size_t len, struct schema_errors *errors,
+                                     struct schema_errors *unknown);
+// Writes errors as one line, cut to `size` bytes.
+void pool_object_put_errors(const struct schema_errors *errors, char *out, size_t size);
 
 #endif

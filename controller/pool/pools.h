@@ -14,11 +14,16 @@
 #include "policies/pool/pool_month.h"
 
 struct buf;
+struct decision;
 struct err;
-struct pool_set;
-struct pool_status_env;
-struct pools;
+struct event_recorder;
+struct log;
+struct policy;
 struct pool_membership;
+struct pool_set;
+struct pools;
+struct state_dir;
+struct status_writer;
 
 #define POOLS_MAX            256 // from objects and files together
 #define POOL_UID_BYTES       64
@@ -38,6 +43,8 @@ struct pool_membership;
 // could no longer be counted; after a start, when the grants
 // of the process before are not known, spec.replicas count in their place.
 #define POOL_GRANTED_MS 120000
+
+#define POOL_TEXT_BYTES_MAX 4096
 
 struct pools_options {
 	// Lets the policy of a seat tick soon: its grant has changed. May be NULL.
@@ -97,6 +104,39 @@ void pool_membership_forget(struct pool_membership *s, int64_t now_mono_ms);
 // The policy is no longer in force. NULL is fine.
 void pool_membership_free(struct pool_membership *s);
 
+// ---- a tick of one policy ----
+// What it reports to its pool, and what the pool grants. Every function accepts a seat of NULL: the policy is in no
+// pool.
+
+struct pool_tick {
+	const struct policy *policy;
+	int32_t existing_replicas; // of the target; -1: unknown, for POOL_GRANTED_MS as at the tick before
+	int32_t unacked;           // replicas of a write whose outcome is unknown; -1: none
+	bool dry_run;              // nothing will be written
+	int64_t now_ms, now_mono_ms;
+};
+
+// Shares the pool as of now and limits *d, the decision of this tick, to what the member is granted. Appends why
+// (the sentence without its numbers) to `text` when it changed the decision. From now until pool_membership_end() the
+// member holds what *d writes, so that no other member is granted the same GPUs.
+void pool_membership_decide(struct pool_membership *s, const struct pool_tick *tick, struct decision *d,
+                            struct buf *text);
+// The target could not be read. A target that does not exist holds nothing; any other keeps what it held, which is
+// nothing if it was never read, for POOL_GRANTED_MS, or for as long as an outage lasts.
+void pool_membership_unreadable(struct pool_membership *s, const struct err *error, int64_t now_mono_ms);
+// What became of a write.
+enum pool_write {
+	POOL_WRITE_DONE,
+	POOL_WRITE_LOST,    // it may have taken effect, or still will
+	POOL_WRITE_REFUSED, // it did not take effect
+	POOL_WRITE_UNSENT
+};
+
+// The write of `to` replicas has ended.
+void pool_membership_written(struct pool_membership *s, int32_t to, enum pool_write outcome);
+// The tick has ended.
+void pool_membership_end(struct pool_membership *s);
+
 // ---- what the endpoints show ----
 
 struct pool_summary {
@@ -122,5 +162,34 @@ struct pool_member_summary {
 };
 // Fills *ret for the member i of n_members, by namespace and name.
 void pools_get_member(const struct pool *pool, size_t i, struct pool_member_summary *ret);
+
+// ---- the status of the objects, and the spending ----
+// A status is written only when something changed and at most every POOL_STATUS_MS, with Events on transitions. The
+// record of the spending is written every POOL_SPENDING_MS, and with everything else.
+
+#define POOL_STATUS_CHECK_MS  5000   // interval of the checks
+#define POOL_STATUS_MS        15000  // between two writes of one status
+#define POOL_SPENDING_MS      300000 // between two writes of the record of a pool's spending
+#define POOL_STATUS_BYTES_MAX (1024 * 1024)
+
+struct pool_status_env { // owns nothing
+	struct status_writer *writer;
+	struct event_recorder *events;
+	struct state_dir *dir; // for the spending of pools from files; NULL: it is not recorded
+	struct log *log;       // errors of `dir`
+	// The API server answered the write of a pool's status with 404.
+	void (*on_missing)(void *arg, const char *name);
+	void *arg;
+};
+
+// Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_CHECK_MS, in the one process that
+// shares the pools. Of pools from files, only the record of their spending is written. env must outlive the pools. If
+// its writer is NULL, nothing is written.
+void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);
+// Reads status.spending of a GPUPool in JSON. Returns whether there is one; an invalid one counts as none.
+bool pool_spending_read(const char *json, size_t len, struct pool_ledger *ret);
+// Restores the record of each pool from a file that has a budget and no record yet. Logs a record that cannot be used,
+// and without a directory (dir is NULL) every pool that will have none.
+void pool_spending_files_read(struct pools *p, struct state_dir *dir, struct log *log);
 
 #endif

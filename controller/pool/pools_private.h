@@ -5,6 +5,7 @@
 
 #include "base/hash_table.h"
 #include "controller/pool/pools.h"
+#include "controller/status/state_dir.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_month.h"
@@ -128,6 +129,9 @@ int64_t pool_spent(const struct pool *p, int64_t now_ms, int64_t *ret_since_ms);
 int64_t pool_projected(const struct pool *p, int64_t now_ms);
 // Writes the member `spending` of the status; null without a record.
 void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_writer *w);
+// Queues the record of a pool from a file for writing; slot and fn as in state_dir_put(). Returns 0, or -1 and *e.
+int pool_spending_file_write(const struct pool *pool, struct state_dir *dir, struct state_slot *slot, int64_t now_ms,
+                             state_written_fn *fn, void *arg, struct err *e);
 
 // The object of the pool is gone: drops what is known of its status (pool_status.c).
 void pool_status_forget(struct pool *pool);

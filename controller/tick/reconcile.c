@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pool_membership.h"
+#include "controller/pool/pools.h"
 #include "controller/status/status.h"
 #include "controller/tick/reconcile_private.h"
 #include "k8s/cache/target_store.h"

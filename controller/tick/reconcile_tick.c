@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pool_membership.h"
+#include "controller/pool/pools.h"
 #include "controller/status/scaled_object_doc.h"
 #include "controller/status/status.h"
 #include "controller/status/status_doc.h"

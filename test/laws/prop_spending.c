@@ -15,8 +15,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/pool/pool_membership.h"
-#include "controller/pool/pool_status.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/number.h"

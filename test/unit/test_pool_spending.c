@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "controller/pool/pool_spending.h"
 #include "controller/pool/pools_private.h"
 
 #define HOUR_MS  INT64_C(3600000)

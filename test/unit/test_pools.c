@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "controller/pool/pool_membership.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
