@@ -8,7 +8,6 @@
 #include "base/json/json_write.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_openapi.h"
-#include "controller/status/pool_status_schema.h"
 #include "controller/status/status_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"

@@ -13,7 +13,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/output.h"
 #include "cli/term/table.h"
-#include "controller/status/pool_status_schema.h"
+#include "controller/status/status_schema.h"
 
 #define OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define NONE       "<none>"

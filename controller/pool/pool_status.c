@@ -11,7 +11,7 @@
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools_private.h"
-#include "controller/status/pool_status_schema.h"
+#include "controller/status/status_schema.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/explain/explain.h"

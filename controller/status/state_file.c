@@ -70,8 +70,7 @@ void state_file_write(struct buf *out, const struct binding *binding, const stru
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
 	json_write_member_str(&w, "kind", POLICY_KIND);
-	json_write_key(&w, "metadata");
-	json_write_object_begin(&w);
+	json_write_member_object(&w, "metadata");
 	json_write_member_str(&w, "namespace", policy->namespace_name);
 	json_write_member_str(&w, "name", policy->name);
 	json_write_member_i64(&w, "generation", 0); // a file has no generation

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/state_text.h"
 
+#include <openssl/evp.h>
 #include <string.h>
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 void state_text_write(const void *bytes, size_t n, char *ret_text)
 {
-	const unsigned char *b = bytes;
-	for (size_t i = 0; i < n; i += 3) {
-		size_t have = n - i < 3 ? n - i : 3;
-		unsigned v =
-		        (unsigned)b[i] << 16 | (have > 1 ? (unsigned)b[i + 1] << 8 : 0) | (have > 2 ? b[i + 2] : 0);
-		*ret_text++ = digits[v >> 18];
-		*ret_text++ = digits[v >> 12 & 63];
-		*ret_text++ = have > 1 ? digits[v >> 6 & 63] : '=';
-		*ret_text++ = have > 2 ? digits[v & 63] : '=';
-	}
-	*ret_text = '\0';
+	EVP_EncodeBlock((unsigned char *)ret_text, bytes, (int)n);
 }
 
 size_t state_text_read(const char *text, void *ret_bytes, size_t max)

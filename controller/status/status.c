@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
-#include "controller/status/saved_state.h"
 #include "controller/status/scaled_object_doc.h"
 #include "controller/status/state_dir.h"
+#include "controller/status/state_file.h"
 #include "controller/status/status_doc.h"
 #include "controller/status/status_writer.h"
 #include "k8s/cache/autoscaler_object.h"
@@ -134,14 +135,60 @@ bool policy_status_is_file(const struct policy_status *s)
 	return s->env->dir != NULL;
 }
 
+static void clock_now(const struct status_env *env, struct state_clock *ret_clock)
+{
+	ret_clock->offset_ms = clock_wall_ms(env->clock) - clock_boot_ms(env->clock);
+	snprintf(ret_clock->boot_id, sizeof ret_clock->boot_id, "%s", state_dir_boot_id(env->dir));
+}
+
+// Within one boot, the boot clock shows by how much the wall clock was set since the file was written. Times from
+// before the last boot are used unchanged.
+static int64_t step_since_ms(const struct status_env *env, const struct state_clock *then)
+{
+	struct state_clock now;
+	clock_now(env, &now);
+	if (!now.boot_id[0] || strcmp(now.boot_id, then->boot_id) != 0)
+		return 0;
+	int64_t step_ms = now.offset_ms - then->offset_ms;
+	return step_ms > DECIDE_CLOCK_BACK_MS || step_ms < -DECIDE_CLOCK_BACK_MS ? step_ms : 0;
+}
+
+static int restore_text(struct policy_status *s, const struct buf *text, const struct binding *binding, void *state,
+                        int64_t now_ms, struct err *e)
+{
+	struct state_file file;
+	if (state_file_read(buf_str(text), text->len, binding, &file, e) < 0)
+		return -1;
+	int64_t step_ms = step_since_ms(s->env, &file.clock);
+	const struct binding alone = {.policy = binding->policy}; // the file has the status of one binding
+	if (status_doc_read(file.json, file.json_len, &alone, state, &s->record, now_ms - step_ms, e) < 0)
+		return -1;
+	decide_clock_was_set(binding->policy, state, step_ms);
+	status_record_clock_was_set(&s->record, step_ms);
+	return 1;
+}
+
 int policy_status_recall(struct policy_status *s, const struct binding *binding, void *state, int64_t now_ms,
                          struct err *e)
 {
+	char name[STATE_FILE_NAME_BYTES];
+	struct buf text;
 	status_record_done(&s->record);
 	s->record.replicas = -1;
-	int rc = saved_state_read(s->env->dir, s->env->clock, binding, state, &s->record, now_ms, e);
+	s->is_recorded = false;
+	if (state_file_name(name, binding, e) < 0)
+		return 0; // the name is too long, so no file exists; the error is reported when the state is saved
+	buf_init(&text, STATE_FILE_BYTES_MAX);
+	int rc = state_dir_read(s->env->dir, name, &text, e);
+	if (rc > 0)
+		rc = restore_text(s, &text, binding, state, now_ms, e);
+	buf_done(&text);
 	s->is_recorded = s->record.replicas >= 0;
-	return rc;
+	if (rc >= 0)
+		return rc;
+	if (e->kind != ERR_CONFLICT) // the policy had state before
+		decide_record_last_scale(binding->policy, state, now_ms);
+	return err_wrap(e, "%.255s", name);
 }
 
 // Returns whether a policy in this phase has ticks, and its target is observed.
@@ -152,10 +199,23 @@ static bool is_in_force(enum status_phase phase)
 
 static void on_written(void *arg, const struct err *error);
 
+// status: {"status":{..}}.
 static void put_file(struct policy_status *s, const struct binding *binding, const char *status)
 {
+	char name[STATE_FILE_NAME_BYTES];
+	struct state_clock now;
+	struct buf text;
 	struct err e;
-	if (saved_state_put(s->env->dir, s->env->clock, &s->file, binding, status, on_written, s, &e) < 0)
+	clock_now(s->env, &now);
+	buf_init(&text, STATE_FILE_BYTES_MAX);
+	state_file_write(&text, binding, &now, status);
+	int rc = state_file_name(name, binding, &e);
+	if (rc == 0 && text.failed)
+		rc = err_set(&e, ERR_LIMIT, "the state has more than %d bytes", STATE_FILE_BYTES_MAX);
+	if (rc == 0)
+		state_dir_put(s->env->dir, &s->file, name, buf_str(&text), text.len, on_written, s);
+	buf_done(&text);
+	if (rc < 0)
 		on_written(s, &e);
 }
 
@@ -174,8 +234,11 @@ void policy_status_begin(struct policy_status *s, const struct binding *binding,
 void policy_status_forget(struct policy_status *s, const struct binding *binding)
 {
 	if (s->env->dir) {
+		char name[STATE_FILE_NAME_BYTES];
+		struct err unused;
 		state_slot_cancel(&s->file);
-		saved_state_forget(s->env->dir, binding);
+		if (state_file_name(name, binding, &unused) == 0)
+			state_dir_remove(s->env->dir, name);
 	} else if (s->key) {
 		char path[POLICY_STATUS_PATH_BYTES];
 		struct buf body;
