@@ -18,7 +18,6 @@
 #include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_watch.h"
-#include "controller/source/scaled_object_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/state_dir.h"
 #include "controller/status/status_writer.h"
@@ -120,7 +119,7 @@ static bool has_synced(const void *arg)
 	if (!policy_pools_are_known(c->pools))
 		return false;
 	if (c->options.scaled_objects &&
-	    (!c->scaled_objects || !object_watch_get_state(scaled_object_watch_objects(c->scaled_objects)).has_answer))
+	    (!c->scaled_objects || !object_watch_get_state(policy_watch_objects(c->scaled_objects)).has_answer))
 		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
@@ -169,26 +168,22 @@ static int open_sources(struct controller *c, struct err *e)
 			return err_set(e, ERR_INPUT,
 			               state.n_errors ? "no valid policy; the errors are above" : "no policies found");
 	}
-	const struct scaled_object_watch_options scaled_objects = {.client = to->k8s,
-	                                                           .namespace_name = o->policy_namespace,
-	                                                           .store = c->policies.store,
-	                                                           .sources = to->promql,
-	                                                           .authenticates = o->authenticates_triggers,
-	                                                           .log = o->log,
-	                                                           .on_synced = on_synced,
-	                                                           .arg = c};
-	if (o->scaled_objects && !(c->scaled_objects = scaled_object_watch_new(&scaled_objects, e)))
+	const struct policy_watch_options objects = {.client = to->k8s,
+	                                             .namespace_name = o->policy_namespace,
+	                                             .store = c->policies.store,
+	                                             .log = o->log,
+	                                             .on_synced = on_synced,
+	                                             .arg = c,
+	                                             .source = POLICY_FROM_OBJECT};
+	struct policy_watch_options scaled_objects = objects;
+	scaled_objects.source = POLICY_FROM_SCALED_OBJECT;
+	scaled_objects.sources = to->promql;
+	scaled_objects.authenticates = o->authenticates_triggers;
+	if (o->scaled_objects && !(c->scaled_objects = policy_watch_new(&scaled_objects, e)))
 		return -1;
-	if (!o->policies_from_cluster)
-		return 0;
-	struct policy_watch_options objects = {.client = to->k8s,
-	                                       .namespace_name = o->policy_namespace,
-	                                       .store = c->policies.store,
-	                                       .log = o->log,
-	                                       .on_synced = on_synced,
-	                                       .arg = c};
-	c->watch = policy_watch_new(&objects, e);
-	return c->watch ? 0 : -1;
+	if (o->policies_from_cluster && !(c->watch = policy_watch_new(&objects, e)))
+		return -1;
+	return 0;
 }
 
 // ---- signals ----
@@ -254,7 +249,7 @@ static void on_missing_scaled_object(void *arg, const char *namespace_name, cons
 {
 	struct controller *c = arg;
 	if (c->scaled_objects)
-		object_watch_verify(scaled_object_watch_objects(c->scaled_objects), namespace_name, name);
+		object_watch_verify(policy_watch_objects(c->scaled_objects), namespace_name, name);
 }
 
 static void on_keda(void *arg)
@@ -473,7 +468,7 @@ void controller_disconnect(struct controller *c)
 		state_dir_drain(c->sync.file_env.dir); // ticks may wait for it
 	policy_watch_free(c->watch);
 	c->watch = NULL;
-	scaled_object_watch_free(c->scaled_objects);
+	policy_watch_free(c->scaled_objects);
 	c->scaled_objects = NULL;
 	keda_watch_free(c->policies.keda);
 	c->policies.keda = NULL;

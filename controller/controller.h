@@ -29,7 +29,6 @@ struct pool_summary;
 struct pool_watch;
 struct price_book;
 struct query_hub;
-struct scaled_object_watch;
 struct status_writer;
 struct target_store;
 struct shards;
@@ -55,9 +54,9 @@ struct controller_options {
 struct controller {
 	struct connections *connections;
 	struct controller_options options;
-	struct file_source *folder;                 // NULL: no policies from files
-	struct policy_watch *watch;                 // NULL: none from the API server
-	struct scaled_object_watch *scaled_objects; // NULL: ScaledObjects are not read
+	struct file_source *folder;          // NULL: no policies from files
+	struct policy_watch *watch;          // NULL: none from the API server
+	struct policy_watch *scaled_objects; // NULL: ScaledObjects are not read
 	struct managed_policies policies;
 	struct policy_sync sync;
 	struct early_checks early_checks;
@@ -101,20 +100,20 @@ struct controller_view {
 	const struct metrics *metrics;
 	struct query_hub *queries;
 	bool dry_run, reload_failed;
-	const char *reload_report;                        // the errors of the last reload; "": none
-	bool from_cluster, is_synced;                     // policies are watched; they have been listed
-	const char *watch_error;                          // why the watch fails now; "": it does not
-	const struct policy_watch *watch;                 // NULL: none
-	const struct scaled_object_watch *scaled_objects; // NULL: none
-	const struct pool_watch *pool_watch;              // NULL: none
-	const struct status_writer *status_writer;        // NULL: none
-	const struct event_recorder *event_recorder;      // NULL: none
-	const struct shards *shards;                      // NULL: no election
-	const struct target_store *targets;               // NULL: targets are read at each tick, not watched
-	const struct price_book *prices;                  // NULL: out of memory
-	int64_t start_ms;                                 // of this process
-	int64_t changed_ms;                               // when something of all this changed last
-	uint64_t revision;                                // changes with it; starts at a random number
+	const char *reload_report;                   // the errors of the last reload; "": none
+	bool from_cluster, is_synced;                // policies are watched; they have been listed
+	const char *watch_error;                     // why the watch fails now; "": it does not
+	const struct policy_watch *watch;            // NULL: none
+	const struct policy_watch *scaled_objects;   // NULL: none
+	const struct pool_watch *pool_watch;         // NULL: none
+	const struct status_writer *status_writer;   // NULL: none
+	const struct event_recorder *event_recorder; // NULL: none
+	const struct shards *shards;                 // NULL: no election
+	const struct target_store *targets;          // NULL: targets are read at each tick, not watched
+	const struct price_book *prices;             // NULL: out of memory
+	int64_t start_ms;                            // of this process
+	int64_t changed_ms;                          // when something of all this changed last
+	uint64_t revision;                           // changes with it; starts at a random number
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
 // Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The

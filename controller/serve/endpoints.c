@@ -21,7 +21,6 @@
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
-#include "controller/source/scaled_object_watch.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/status_writer.h"
 #include "controller/tick/reconcile.h"
@@ -198,7 +197,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(v.watch));
 	if (v.scaled_objects)
 		watches[mv.n_watches++] = objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
-		                                        scaled_object_watch_objects(v.scaled_objects));
+		                                        policy_watch_objects(v.scaled_objects));
 	if (v.pool_watch && pool_watch_objects(v.pool_watch))
 		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_watch_objects(v.pool_watch));
 	if (v.targets)

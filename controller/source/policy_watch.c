@@ -9,40 +9,70 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
+#include "base/json/json_span.h"
 #include "base/must.h"
+#include "base/num.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_object.h"
-#include "controller/source/policy_store.h"
+#include "controller/source/scaled_object.h"
+#include "controller/source/trigger_auth.h"
+#include "k8s/cache/autoscaler_object.h"
+#include "k8s/client/k8s_client.h"
+#include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
+#include "promql/promql_source.h"
 
 struct policy_watch {
 	struct policy_watch_options options;
 	struct object_watch *objects;
-	struct schema_errors *errors, *unknown; // of the current object
-	bool is_full;
+	struct schema_errors *errors, *unknown; // of the current GPUAutoscaler
+	struct trigger_auths *auths;            // of ScaledObjects; NULL: not read
+	bool is_full;                           // logged
 };
 
-static struct policy_identity identity_of(const struct policy_object *o)
+// ---- the store ----
+
+// What the store has of an object, and what is put into it.
+struct read_object {
+	const char *namespace_name, *name;
+	struct policy_identity identity;
+};
+
+// Returns the version of the object in the store; NULL: none.
+static const struct policy_version *version_of(const struct policy_watch *w, const struct read_object *o)
 {
-	struct policy_identity id = {
-	        .generation = o->generation, .created_ms = o->created_ms, .has_status = o->has_status};
-	snprintf(id.uid, sizeof id.uid, "%s", o->uid);
-	return id;
+	const struct policy_entry *entry = policy_store_find(w->options.store, o->namespace_name, o->name);
+	const struct policy_version *v = entry ? &entry->versions[w->options.source] : NULL;
+	return v && v->is_there ? v : NULL;
 }
 
-// Logged once, and again after a policy was stored in between: there may be thousands of objects above the ceiling.
-static void report_full(struct policy_watch *w, const struct policy_object *o, const struct err *e)
+static int put_good(struct policy_watch *w, const struct read_object *o, struct policy_ref *body, struct err *e)
 {
-	if (!w->is_full)
-		LOG(w->options.log, LOG_ERROR, "Cannot store policy; others may be left out, too",
-		    LOG_S("namespace", o->namespace_name), LOG_S("policy", o->name), LOG_S("err", e->msg));
-	w->is_full = true;
+	body->generation = o->identity.generation;
+	return policy_store_put(w->options.store, w->options.source, policy_ref_acquire(body), &o->identity, e);
 }
 
-static void warn_unknown(struct policy_watch *w, const struct policy_object *o)
+static int put_bad(struct policy_watch *w, const struct read_object *o, const char *faults, struct err *e)
+{
+	bool is_scaled_object = w->options.source == POLICY_FROM_SCALED_OBJECT;
+	const struct policy_version *known = version_of(w, o);
+	if (!known || !known->error || strcmp(known->error, faults) != 0)
+		LOG(w->options.log, LOG_ERROR, is_scaled_object ? "ScaledObject is left alone" : "Invalid policy",
+		    LOG_S("namespace", o->namespace_name), LOG_S("policy", o->name), LOG_S("err", faults));
+	// A version of before is not used any more: KEDA's meaning of the object has changed.
+	if (is_scaled_object && known && known->body)
+		policy_store_remove(w->options.store, w->options.source, o->namespace_name, o->name);
+	return policy_store_put_bad(w->options.store, w->options.source, o->namespace_name, o->name, &o->identity,
+	                            faults, e);
+}
+
+// ---- GPUAutoscalers ----
+
+static void warn_unknown(struct policy_watch *w, const struct read_object *o)
 {
 	if (w->unknown->n == 0)
 		return;
@@ -54,78 +84,196 @@ static void warn_unknown(struct policy_watch *w, const struct policy_object *o)
 	buf_done(&text);
 }
 
-static int put_bad(struct policy_watch *w, const struct policy_object *o, const struct policy_identity *id,
-                   struct err *e)
+// Sets *ret, whose texts are those of the arena of `fresh`, also after an error.
+static int put_policy(struct policy_watch *w, const struct watched_object *object, const char *json, size_t len,
+                      struct policy_ref *fresh, struct read_object *ret, struct err *e)
 {
+	struct policy_object o;
+	struct policy_document document;
+	schema_errors_init(w->errors, "");
+	schema_errors_init(w->unknown, "");
+	bool is_good = policy_object_decode(json, len, &fresh->arena, &o, &document, w->errors, w->unknown) == 0;
+	policy_ref_set(fresh, &document);
+	*ret = (struct read_object){
+	        o.namespace_name,
+	        o.name,
+	        {.generation = o.generation, .created_ms = o.created_ms, .has_status = o.has_status}};
+	snprintf(ret->identity.uid, sizeof ret->identity.uid, "%s", o.uid);
+	bool is_nameless = o.name[0] == '\0' || o.namespace_name[0] == '\0' || object->key[0] == '/';
+	int rc = 0;
+	if (is_good && !is_nameless) {
+		const struct policy_version *known = version_of(w, ret);
+		struct policy_ref *body = fresh;
+		if (known && known->body && known->body->fingerprint == o.fingerprint)
+			body = known->body; // only the status was written, usually by this controller
+		else
+			warn_unknown(w, ret);
+		body->fingerprint = o.fingerprint;
+		return put_good(w, ret, body, e);
+	}
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
 	policy_object_print_errors(w->errors, &text);
-	const struct policy_entry *known = policy_store_find(w->options.store, o->namespace_name, o->name);
-	const char *before = known ? known->versions[POLICY_FROM_OBJECT].error : NULL;
-	if (!before || strcmp(before, buf_str(&text)) != 0)
-		LOG(w->options.log, LOG_ERROR, "Invalid policy", LOG_S("namespace", o->namespace_name),
-		    LOG_S("policy", o->name), LOG_S("err", buf_str(&text)));
-	int rc = policy_store_put_bad(w->options.store, POLICY_FROM_OBJECT, o->namespace_name, o->name, id,
-	                              buf_str(&text), e);
+	if (is_nameless)
+		LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name",
+		    LOG_I("bytes", (int64_t)len), LOG_S("err", buf_str(&text)));
+	else
+		rc = put_bad(w, ret, buf_str(&text), e);
 	buf_done(&text);
 	return rc;
 }
 
-static int put_good(struct policy_watch *w, struct policy_ref *fresh, const struct policy_object *o,
-                    const struct policy_identity *id, struct err *e)
+// ---- ScaledObjects: the servers of their triggers ----
+
+static size_t url_len(const char *url)
 {
-	const struct policy_entry *known = policy_store_find(w->options.store, o->namespace_name, o->name);
-	const struct policy_version *v = known ? &known->versions[POLICY_FROM_OBJECT] : NULL;
-	struct policy_ref *body = fresh;
-	if (v && v->body && v->body->fingerprint == o->fingerprint)
-		body = v->body; // only the status was written, usually by this controller
-	else
-		warn_unknown(w, o);
-	body->fingerprint = o->fingerprint;
-	body->generation = o->generation;
-	return policy_store_put(w->options.store, POLICY_FROM_OBJECT, policy_ref_acquire(body), id, e);
+	size_t n = strlen(url);
+	while (n > 0 && url[n - 1] == '/')
+		n--;
+	return n;
 }
 
-// ---- objects ----
+// The object that is being converted.
+struct converted {
+	const struct policy_watch *watch;
+	const char *namespace_name, *name;
+	char text[TRIGGER_AUTH_WHY_BYTES];
+};
 
-static void report_nameless(struct policy_watch *w, size_t len)
+static const struct promql_source *find_server(const struct policy_watch *w, const char *url)
 {
-	struct buf text;
-	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	policy_object_print_errors(w->errors, &text);
-	LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name", LOG_I("bytes", (int64_t)len),
-	    LOG_S("err", buf_str(&text)));
-	buf_done(&text);
+	size_t n = url_len(url);
+	for (size_t i = 0; i < promql_sources_count(w->options.sources); i++) {
+		const struct promql_source *first = promql_sources_at(w->options.sources, i);
+		for (const struct promql_source *s = first; s; s = promql_source_next(s))
+			if (url_len(promql_source_url(s)) == n && strncmp(promql_source_url(s), url, n) == 0)
+				return first;
+	}
+	return NULL;
 }
 
-static bool is_stored(const struct policy_watch *w, const char *namespace_name, const char *name)
+// Credentials of a namespace open no server to it that the operator has closed to it.
+static bool is_open_to(const struct promql_source *s, const char *namespace_name, struct err *e)
 {
-	const struct policy_entry *entry = policy_store_find(w->options.store, namespace_name, name);
-	return entry && entry->versions[POLICY_FROM_OBJECT].is_there;
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	bool is_open = promql_access_is_closed(promql_source_access(s)) ||
+	               promql_access_admit(promql_source_access(s), promql_source_name(s), namespace_name, PROMQL_PROBE,
+	                                   &query, NULL, e);
+	buf_done(&query);
+	return is_open;
+}
+
+// Tenants write the URLs of triggers, so only the servers that the operator of the controller has named are queried.
+static const char *source_of(void *arg, const struct convert_server *server, const char **ret_why)
+{
+	struct converted *c = arg;
+	struct err e;
+	const struct promql_source *s = find_server(c->watch, server->url);
+	if (!s || !server->authentication)
+		return s ? promql_source_name(s) : NULL;
+	if (!c->watch->auths) {
+		*ret_why = "not supported: authentication by authenticationRef, without --scaled-object-authentication";
+		return NULL;
+	}
+	if (!is_open_to(s, c->namespace_name, &e)) {
+		snprintf(c->text, sizeof c->text, "%s", e.msg);
+		*ret_why = c->text;
+		return NULL;
+	}
+	const struct trigger_auth_use use = {.namespace_name = c->namespace_name,
+	                                     .object = c->name,
+	                                     .name = server->authentication,
+	                                     .modes = server->modes,
+	                                     .like = promql_source_name(s)};
+	return trigger_auths_find(c->watch->auths, &use, ret_why);
+}
+
+static void on_authentication_changed(void *arg, const char *namespace_name, const char *object)
+{
+	const struct policy_watch *w = arg;
+	object_watch_verify(w->objects, namespace_name, object);
+}
+
+// ---- ScaledObjects ----
+
+// What the conversion reads; a status does not change it.
+static uint64_t fingerprint_of(struct json_span object)
+{
+	const struct json_span parts[] = {
+	        json_span_path(object, (const char *const[]){"metadata", "annotations", NULL}),
+	        json_span_get(object, "spec")};
+	uint64_t h = HASH_START;
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		h = hash_bytes(hash_bytes(h, &parts[i].len, sizeof parts[i].len), parts[i].text ? parts[i].text : "",
+		               parts[i].text ? parts[i].len : 0);
+	return h;
+}
+
+static struct policy_identity identify(const struct watched_object *o, struct json_span object)
+{
+	struct policy_identity id = {.generation = o->generation};
+	char created[NUM_INPUT_BYTES_MAX + 1];
+	const struct json_span status = json_span_get(object, "status");
+	int n = json_span_text(json_span_path(object, (const char *const[]){"metadata", "creationTimestamp", NULL}),
+	                       created, sizeof created);
+	if (n > 0)
+		(void)num_parse_rfc3339_ms(created, (size_t)n, &id.created_ms, NULL); // else unknown: the oldest
+	id.has_status = status.text && status.len > strlen("{}");
+	snprintf(id.uid, sizeof id.uid, "%s", o->uid);
+	return id;
+}
+
+static int put_scaled_object(struct policy_watch *w, const struct watched_object *object, const char *json, size_t len,
+                             struct policy_ref *fresh, const struct read_object *o, struct err *e)
+{
+	struct converted converted = {.watch = w, .namespace_name = o->namespace_name, .name = o->name};
+	const struct convert_live live = {.source_of = source_of, .arg = &converted};
+	const struct policy_version *known = version_of(w, o);
+	uint64_t fingerprint = fingerprint_of((struct json_span){json, len});
+	if (known && known->body && known->body->fingerprint == fingerprint)
+		return put_good(w, o, known->body, e);
+	struct buf faults;
+	buf_init(&faults, POLICY_ERROR_BYTES_MAX);
+	fresh->fingerprint = fingerprint;
+	int rc = scaled_object_decode(json, len, &live, fresh, &faults) < 0 ? put_bad(w, o, buf_str(&faults), e)
+	                                                                    : put_good(w, o, fresh, e);
+	buf_done(&faults);
+	return rc;
+}
+
+// ---- callbacks of the watch ----
+
+static void namespace_of(const struct watched_object *o, char out[POLICY_OBJECT_NAMESPACE_MAX + 1])
+{
+	snprintf(out, POLICY_OBJECT_NAMESPACE_MAX + 1, "%.*s", (int)strcspn(o->key, "/"), o->key);
 }
 
 static bool on_object(void *arg, struct watched_object *object, enum object_change change, const char *json, size_t len)
 {
 	struct policy_watch *w = arg;
-	struct policy_object o;
+	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1];
+	struct read_object o;
 	struct err e;
-	struct policy_document document;
+	int rc;
+	bool is_scaled_object = w->options.source == POLICY_FROM_SCALED_OBJECT;
+	if (is_scaled_object && object->key[0] == '/')
+		return false;
 	struct policy_ref *body = must_alloc(policy_ref_new());
-	schema_errors_init(w->errors, "");
-	schema_errors_init(w->unknown, "");
-	int good = policy_object_decode(json, len, &body->arena, &o, &document, w->errors, w->unknown);
-	policy_ref_set(body, &document);
-	struct policy_identity id = identity_of(&o);
-	int rc = 0;
-	if (o.name[0] == '\0' || o.namespace_name[0] == '\0' || object->key[0] == '/')
-		report_nameless(w, len);
-	else
-		rc = good < 0 ? put_bad(w, &o, &id, &e) : put_good(w, body, &o, &id, &e);
-	if (rc < 0)
-		report_full(w, &o, &e);
-	else
-		w->is_full = false;
-	bool is_kept = is_stored(w, o.namespace_name, o.name); // otherwise it is not reported when it is gone
+	if (is_scaled_object) {
+		namespace_of(object, namespace_name);
+		o = (struct read_object){namespace_name, object->name, identify(object, (struct json_span){json, len})};
+		rc = put_scaled_object(w, object, json, len, body, &o, &e);
+	} else {
+		rc = put_policy(w, object, json, len, body, &o, &e);
+	}
+	// Logged once, and again after a policy was stored in between: there may be thousands of objects above the
+	// ceiling.
+	if (rc < 0 && !w->is_full)
+		LOG(w->options.log, LOG_ERROR, "Cannot store policy; others may be left out, too",
+		    LOG_S("namespace", o.namespace_name), LOG_S("policy", o.name), LOG_S("err", e.msg));
+	w->is_full = rc < 0;
+	bool is_kept = version_of(w, &o) != NULL; // otherwise it is not reported when it is gone
 	policy_ref_release(body);
 	return is_kept;
 }
@@ -134,8 +282,14 @@ static void on_gone(void *arg, struct watched_object *object)
 {
 	struct policy_watch *w = arg;
 	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1];
-	snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)strcspn(object->key, "/"), object->key);
-	policy_store_remove(w->options.store, POLICY_FROM_OBJECT, namespace_name, object->name);
+	namespace_of(object, namespace_name);
+	policy_store_remove(w->options.store, w->options.source, namespace_name, object->name);
+}
+
+static const char *plural_of(const struct policy_watch *w)
+{
+	return w->options.source == POLICY_FROM_OBJECT ? POLICY_WATCH_PLURAL
+	                                               : autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural;
 }
 
 static void on_error(void *arg, const struct err *error)
@@ -145,7 +299,7 @@ static void on_error(void *arg, const struct err *error)
 		LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else
-		LOG(w->options.log, LOG_INFO, "Watching policies again", LOG_S("resource", POLICY_WATCH_PLURAL));
+		LOG(w->options.log, LOG_INFO, "Watching policies again", LOG_S("resource", plural_of(w)));
 }
 
 static void on_answer(void *arg)
@@ -157,29 +311,46 @@ static void on_answer(void *arg)
 
 // ---- life ----
 
+static int open_parts(struct policy_watch *w, struct err *e)
+{
+	const struct policy_watch_options *o = &w->options;
+	const struct trigger_auths_options auths = {.loop = k8s_client_loop(o->client),
+	                                            .client = o->client,
+	                                            .sources = o->sources,
+	                                            .log = o->log,
+	                                            .on_changed = on_authentication_changed,
+	                                            .arg = w};
+	const struct object_watch_options objects = {
+	        .client = o->client,
+	        .group_version = o->source == POLICY_FROM_OBJECT
+	                                 ? NULL
+	                                 : autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].group_version,
+	        .plural = plural_of(w),
+	        .namespace_name = o->namespace_name,
+	        .on_object = on_object,
+	        .on_gone = on_gone,
+	        .on_answer = on_answer,
+	        .on_error = on_error,
+	        .arg = w};
+	w->errors = malloc(sizeof *w->errors);
+	w->unknown = malloc(sizeof *w->unknown);
+	if (!w->errors || !w->unknown)
+		return err_no_memory(e);
+	if (o->authenticates && !(w->auths = trigger_auths_new(&auths, e)))
+		return -1;
+	w->objects = object_watch_new(&objects, e);
+	return w->objects ? 0 : -1;
+}
+
 struct policy_watch *policy_watch_new(const struct policy_watch_options *options, struct err *e)
 {
 	struct policy_watch *w = calloc(1, sizeof *w);
 	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	w->options = *options;
-	w->errors = malloc(sizeof *w->errors);
-	w->unknown = malloc(sizeof *w->unknown);
-	const struct object_watch_options objects = {.client = options->client,
-	                                             .plural = POLICY_WATCH_PLURAL,
-	                                             .namespace_name = options->namespace_name,
-	                                             .on_object = on_object,
-	                                             .on_gone = on_gone,
-	                                             .on_answer = on_answer,
-	                                             .on_error = on_error,
-	                                             .arg = w};
-	if (!w->errors || !w->unknown)
-		err_set(e, ERR_INTERNAL, "out of memory");
-	else
-		w->objects = object_watch_new(&objects, e);
-	if (w->objects)
+	if (open_parts(w, e) == 0)
 		return w;
 	policy_watch_free(w);
 	return NULL;
@@ -189,6 +360,7 @@ void policy_watch_free(struct policy_watch *w)
 {
 	if (!w)
 		return;
+	trigger_auths_free(w->auths);
 	object_watch_free(w->objects);
 	free(w->errors);
 	free(w->unknown);

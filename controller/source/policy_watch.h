@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads policies from the API server into the store: watches GPUAutoscaler objects.
+// Reads policies from the API server into the store: watches GPUAutoscaler objects, or ScaledObjects of KEDA, each of
+// which it converts.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_WATCH_H
 #define GPUSCALE_CONTROLLER_SOURCE_POLICY_WATCH_H
+
+#include <stdbool.h>
+
+#include "controller/source/policy_store.h"
 
 struct err;
 struct k8s_client;
 struct log;
 struct object_watch;
-struct policy_store;
 struct policy_watch;
+struct promql_sources;
 
 #define POLICY_WATCH_PLURAL "gpuautoscalers"
 
@@ -20,6 +25,10 @@ struct policy_watch_options { // nothing of it owned
 	// A list is complete, or the first attempt failed. Called from the loop; must not free the watch. May be NULL.
 	void (*on_synced)(void *arg);
 	void *arg;
+	enum policy_source source; // POLICY_FROM_OBJECT or POLICY_FROM_SCALED_OBJECT
+	// Of ScaledObjects:
+	struct promql_sources *sources; // the servers that triggers may use, by URL
+	bool authenticates;             // read TriggerAuthentications and the Secrets that they name
 };
 
 // Creates a policy watch and starts it. Returns NULL and *e when memory is exhausted.

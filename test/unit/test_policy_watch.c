@@ -57,7 +57,13 @@ static void on_synced(void *arg)
 static void watch(struct fixture *f, const char *namespace_name)
 {
 	struct err e;
-	struct policy_watch_options o = {f->h.client, namespace_name, f->store, f->log, on_synced, f};
+	struct policy_watch_options o = {.client = f->h.client,
+	                                 .namespace_name = namespace_name,
+	                                 .store = f->store,
+	                                 .log = f->log,
+	                                 .on_synced = on_synced,
+	                                 .arg = f,
+	                                 .source = POLICY_FROM_OBJECT};
 	f->watch = policy_watch_new(&o, &e);
 	assert_non_null(f->watch);
 }
