@@ -13,25 +13,20 @@
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_sync.h"
+#include "controller/source/file_source.h"
+#include "controller/source/object_watch.h"
 #include "promql/promql_source.h"
 
 struct connections;
-struct file_source;
 struct policy_pools;
 struct err;
 struct ha_options;
 struct decision_history;
 struct log;
 struct metrics;
-struct event_recorder;
 struct policy_watch;
 struct pool_summary;
-struct pool_watch;
 struct price_book;
-struct query_hub;
-struct status_writer;
-struct target_store;
-struct shards;
 
 struct controller_options {
 	const char *const *policy_paths; // files and folders of policies
@@ -88,32 +83,14 @@ void controller_resign(struct controller *c);
 // Call after connections_cancel(), so that no request is in flight.
 void controller_free(struct controller *c);
 
-// ---- what the HTTP endpoints show ----
+// ---- what the HTTP endpoints show in addition to the parts ----
 struct controller_view {
-	struct managed_policy *const *policies; // in force; sorted by namespace, then name
-	size_t n_policies;
-	size_t n_invalid; // policies whose newest version has faults
+	struct managed_policy *const *policies; // in force, policies.n of them; sorted by namespace, then name
+	size_t n_invalid;                       // policies whose newest version has faults
 	size_t n_waiting; // valid policies that are not in force, because another autoscaler controls their target
-	size_t n_conflicts_awaited; // of those, policies of which it is not known yet whether one does
-	size_t n_bad_files;
-	const struct decision_history *history;
-	const struct metrics *metrics;
-	struct query_hub *queries;
-	bool dry_run, reload_failed;
-	const char *reload_report;                   // the errors of the last reload; "": none
-	bool from_cluster, is_synced;                // policies are watched; they have been listed
-	const char *watch_error;                     // why the watch fails now; "": it does not
-	const struct policy_watch *watch;            // NULL: none
-	const struct policy_watch *scaled_objects;   // NULL: none
-	const struct pool_watch *pool_watch;         // NULL: none
-	const struct status_writer *status_writer;   // NULL: none
-	const struct event_recorder *event_recorder; // NULL: none
-	const struct shards *shards;                 // NULL: no election
-	const struct target_store *targets;          // NULL: targets are read at each tick, not watched
-	const struct price_book *prices;             // NULL: out of memory
-	int64_t start_ms;                            // of this process
-	int64_t changed_ms;                          // when something of all this changed last
-	uint64_t revision;                           // changes with it; starts at a random number
+	struct file_source_state files;
+	struct object_watch_state objects; // the watch of policies; empty when they are not watched
+	const struct price_book *prices;   // NULL: no policy in force needs them, or out of memory
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
 // Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The

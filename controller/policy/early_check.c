@@ -128,8 +128,7 @@ static void on_early_value(void *arg, enum early_query_outcome outcome, size_t n
 static void start(struct managed_policy *m, int64_t now_ms)
 {
 	struct managed_policies *all = m->all;
-	const char *const *details;
-	const struct decision *d = reconciler_decision(m->reconciler, &details);
+	const struct decision *d = m->reconciler->decision;
 	const struct policy *p = &m->body->policy;
 	if (!d || d->n_signals != p->n_signals)
 		return;

@@ -79,16 +79,6 @@ void policy_report_set_policy(struct policy_report *p, const struct policy *befo
 
 // ---- one result ----
 
-static struct decided as_decided(const struct reconciler *r)
-{
-	struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
-	d.decision = reconciler_decision(r, &d.details);
-	d.pool = reconciler_pool(r);
-	d.victims = reconciler_victims(r);
-	d.variants = reconciler_variants(r, &d.n_variants);
-	return d;
-}
-
 // Logs an error when it starts or changes, not at every tick.
 static void log_error(struct policy_report *p, const struct policy_report_env *env, const struct binding *b,
                       const char *message, const struct err *e)
@@ -97,9 +87,8 @@ static void log_error(struct policy_report *p, const struct policy_report_env *e
 		return;
 	clear_error(p);
 	p->error = must_alloc(strdup(e->msg));
-	LOG(env->log, LOG_ERROR, message, LOG_S("namespace", b->policy->namespace_name),
-	    LOG_S("policy", b->policy->name), LOG_S(b->key ? "target" : NULL, b->key),
-	    LOG_S("kind", err_kind_info(e->kind)->name), LOG_S("err", e->msg));
+	LOG(env->log, LOG_ERROR, message, LOG_BINDING(b), LOG_S("kind", err_kind_info(e->kind)->name),
+	    LOG_S("err", e->msg));
 }
 
 static void log_decision(const struct policy_report_env *env, const struct reconciler *r, enum log_level level,
@@ -107,7 +96,7 @@ static void log_decision(const struct policy_report_env *env, const struct recon
 {
 	if (!log_takes(env->log, level))
 		return; // the sentence costs more than the decision did
-	struct decided decided = as_decided(r);
+	struct decided decided = reconciler_decided(r);
 	const struct decision *d = decided.decision;
 	char sentence[RENDER_SENTENCE_BYTES];
 	explain_message(&decided, sentence);
@@ -142,7 +131,7 @@ static void add_to_sparkline(struct policy_report *p, const struct policy_report
 static void add_gpu_time(struct policy_report *p, const struct reconciler *r, int64_t now_ms, int32_t replicas)
 {
 	const struct policy_gpus gpus = reconciler_gpus(r);
-	gpu_time_add(&p->gpu_time, reconciler_policy(r), &gpus, now_ms, replicas);
+	gpu_time_add(&p->gpu_time, r->policy, &gpus, now_ms, replicas);
 }
 
 static int64_t count_limited(const struct decision *d)
@@ -158,35 +147,34 @@ static int64_t count_limited(const struct decision *d)
 static void report_decision(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                             const struct tick_result *result)
 {
-	add_to_sparkline(p, env, reconciler_policy(r), result->now_ms, result->decision);
+	add_to_sparkline(p, env, r->policy, result->now_ms, result->decision);
 	p->phase = STATUS_DECIDED;
 	metrics_decided(env->metrics, result->decision);
 	add_gpu_time(p, r, result->now_ms, result->decision->current);
 	p->values_limited += count_limited(result->decision);
 	if (result->is_news) {
-		struct decided decided = as_decided(r);
-		decision_history_add(env->history, reconciler_binding(r)->key, &decided);
+		struct decided decided = reconciler_decided(r);
+		decision_history_add(env->history, r->subject.binding->key, &decided);
 	}
 }
 
 static void report_conflict(const struct policy_report_env *env, const struct binding *b, int attempt)
 {
 	metrics_count(env->metrics, FAMILY_CONFLICTS);
-	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
-	    LOG_S("namespace", b->policy->namespace_name), LOG_S("policy", b->policy->name),
-	    LOG_S(b->key ? "target" : NULL, b->key), LOG_I("attempt", attempt));
+	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again", LOG_BINDING(b),
+	    LOG_I("attempt", attempt));
 }
 
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                         const struct tick_result *result)
 {
-	const struct policy *policy = reconciler_policy(r);
+	const struct policy *policy = r->policy;
 	enum status_phase before = p->phase, phase = outcomes[result->outcome].phase;
 	if (result->decision)
 		report_decision(p, env, r, result);
 	switch (result->outcome) {
 	case TICK_RETRIED:
-		report_conflict(env, reconciler_binding(r), result->attempt);
+		report_conflict(env, r->subject.binding, result->attempt);
 		return; // the tick continues
 	case TICK_DECIDED:
 		clear_error(p);
@@ -211,7 +199,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 	default:
 		if (!result->is_current)
 			break;
-		log_error(p, env, reconciler_binding(r), outcomes[result->outcome].error, result->error);
+		log_error(p, env, r->subject.binding, outcomes[result->outcome].error, result->error);
 		add_to_sparkline(p, env, policy, result->now_ms, NULL);
 		break;
 	}
@@ -230,7 +218,7 @@ bool policy_report_facts(const struct policy_report *p, const struct policy_repo
 	enum status_phase phase = reconciler_phase(r) >= TICK_PHASE_RECORD ? STATUS_DECIDED : p->phase;
 	if (phase == STATUS_PHASE__COUNT)
 		return false;
-	*ret_decided = as_decided(r);
+	*ret_decided = reconciler_decided(r);
 	*ret_facts = (struct status_facts){
 	        .phase = phase,
 	        .decided = ret_decided->decision && phase != STATUS_READ_FAILED ? ret_decided : NULL,
@@ -248,27 +236,25 @@ void policy_report_status(struct policy_report *p, const struct policy_report_en
                           const struct policy_circumstances *circumstances, const struct tick_result *result,
                           struct policy_status *status)
 {
-	const struct binding *binding = reconciler_binding(r);
+	const struct binding *binding = r->subject.binding;
 	struct decided decided;
 	struct status_update u = {.binding = binding,
 	                          .state = result->state,
-	                          .generation = reconciler_generation(r),
+	                          .generation = r->subject.generation,
 	                          .now_ms = result->now_ms};
 	policy_report_facts(p, env, r, circumstances, &decided, &u.facts);
 	policy_status_update(status, &u);
 	const char *error = policy_status_error(status); // of an earlier write
 	if (log_edge(&p->status_failed, error[0] != '\0') == LOG_EDGE_STARTED)
 		LOG(env->log, LOG_ERROR, policy_status_is_file(status) ? "Cannot save state" : "Cannot write status",
-		    LOG_S("namespace", binding->policy->namespace_name), LOG_S("policy", binding->policy->name),
-		    LOG_S(binding->key ? "target" : NULL, binding->key), LOG_S("err", error));
+		    LOG_BINDING(binding), LOG_S("err", error));
 }
 
 void policy_report_flush(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                          const struct policy_circumstances *circumstances, int64_t now_ms, struct policy_status *status)
 {
 	struct decided decided;
-	struct status_update u = {
-	        .binding = reconciler_binding(r), .generation = reconciler_generation(r), .now_ms = now_ms};
+	struct status_update u = {.binding = r->subject.binding, .generation = r->subject.generation, .now_ms = now_ms};
 	void *state = reconciler_copy_state(r);
 	u.state = state;
 	if (state && policy_report_facts(p, env, r, circumstances, &decided, &u.facts))

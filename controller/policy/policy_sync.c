@@ -160,7 +160,7 @@ static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 static void log_policy(const struct managed_policy *m, const char *message)
 {
 	LOG(m->all->log, LOG_DEBUG, message, LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-	    LOG_S("target", reconciler_binding(m->reconciler)->target->name));
+	    LOG_S("target", m->reconciler->subject.binding->target->name));
 }
 
 // Returns the time of the target's last scale by the boot clock, which is never set. A policy that returns to this
@@ -169,7 +169,7 @@ static void log_policy(const struct managed_policy *m, const char *message)
 static int64_t boot_of_last_scale_ms(const struct managed_policy *m)
 {
 	const struct clock *clock = &m->all->connections->clock;
-	int64_t last_ms = reconciler_last_scale_ms(m->reconciler);
+	int64_t last_ms = m->reconciler->last_scale_ms;
 	return last_ms < 0 ? -1 : clock_boot_ms(clock) - (clock_wall_ms(clock) - last_ms);
 }
 
@@ -198,7 +198,7 @@ static void drop_reconciler(struct managed_policy *m)
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
 	scale_fight_forget_write(&m->fight); // another process may write before this one does again
 	LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_S("namespace", m->namespace_name),
-	    LOG_S("policy", m->name), LOG_S("target", reconciler_binding(m->reconciler)->target->name),
+	    LOG_S("policy", m->name), LOG_S("target", m->reconciler->subject.binding->target->name),
 	    LOG_S("awaits", policy_awaits_names[m->awaits]));
 	ticks_remove(m->all->ticks, &m->ticker);
 	early_check_forget(m);

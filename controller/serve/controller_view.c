@@ -2,11 +2,8 @@
 // What the endpoints show of the controller.
 #include "controller/controller.h"
 
-#include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/price_follower.h"
-#include "controller/source/file_source.h"
-#include "controller/source/object_watch.h"
 #include "controller/source/policy_watch.h"
 #include "runtime/connections.h"
 
@@ -15,9 +12,8 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 	struct object_watch_state objects = {.is_synced = true};
 	size_t n = 0;
 	for (size_t i = 0; i < c->policies.n; i++) {
-		const char *const *details;
 		const struct managed_policy *m = c->policies.list[i];
-		n += reconciler_decision(m->reconciler, &details) || m->report.error;
+		n += m->reconciler->decision || m->report.error;
 	}
 	if (c->watch)
 		objects = object_watch_get_state(policy_watch_objects(c->watch));
@@ -44,43 +40,20 @@ static const struct price_book *prices_of(struct controller *c)
 
 void controller_get_view(struct controller *c, struct controller_view *ret_view)
 {
-	struct file_source_state files = {.report = ""};
-	struct object_watch_state objects = {.error = ""};
 	struct policy_counts counts;
 	policy_store_get_counts(c->policies.store, &counts);
-	if (c->folder)
-		file_source_get_state(c->folder, &files);
-	if (c->watch)
-		objects = object_watch_get_state(policy_watch_objects(c->watch));
-	const struct price_book *prices = prices_of(c);
 	*ret_view = (struct controller_view){
 	        .policies = managed_policies_sort(&c->policies),
-	        .n_policies = c->policies.n,
 	        .n_invalid = counts.invalid,
 	        .n_waiting = policy_sync_count_waiting(&c->sync),
-	        .n_conflicts_awaited = c->policies.n_conflicts_awaited,
-	        .n_bad_files = files.n_bad_files,
-	        .history = c->history,
-	        .metrics = c->policies.metrics,
-	        .queries = c->connections->queries,
-	        .dry_run = c->options.dry_run,
-	        .reload_failed = files.failed,
-	        .reload_report = files.report,
-	        .from_cluster = c->options.policies_from_cluster,
-	        .is_synced = objects.is_synced,
-	        .watch_error = objects.error,
-	        .watch = c->watch,
-	        .scaled_objects = c->scaled_objects,
-	        .pool_watch = c->pools->watch,
-	        .status_writer = c->sync.status_env.writer,
-	        .event_recorder = c->sync.status_env.events,
-	        .shards = c->ownership.shards,
-	        .targets = c->connections->targets,
-	        .prices = prices,
-	        .start_ms = c->clock_watch.start_ms,
-	        .changed_ms = c->policies.changed_ms,
-	        .revision = c->policies.revision,
+	        .files.report = "",
+	        .objects.error = "",
+	        .prices = prices_of(c),
 	};
+	if (c->folder)
+		file_source_get_state(c->folder, &ret_view->files);
+	if (c->watch)
+		ret_view->objects = object_watch_get_state(policy_watch_objects(c->watch));
 }
 
 size_t controller_get_pools(struct controller *c, struct pool_summary *ret)

@@ -15,10 +15,10 @@
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_awaits.h"
+#include "controller/policy/policy_pools.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/serve/overview_endpoints.h"
-#include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
 #include "controller/status/decision_history.h"
@@ -31,6 +31,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_source.h"
+#include "runtime/connections.h"
 #include "runtime/endpoint_reply.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/query/query_hub.h"
@@ -87,31 +88,33 @@ static void get_readyz(void *arg, struct http_exchange *x)
 {
 	if (!endpoint_is_read(x))
 		return;
+	struct controller *c = arg;
+	const struct managed_policies *all = &c->policies;
 	struct controller_view v;
-	controller_get_view(arg, &v);
+	controller_get_view(c, &v);
 	size_t ticked;
-	bool ready = controller_is_ready(arg, &ticked);
-	bool listed = !v.from_cluster || v.is_synced;
+	bool ready = controller_is_ready(c, &ticked), from_cluster = c->options.policies_from_cluster;
+	bool listed = !from_cluster || v.objects.is_synced;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
-		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", v.n_policies,
-		         v.n_invalid, v.n_waiting);
-		write_shards(&b, v.shards);
-		print_to(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_policies);
-		if (v.n_conflicts_awaited)
-			print_to(&b, "[-]conflicts of %zu of %zu policies are not known yet\n", v.n_conflicts_awaited,
-			         v.n_policies + v.n_waiting);
-		if (v.from_cluster)
-			print_to(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
-			         v.watch_error[0] ? v.watch_error
-			         : listed         ? "of the policies is open"
-			                          : "of the policies has not begun");
-		write_targets(&b, v.targets);
-		write_sources(&b, v.queries);
-		print_to(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
-		         v.reload_failed ? "failed; the last good policies stay in force" : "ok");
-		buf_puts(&b, v.reload_report);
+		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", all->n, v.n_invalid,
+		         v.n_waiting);
+		write_shards(&b, c->ownership.shards);
+		print_to(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, all->n);
+		if (all->n_conflicts_awaited)
+			print_to(&b, "[-]conflicts of %zu of %zu policies are not known yet\n",
+			         all->n_conflicts_awaited, all->n + v.n_waiting);
+		if (from_cluster)
+			print_to(&b, "[%c]watch %s\n", listed && !v.objects.error[0] ? '+' : '-',
+			         v.objects.error[0] ? v.objects.error
+			         : listed           ? "of the policies is open"
+			                            : "of the policies has not begun");
+		write_targets(&b, c->connections->targets);
+		write_sources(&b, c->connections->queries);
+		print_to(&b, "[%c]reload %s (informative)\n", v.files.failed ? '-' : '+',
+		         v.files.failed ? "failed; the last good policies stay in force" : "ok");
+		buf_puts(&b, v.files.report);
 	}
 	buf_puts(&b, ready ? "ok\n" : "not ready\n");
 	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
@@ -161,67 +164,72 @@ static void get_metrics(void *arg, struct http_exchange *x)
 {
 	if (!endpoint_is_read(x))
 		return;
+	struct controller *c = arg;
+	const struct connections *to = c->connections;
+	const size_t n = c->policies.n;
 	struct controller_view v;
-	controller_get_view(arg, &v);
-	struct metrics_policy *policies = calloc(v.n_policies ? v.n_policies : 1, sizeof *policies);
+	controller_get_view(c, &v);
+	struct metrics_policy *policies = calloc(n ? n : 1, sizeof *policies);
 	if (!policies) {
 		http_exchange_reply_text(x, 500, "out of memory\n");
 		return;
 	}
-	for (size_t i = 0; i < v.n_policies; i++) {
-		const char *const *details;
+	for (size_t i = 0; i < n; i++) {
 		const struct reconciler *r = v.policies[i]->reconciler;
-		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
-		                                      .key = reconciler_binding(r)->key,
-		                                      .workload = reconciler_binding(r)->target->name,
-		                                      .decision = reconciler_decision(r, &details),
+		const struct decided d = reconciler_decided(r);
+		policies[i] = (struct metrics_policy){.policy = d.policy,
+		                                      .key = r->subject.binding->key,
+		                                      .workload = d.target->name,
+		                                      .decision = d.decision,
 		                                      .gpu_time = &v.policies[i]->report.gpu_time,
 		                                      .values_limited = v.policies[i]->report.values_limited,
-		                                      .gpus = reconciler_gpus(r)};
-		policies[i].variants = reconciler_variants(r, &policies[i].n_variants);
+		                                      .gpus = reconciler_gpus(r),
+		                                      .variants = d.variants,
+		                                      .n_variants = d.n_variants};
 	}
 	struct metrics_view mv = {.policies = policies,
-	                          .n_policies = v.n_policies,
-	                          .n_bad_files = v.n_bad_files,
+	                          .n_policies = n,
+	                          .n_bad_files = v.files.n_bad_files,
 	                          .n_invalid = v.n_invalid,
 	                          .n_waiting = v.n_waiting,
-	                          .queries = v.queries,
+	                          .queries = to->queries,
 	                          .prices = v.prices,
-	                          .dry_run = v.dry_run};
+	                          .dry_run = c->options.dry_run};
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;
-	mv.n_pools = controller_get_pools(arg, pools);
+	mv.n_pools = controller_get_pools(c, pools);
 	struct metrics_watch watches[4];
 	mv.watches = watches;
-	if (v.watch)
-		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(v.watch));
-	if (v.scaled_objects)
+	const struct object_watch *pool_objects = c->pools->watch ? pool_watch_objects(c->pools->watch) : NULL;
+	if (c->watch)
+		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(c->watch));
+	if (c->scaled_objects)
 		watches[mv.n_watches++] = objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
-		                                        policy_watch_objects(v.scaled_objects));
-	if (v.pool_watch && pool_watch_objects(v.pool_watch))
-		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_watch_objects(v.pool_watch));
-	if (v.targets)
-		watches[mv.n_watches++] = targets_watch(v.targets);
+		                                        policy_watch_objects(c->scaled_objects));
+	if (pool_objects)
+		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_objects);
+	if (to->targets)
+		watches[mv.n_watches++] = targets_watch(to->targets);
 	struct status_writer_stats status;
 	struct event_recorder_stats events;
-	if (v.status_writer) {
-		status_writer_get_stats(v.status_writer, &status);
+	if (c->sync.status_env.writer) {
+		status_writer_get_stats(c->sync.status_env.writer, &status);
 		mv.status = &status;
 	}
-	if (v.event_recorder) {
-		event_recorder_get_stats(v.event_recorder, &events);
+	if (c->sync.status_env.events) {
+		event_recorder_get_stats(c->sync.status_env.events, &events);
 		mv.events = &events;
 	}
 	struct shards_view shards;
-	if (v.shards) {
-		shards_get_view(v.shards, &shards);
+	if (c->ownership.shards) {
+		shards_get_view(c->ownership.shards, &shards);
 		mv.shards = &shards;
 	}
-	struct fleet_numbers *fleets = fleets_of(arg, &mv.n_fleets);
+	struct fleet_numbers *fleets = fleets_of(c, &mv.n_fleets);
 	mv.fleets = fleets;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
-	metrics_render(v.metrics, &mv, &b);
+	metrics_render(c->policies.metrics, &mv, &b);
 	free(fleets);
 	free(policies);
 	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
@@ -249,16 +257,12 @@ static void write_error(struct json_writer *w, const struct managed_policy *m, c
 	json_write_object_end(w);
 }
 
-static void write_decisions(struct json_writer *w, const struct controller_view *v, const char *only)
+static void write_decisions(struct json_writer *w, struct controller *c, const char *only)
 {
-	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct reconciler *r = v->policies[i]->reconciler;
-		struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
-		d.decision = reconciler_decision(r, &d.details);
-		d.pool = reconciler_pool(r);
-		d.victims = reconciler_victims(r);
-		d.variants = reconciler_variants(r, &d.n_variants);
-		if (d.decision && is_asked_for(only, v->policies[i]))
+	struct managed_policy *const *policies = managed_policies_sort(&c->policies);
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct decided d = reconciler_decided(policies[i]->reconciler);
+		if (d.decision && is_asked_for(only, policies[i]))
 			explain_decision_json(w, &d);
 	}
 }
@@ -303,20 +307,20 @@ static void write_fleets(struct json_writer *w, const struct controller *c, cons
 	}
 }
 
-static void write_errors(struct json_writer *w, const struct controller *controller, const struct controller_view *v,
-                         const char *only)
+static void write_errors(struct json_writer *w, struct controller *c, const char *only)
 {
-	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct managed_policy *m = v->policies[i];
+	struct managed_policy *const *policies = managed_policies_sort(&c->policies);
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct managed_policy *m = policies[i];
 		const char *error = managed_policy_error(m);
 		if (error[0] && is_asked_for(only, m))
 			write_error(w, m, error);
 	}
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&controller->sync, m));)
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
 		if (fleet_error(m->fleet)[0] && (!only || is_fleet_asked_for(only, m)))
 			write_error(w, m, fleet_error(m->fleet));
 	char why[POLICY_ERROR_BYTES_MAX];
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&controller->sync, m));)
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		if (is_asked_for(only, m)) {
 			policy_awaits_explain(m, why, sizeof why);
 			write_error(w, m, why);
@@ -324,18 +328,18 @@ static void write_errors(struct json_writer *w, const struct controller *control
 }
 
 // phases: what the tick of each policy in force does now. A tick that hangs shows the step that it waits for.
-static void write_phases(struct json_writer *w, const struct controller *controller, const struct controller_view *v,
-                         const char *only)
+static void write_phases(struct json_writer *w, struct controller *c, const char *only)
 {
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&controller->sync, m));) {
+	struct managed_policy *const *policies = managed_policies_sort(&c->policies);
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
 		if (only && !is_fleet_asked_for(only, m))
 			continue;
 		begin_policy(w, m);
 		json_write_member_str(w, "phase", tick_phase_names[fleet_phase(m->fleet)]);
 		json_write_object_end(w);
 	}
-	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct managed_policy *m = v->policies[i];
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct managed_policy *m = policies[i];
 		if (!is_asked_for(only, m))
 			continue;
 		begin_policy(w, m);
@@ -350,38 +354,31 @@ static void get_decisions(void *arg, struct http_exchange *x)
 {
 	if (!endpoint_is_read(x))
 		return;
-	struct controller_view v;
+	struct controller *c = arg;
 	const char *only = http_exchange_query(x, "policy");
 	if (http_exchange_query_is_broken(x)) { // an unreadable policy name must not select all policies
 		http_exchange_reply_text(x, 400, "the query of the request cannot be read\n");
 		return;
 	}
-	controller_get_view(arg, &v);
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	struct json_writer w;
 	json_write_init(&w, &b, 0);
 	json_write_object_begin(&w);
-	json_write_key(&w, "apiVersion");
-	json_write_str(&w, POLICY_API_VERSION);
-	json_write_key(&w, "kind");
-	json_write_str(&w, "DecisionList");
-	json_write_key(&w, "items");
-	json_write_array_begin(&w);
-	write_decisions(&w, &v, only);
-	write_fleets(&w, arg, only);
+	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
+	json_write_member_str(&w, "kind", "DecisionList");
+	json_write_member_array(&w, "items");
+	write_decisions(&w, c, only);
+	write_fleets(&w, c, only);
 	json_write_array_end(&w);
-	json_write_key(&w, "errors");
-	json_write_array_begin(&w);
-	write_errors(&w, arg, &v, only);
+	json_write_member_array(&w, "errors");
+	write_errors(&w, c, only);
 	json_write_array_end(&w);
-	json_write_key(&w, "phases");
-	json_write_array_begin(&w);
-	write_phases(&w, arg, &v, only);
+	json_write_member_array(&w, "phases");
+	write_phases(&w, c, only);
 	json_write_array_end(&w);
-	json_write_key(&w, "history");
-	json_write_array_begin(&w);
-	decision_history_write(v.history, &w, only);
+	json_write_member_array(&w, "history");
+	decision_history_write(c->history, &w, only);
 	json_write_array_end(&w);
 	json_write_object_end(&w);
 	buf_putc(&b, '\n');

@@ -11,6 +11,7 @@
 #include "controller/controller.h"
 #include "controller/external/external_metrics_server.h"
 #include "controller/serve/endpoints.h"
+#include "controller/source/policy_watch.h"
 #include "controller/tick/reconcile.h"
 #include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
@@ -26,14 +27,14 @@ struct http_servers {
 	struct http_server *server;               // of the endpoints; NULL: none
 	struct tls_follower *follower;            // NULL: plain HTTP
 	struct external_metrics_server *external; // NULL: not served
-	struct controller_view view;              // of the iteration over policies in progress
 	bool has_synced;                          // see has_synced()
 };
 
 static int serve_endpoints(struct http_servers *s, struct err *e)
 {
 	const struct serve_options *flags = s->options.flags;
-	struct event_base *loop = s->options.connections->loop;
+	struct controller *c = s->options.controller;
+	struct event_base *loop = c->connections->loop;
 	s->site = http_site_new(flags->allowed_hosts, e);
 	if (!s->site)
 		return err_wrap(e, "--allowed-hosts");
@@ -50,22 +51,21 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 	};
 	s->server = http_server_new(&o, e);
 	s->turns = s->server ? http_turns_new(loop, e) : NULL;
-	if (!s->turns || endpoints_add(s->server, s->turns, s->options.controller, e) < 0)
+	if (!s->turns || endpoints_add(s->server, s->turns, c, e) < 0)
 		return -1;
-	if (s->options.metrics)
-		metrics_add_server(s->options.metrics, "endpoints", s->server);
+	metrics_add_server(c->policies.metrics, "endpoints", s->server);
 	if (flags->token_file) {
-		s->token = endpoint_token_new(flags->token_file, s->options.log, e);
+		s->token = endpoint_token_new(flags->token_file, c->options.log, e);
 		if (!s->token)
 			return -1;
 		http_server_set_admission(s->server, endpoint_token_admit, s->token);
 	}
 	if (flags->tls_cert_file) {
-		s->follower = tls_follower_new(loop, s->server, &o, "endpoints", s->options.log, e);
+		s->follower = tls_follower_new(loop, s->server, &o, "endpoints", c->options.log, e);
 		if (!s->follower)
 			return -1;
 	}
-	LOG(s->options.log, LOG_INFO, "Serving", LOG_S("listen", s->options.listen),
+	LOG(c->options.log, LOG_INFO, "Serving", LOG_S("listen", s->options.listen),
 	    LOG_I("port", http_server_port(s->server)), LOG_B("tls", flags->tls_cert_file != NULL),
 	    LOG_B("token", flags->token_file != NULL));
 	return 0;
@@ -74,18 +74,15 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 // An external_source_fn.
 static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 {
-	struct http_servers *s = arg;
-	if (i == 0)
-		controller_get_view(s->options.controller, &s->view);
-	if (i >= s->view.n_policies)
+	const struct http_servers *s = arg;
+	struct managed_policies *all = &s->options.controller->policies;
+	if (i >= all->n)
 		return false;
-	const struct managed_policy *m = s->view.policies[i];
-	const struct reconciler *r = m->reconciler;
-	const char *const *details;
+	const struct managed_policy *m = managed_policies_sort(all)[i];
 	*ret_source = (struct external_source){
-	        .policy = reconciler_policy(r),
-	        .target = reconciler_binding(r)->target,
-	        .decision = reconciler_decision(r, &details),
+	        .policy = m->reconciler->policy,
+	        .target = m->reconciler->subject.binding->target,
+	        .decision = m->reconciler->decision,
 	        .error = managed_policy_error(m),
 	};
 	return true;
@@ -96,15 +93,15 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 static bool has_synced(void *arg)
 {
 	struct http_servers *s = arg;
-	const char *const *details;
+	const struct controller *c = s->options.controller;
 	if (s->has_synced)
 		return true;
-	controller_get_view(s->options.controller, &s->view);
-	if (s->view.from_cluster && !s->view.is_synced)
+	if (c->options.policies_from_cluster &&
+	    (!c->watch || !object_watch_get_state(policy_watch_objects(c->watch)).is_synced))
 		return false;
-	for (size_t i = 0; i < s->view.n_policies; i++) {
-		const struct managed_policy *m = s->view.policies[i];
-		if (!reconciler_decision(m->reconciler, &details) && !managed_policy_error(m)[0])
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct managed_policy *m = c->policies.list[i];
+		if (!m->reconciler->decision && !managed_policy_error(m)[0])
 			return false;
 	}
 	s->has_synced = true;
@@ -114,13 +111,14 @@ static bool has_synced(void *arg)
 static int serve_external(struct http_servers *s, struct err *e)
 {
 	const struct serve_options *flags = s->options.flags;
-	struct connections *connections = s->options.connections;
+	const struct controller *c = s->options.controller;
+	struct connections *connections = c->connections;
 	const struct external_metrics_server_options o = {
 	        .loop = connections->loop,
 	        .client = connections->k8s,
 	        .clock = &connections->clock,
-	        .log = s->options.log,
-	        .metrics = s->options.metrics,
+	        .log = c->options.log,
+	        .metrics = c->policies.metrics,
 	        .listen = flags->external_metrics,
 	        .cert_file =
 	                flags->external_metrics_cert_file ? flags->external_metrics_cert_file : flags->tls_cert_file,
@@ -138,15 +136,12 @@ static int serve_external(struct http_servers *s, struct err *e)
 
 struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e)
 {
-	static const struct serve_options plain = {.tls_min_minor = 2};
 	struct http_servers *s = calloc(1, sizeof *s);
 	if (!s) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	s->options = *options;
-	if (!s->options.flags)
-		s->options.flags = &plain;
 	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
 	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {
 		http_servers_disconnect(s);

@@ -4,21 +4,15 @@
 #ifndef GPUSCALE_CONTROLLER_SERVE_HTTP_SERVERS_H
 #define GPUSCALE_CONTROLLER_SERVE_HTTP_SERVERS_H
 
-struct connections;
 struct controller;
 struct err;
-struct log;
-struct metrics;
 struct serve_options;
 struct http_servers;
 
 struct http_servers_options {
-	const struct serve_options *flags; // not owned, as all below; its strings must live as long. NULL: defaults
+	const struct serve_options *flags; // not owned, as all below; its strings must live as long
 	const char *listen;                // of the endpoints; NULL or "": none
-	struct connections *connections;
 	struct controller *controller;
-	struct log *log;
-	struct metrics *metrics; // may be NULL
 };
 
 // Listens at once. Returns NULL and *e on failure.

@@ -22,6 +22,7 @@
 #include "k8s/cache/target_store.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
+#include "runtime/connections.h"
 #include "runtime/endpoint_reply.h"
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards.h"
@@ -69,19 +70,19 @@ static void reply_error(struct http_exchange *x, int status, const char *text)
 // ---- problems that concern no single policy ----
 
 // Writes one problem per line; cuts what does not fit.
-static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYTES])
+static void find_problems(const struct controller *c, const struct controller_view *v, char out[PROBLEMS_BYTES])
 {
-	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->reload_report);
+	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->files.report);
 	struct shards_view shards = {.error = ""};
-	if (v->shards)
-		shards_get_view(v->shards, &shards);
+	if (c->ownership.shards)
+		shards_get_view(c->ownership.shards, &shards);
 	struct target_store_stats targets = {0};
-	if (v->targets)
-		target_store_get_stats(v->targets, &targets);
+	if (c->connections->targets)
+		target_store_get_stats(c->connections->targets, &targets);
 	const struct {
 		const char *what, *error;
 	} rows[] = {
-	        {"policies cannot be watched", v->watch_error},
+	        {"policies cannot be watched", v->objects.error},
 	        {"leases", shards.error},
 	        {"targets cannot be watched, so each tick reads them", targets.broken_why ? targets.broken_why : ""}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -92,14 +93,14 @@ static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYT
 
 // Replies 304 and returns true when the client has this revision. The tag is weak, because the decision of a tick in
 // progress can be visible before the revision changes.
-static bool is_known(struct http_exchange *x, const struct controller_view *v, const char *problems)
+static bool is_known(struct http_exchange *x, const struct controller *c, const char *problems)
 {
 	char tag[ETAG_BYTES], etag[ETAG_BYTES + 2];
 	struct shards_view shards = {.leader = ""};
-	if (v->shards)
-		shards_get_view(v->shards, &shards);
+	if (c->ownership.shards)
+		shards_get_view(c->ownership.shards, &shards);
 	uint64_t hash = hash_text(hash_text(HASH_START, problems), shards.leader);
-	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision ^ hash);
+	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", c->policies.revision ^ hash);
 	snprintf(etag, sizeof etag, "W/%s", tag);
 	set_headers(x, etag);
 	if (!has_it(x, tag))
@@ -120,7 +121,7 @@ static bool items_find(const struct controller *c, const struct controller_view 
 {
 	struct decided decided;
 	struct status_facts facts;
-	size_t room = v->n_policies;
+	size_t room = c->policies.n;
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		room++;
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
@@ -128,7 +129,7 @@ static bool items_find(const struct controller *c, const struct controller_view 
 	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct managed_policy *))};
 	if (!ret_items->list)
 		return false;
-	for (size_t i = 0; i < v->n_policies; i++) {
+	for (size_t i = 0; i < c->policies.n; i++) {
 		ret_items->list[ret_items->n++] = v->policies[i];
 		ret_items->n_invalid += managed_policy_facts(v->policies[i], &decided, &facts) && facts.fault;
 	}
@@ -152,13 +153,14 @@ struct shown {
 	char why[POLICY_ERROR_BYTES_MAX];
 };
 
-static void show(const struct controller_view *v, const struct managed_policy *m, struct shown *ret_shown)
+static void show(const struct controller *c, const struct controller_view *v, const struct managed_policy *m,
+                 struct shown *ret_shown)
 {
 	struct overview_policy *p = &ret_shown->policy;
 	*p = (struct overview_policy){.namespace_name = m->namespace_name,
 	                              .name = m->name,
 	                              .key = m->key,
-	                              .dry_run = v->dry_run,
+	                              .dry_run = c->options.dry_run,
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
 	if (m->fleet) {
@@ -175,20 +177,21 @@ static void show(const struct controller_view *v, const struct managed_policy *m
 		p->target = m->stored->binding ? m->stored->binding->target : NULL;
 		if (p->policy)
 			p->gpus = p->policy->gpus;
-		ret_shown->facts = (struct status_facts){.phase = phase,
-		                                         .text = ret_shown->why,
-		                                         .dry_run = v->dry_run || (p->policy && p->policy->dry_run),
-		                                         .paused = p->policy && p->policy->paused};
+		ret_shown->facts =
+		        (struct status_facts){.phase = phase,
+		                              .text = ret_shown->why,
+		                              .dry_run = c->options.dry_run || (p->policy && p->policy->dry_run),
+		                              .paused = p->policy && p->policy->paused};
 		if (phase != STATUS_PHASE__COUNT)
 			p->facts = &ret_shown->facts;
 		return;
 	}
-	p->policy = reconciler_policy(m->reconciler);
-	p->target = reconciler_binding(m->reconciler)->target;
+	p->policy = m->reconciler->policy;
+	p->target = m->reconciler->subject.binding->target;
 	p->gpus = reconciler_gpus(m->reconciler);
 	p->error = managed_policy_error(m);
 	p->trend = m->report.sparkline;
-	p->last_scale_ms = reconciler_last_scale_ms(m->reconciler);
+	p->last_scale_ms = m->reconciler->last_scale_ms;
 	if (managed_policy_facts(m, &p->decided, &ret_shown->facts)) {
 		p->facts = &ret_shown->facts;
 		if (!p->error[0] && ret_shown->facts.fault)
@@ -214,22 +217,22 @@ static size_t find_sources(const struct promql_sources *sources, struct overview
 	return n;
 }
 
-static void write_head(struct json_writer *w, const struct controller_view *v, const struct items *items,
+static void write_head(struct json_writer *w, const struct controller *c, const struct items *items,
                        const char *problems)
 {
 	struct overview_source sources[PROMQL_SOURCES_MAX];
-	struct overview_head h = {.time_ms = v->changed_ms,
-	                          .start_ms = v->start_ms,
-	                          .dry_run = v->dry_run,
+	struct overview_head h = {.time_ms = c->policies.changed_ms,
+	                          .start_ms = c->clock_watch.start_ms,
+	                          .dry_run = c->options.dry_run,
 	                          .sources = sources,
-	                          .n_sources = find_sources(query_hub_sources(v->queries), sources),
+	                          .n_sources = find_sources(query_hub_sources(c->connections->queries), sources),
 	                          .n_policies = items->n,
 	                          .n_invalid = items->n_invalid,
 	                          .n_waiting = items->n_waiting,
 	                          .problems = problems};
-	if (v->shards) {
+	if (c->ownership.shards) {
 		struct shards_view shards;
-		shards_get_view(v->shards, &shards);
+		shards_get_view(c->ownership.shards, &shards);
 		h.identity = shards.identity;
 		h.leader = shards.leader;
 		h.shards_owned = shards.n_owned;
@@ -242,6 +245,7 @@ static void write_head(struct json_writer *w, const struct controller_view *v, c
 
 static void get_overview(void *arg, struct http_exchange *x)
 {
+	struct controller *c = arg;
 	struct controller_view v;
 	struct items items;
 	struct shown shown;
@@ -250,21 +254,21 @@ static void get_overview(void *arg, struct http_exchange *x)
 	char problems[PROBLEMS_BYTES];
 	if (!endpoint_is_read(x))
 		return;
-	controller_get_view(arg, &v);
-	find_problems(&v, problems);
-	if (is_known(x, &v, problems))
+	controller_get_view(c, &v);
+	find_problems(c, &v, problems);
+	if (is_known(x, c, problems))
 		return;
 	const char *history = http_exchange_query(x, "history");
-	if (!items_find(arg, &v, &items)) {
+	if (!items_find(c, &v, &items)) {
 		http_exchange_reply_text(x, 500, "out of memory\n");
 		return;
 	}
 	bool with_history = history && strcmp(history, "true") == 0 && items.n <= OVERVIEW_HISTORIES_MAX;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	write_head(&w, &v, &items, problems);
+	write_head(&w, c, &items, problems);
 	for (size_t i = 0; i < items.n && !b.failed; i++) {
-		show(&v, items.list[i], &shown);
+		show(c, &v, items.list[i], &shown);
 		overview_add(&w, &shown.policy, with_history);
 	}
 	overview_end(&w);
@@ -277,7 +281,7 @@ static void get_overview(void *arg, struct http_exchange *x)
 static const struct managed_policy *find_policy(const struct controller *c, const struct controller_view *v,
                                                 const char *id)
 {
-	for (size_t i = 0; i < v->n_policies; i++)
+	for (size_t i = 0; i < c->policies.n; i++)
 		if (managed_policy_has_id(v->policies[i], id))
 			return v->policies[i];
 	const struct managed_policy *m = NULL;
@@ -291,6 +295,7 @@ static const struct managed_policy *find_policy(const struct controller *c, cons
 
 static void get_policy(void *arg, struct http_exchange *x)
 {
+	struct controller *c = arg;
 	struct controller_view v;
 	struct shown shown;
 	struct json_writer w;
@@ -306,20 +311,20 @@ static void get_policy(void *arg, struct http_exchange *x)
 		reply_error(x, 400, "policy=NAMESPACE/NAME is missing");
 		return;
 	}
-	controller_get_view(arg, &v);
-	const struct managed_policy *found = find_policy(arg, &v, key);
+	controller_get_view(c, &v);
+	const struct managed_policy *found = find_policy(c, &v, key);
 	if (!found) {
 		char text[QUERY_KEY_SHOW + 64];
 		snprintf(text, sizeof text, "there is no policy %.*s here", QUERY_KEY_SHOW, key);
 		reply_error(x, 404, text);
 		return;
 	}
-	if (is_known(x, &v, ""))
+	if (is_known(x, c, ""))
 		return;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	show(&v, found, &shown);
-	overview_write_detail(&w, &shown.policy, v.history);
+	show(c, &v, found, &shown);
+	overview_write_detail(&w, &shown.policy, c->history);
 	buf_putc(&b, '\n');
 	endpoint_reply(x, 200, JSON_TYPE, &b);
 }

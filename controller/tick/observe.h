@@ -22,6 +22,11 @@ struct fit_store;
 struct fit_target;
 struct k8s_client;
 
+// The fields of a log line about a binding.
+#define LOG_BINDING(b)                                                                                                 \
+	LOG_S("namespace", (b)->policy->namespace_name), LOG_S("policy", (b)->policy->name),                           \
+	        LOG_S((b)->key ? "target" : NULL, (b)->key)
+
 struct observe_sources {
 	struct query_hub *queries;
 	struct k8s_client *k8s; // NULL: given_replicas is used

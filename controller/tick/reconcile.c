@@ -66,16 +66,14 @@ void *reconcile_state(struct reconciler *r)
 // Returns whether the target store has counted the call, so that release_target must be called.
 static bool acquire_target(const struct reconciler *r, const struct binding *binding)
 {
-	const struct policy *p = binding->policy;
 	struct scale_ref ref = binding_scale_ref(binding);
 	struct err e;
 	if (!r->env->sources.targets || binding->variants) // variant_scale_acquire() acquires theirs
 		return false;
-	int wanted = target_store_acquire(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
+	int wanted = target_store_acquire(r->env->sources.targets, &ref, observe_needs_pods(binding->policy), &e);
 	if (wanted < 0)
-		LOG(r->env->log, LOG_WARNING, "Cannot watch target; reading it at every tick",
-		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
-		    LOG_S(binding->key ? "target" : NULL, binding->key), LOG_S("err", e.msg));
+		LOG(r->env->log, LOG_WARNING, "Cannot watch target; reading it at every tick", LOG_BINDING(binding),
+		    LOG_S("err", e.msg));
 	return wanted > 0;
 }
 
@@ -248,16 +246,6 @@ enum tick_phase reconciler_phase(const struct reconciler *r)
 	return r->order ? TICK_PHASE_DEFERRED : TICK_PHASE_IDLE;
 }
 
-const struct binding *reconciler_binding(const struct reconciler *r)
-{
-	return r->subject.binding;
-}
-
-const struct policy *reconciler_policy(const struct reconciler *r)
-{
-	return r->policy;
-}
-
 struct policy_gpus reconciler_gpus(const struct reconciler *r)
 {
 	int32_t n = r->policy->gpus.set || !r->fit ? 0 : fit_target_gpus(r->fit);
@@ -266,36 +254,17 @@ struct policy_gpus reconciler_gpus(const struct reconciler *r)
 	return (struct policy_gpus){.set = true, .per_replica = n, .model = ""};
 }
 
-int64_t reconciler_generation(const struct reconciler *r)
+struct decided reconciler_decided(const struct reconciler *r)
 {
-	return r->subject.generation;
-}
-
-const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details)
-{
-	*ret_details = (const char *const *)r->details;
-	return r->decision;
-}
-
-const char *reconciler_pool(const struct reconciler *r)
-{
-	return r->pool;
-}
-
-const char *reconciler_victims(const struct reconciler *r)
-{
-	return r->victims ? r->victims->text : NULL;
-}
-
-const struct decided_variant *reconciler_variants(const struct reconciler *r, size_t *ret_n)
-{
-	*ret_n = 0;
-	return r->variants && r->decision ? variant_scale_rows(r->variants, ret_n) : NULL;
-}
-
-int64_t reconciler_last_scale_ms(const struct reconciler *r)
-{
-	return r->last_scale_ms;
+	struct decided d = {.policy = r->policy,
+	                    .target = r->subject.binding->target,
+	                    .decision = r->decision,
+	                    .details = (const char *const *)r->details,
+	                    .pool = r->pool,
+	                    .victims = r->victims ? r->victims->text : NULL};
+	if (r->variants && r->decision)
+		d.variants = variant_scale_rows(r->variants, &d.n_variants);
+	return d;
 }
 
 void *reconciler_copy_state(const struct reconciler *r)

@@ -8,18 +8,23 @@
 #include <stdint.h>
 
 #include "controller/tick/observe.h"
+#include "controller/tick/unacked_write.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 #include "policies/schema/binding.h"
 
 struct err;
+struct fit_target;
 struct log;
 struct policy_status;
 struct pool_membership;
 struct price_book;
 struct promql_sources;
-struct reconciler;
+struct tick_work;
+struct variant_scale;
+struct victims_memory;
+struct write_order;
 
 // What a tick in progress does.
 enum tick_phase {
@@ -109,6 +114,31 @@ struct reconcile_subject {
 	void *owner;
 };
 
+// One policy in force. Other files read it; reconcile.c and reconcile_tick.c alone change it. Kept small, because there
+// may be 20,000 of them.
+struct reconciler {
+	const struct reconcile_env *env;
+	struct reconcile_subject subject;
+	const struct policy *policy;           // that of the binding
+	void *packed;                          // the engine's state between two ticks, without its unused room
+	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
+	uint32_t packed_bytes, decision_bytes; // allocated for them
+	char **details; // as in struct decided, copies that live as long as `decision`; NULL: none has any
+	char *pool;     // why the pool changed `decision`; NULL: it did not
+	struct victims_memory *victims; // NULL: a policy without victims
+	struct fit_target *fit;         // NULL: a policy without capacity, or with variants
+	struct variant_scale *variants; // NULL: the policy has none
+	struct tick_work *work;         // NULL: idle
+	struct write_order *order;      // of the last tick, TICK_DEFERRED; NULL: none
+	int64_t last_scale_ms;          // -1: not known
+	struct unacked_write unacked;
+	enum err_kind pods_error_kind;
+	bool needs_past; // what an earlier process recorded has not been read yet
+	bool is_emptied; // the pool of the policy scaled the target to 0
+	bool needs_refill;
+	bool is_target_wanted; // this policy holds a reference to its target
+};
+
 // Returns NULL when memory is exhausted.
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject);
 // Must be idle.
@@ -128,23 +158,11 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms);
 // and reports like a tick, but without a decision.
 void reconciler_write(struct reconciler *r);
 enum tick_phase reconciler_phase(const struct reconciler *r);
-const struct policy *reconciler_policy(const struct reconciler *r);
-const struct binding *reconciler_binding(const struct reconciler *r);
 // What one replica uses: spec.gpus of the policy. Without it, the GPUs that the target's pod template requests, where
 // the template is read (spec.capacity); their model is unknown.
 struct policy_gpus reconciler_gpus(const struct reconciler *r);
-int64_t reconciler_generation(const struct reconciler *r);
-// Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
-const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
-// Returns why the pool of the policy changed the last decision; NULL: it did not.
-const char *reconciler_pool(const struct reconciler *r);
-// Returns the pods that the last decision removes, as in struct decided; NULL: none.
-const char *reconciler_victims(const struct reconciler *r);
-// Returns a row per variant of the policy, as of the last decision; *ret_n: 0 for a policy without variants. Valid
-// until the next tick decides.
-const struct decided_variant *reconciler_variants(const struct reconciler *r, size_t *ret_n);
-// Returns when the target was scaled last, in ms since the epoch; -1: not known.
-int64_t reconciler_last_scale_ms(const struct reconciler *r);
+// Returns the last decision, without one before the first; valid until the next tick decides.
+struct decided reconciler_decided(const struct reconciler *r);
 // Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not
 // been read yet. Must be idle.
 void *reconciler_copy_state(const struct reconciler *r);

@@ -5,7 +5,6 @@
 
 #include "controller/tick/reconcile.h"
 #include "controller/tick/refill.h"
-#include "controller/tick/unacked_write.h"
 #include "controller/tick/variant_scale.h"
 
 // What a tick in progress needs. Many ticks wait for their sources at the same time, and more when the machine is busy:
@@ -40,32 +39,6 @@ struct victims_memory {
 	bool marks_fail;
 	char *text; // as in struct decided, for `decision`; NULL: none
 };
-
-// What every policy costs all the time: kept small, because there may be 20,000 of them.
-struct reconciler {
-	const struct reconcile_env *env;
-	struct reconcile_subject subject;
-	const struct policy *policy;           // that of the binding
-	void *packed;                          // the engine's state between two ticks, without its unused room
-	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
-	uint32_t packed_bytes, decision_bytes; // allocated for them
-	char **details; // as in struct decided, copies that live as long as `decision`; NULL: none has any
-	char *pool;     // why the pool changed `decision`; NULL: it did not
-	struct victims_memory *victims; // NULL: a policy without victims
-	struct fit_target *fit;         // NULL: a policy without capacity, or with variants
-	struct variant_scale *variants; // NULL: the policy has none
-	struct tick_work *work;         // NULL: idle
-	struct write_order *order;      // of the last tick, TICK_DEFERRED; NULL: none
-	int64_t last_scale_ms;          // -1: not known
-	struct unacked_write unacked;
-	enum err_kind pods_error_kind;
-	bool needs_past; // what an earlier process recorded has not been read yet
-	bool is_emptied; // the pool of the policy scaled the target to 0
-	bool needs_refill;
-	bool is_target_wanted; // this policy holds a reference to its target
-};
-
-// ---- reconcile.c ----
 
 // Returns the seat of the policy in its pool; NULL: it has none.
 struct pool_membership *reconcile_membership(const struct reconciler *r);

@@ -110,9 +110,8 @@ static void on_marks_removed(void *arg, const struct victims_result *v)
 	struct reconciler *r = arg;
 	r->victims->may_have_marks = v->has_marks;
 	if (v->outcome == VICTIMS_UNMARKED)
-		LOG(r->env->log, LOG_WARNING, "Cannot remove the marks of pods",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_S("err", v->text));
+		LOG(r->env->log, LOG_WARNING, "Cannot remove the marks of pods", LOG_BINDING(r->subject.binding),
+		    LOG_S("err", v->text));
 	end_tick(r, r->work->outcome, NULL);
 }
 
@@ -133,10 +132,14 @@ static void end_without_victims(struct reconciler *r, enum tick_outcome outcome,
 
 static void observe(struct reconciler *r);
 
-// Another client changed the target between our read and our write.
-static void retry(struct reconciler *r, const struct err *error)
+// After a conflict, another client changed the target between our read and our write.
+static void end_failed_write(struct reconciler *r, const struct err *error)
 {
 	struct tick_work *w = r->work;
+	if (error->kind != ERR_CONFLICT || w->conflicts + 1 >= RECONCILE_CONFLICTS_MAX || is_over(r)) {
+		end_tick(r, TICK_WRITE_FAILED, error);
+		return;
+	}
 	w->conflicts++;
 	struct tick_result result = result_of(r, TICK_RETRIED, error);
 	r->env->finished(r->subject.owner, &result);
@@ -179,10 +182,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		fit_target_unsent(r->fit, w->write_from);
 	else if (r->fit && !unacked_write_is_open(&r->unacked))
 		fit_target_scaled(r->fit, w->write_from);
-	if (error->kind == ERR_CONFLICT && w->conflicts + 1 < RECONCILE_CONFLICTS_MAX && !is_over(r))
-		retry(r, error);
-	else
-		end_tick(r, TICK_WRITE_FAILED, error);
+	end_failed_write(r, error);
 }
 
 // `units` is what the targets of the variants serve now.
@@ -194,12 +194,10 @@ static void on_variants_written(void *arg, int32_t units, const struct err *erro
 	w->stored = i32_min(i32_max(units, lowest), highest);
 	if (w->stored != w->write_from)
 		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->stored);
-	if (!error)
-		end_tick(r, TICK_SCALED, NULL);
-	else if (error->kind == ERR_CONFLICT && w->conflicts + 1 < RECONCILE_CONFLICTS_MAX && !is_over(r))
-		retry(r, error);
+	if (error)
+		end_failed_write(r, error);
 	else
-		end_tick(r, TICK_WRITE_FAILED, error);
+		end_tick(r, TICK_SCALED, NULL);
 }
 
 // Asks for the permission as late as possible. The question also makes the owner look at the clock.
@@ -236,7 +234,6 @@ static void write_scale(struct reconciler *r)
 		on_written(r, NULL, &e);
 }
 
-// A failed write of the initial status does not block scaling; the next status includes it.
 static void on_recorded(void *arg)
 {
 	struct reconciler *r = arg;
@@ -246,6 +243,7 @@ static void on_recorded(void *arg)
 		write_scale(r);
 }
 
+// A failed write of the initial status does not block scaling; the next status includes it.
 static void on_initial_status(void *arg, const struct http_response *response, const struct err *error)
 {
 	on_recorded(arg);
@@ -299,10 +297,8 @@ static void adopt_unrecorded_scale(struct reconciler *r)
 	int32_t from, to = w->observation.observation.spec_replicas;
 	if (!unacked_write_found(&r->unacked, to, clock_real_mono_us() / 1000, &from))
 		return;
-	LOG(r->env->log, LOG_INFO, "Recorded a scale that was never acknowledged",
-	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-	    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_I("from", from),
-	    LOG_I("to", to));
+	LOG(r->env->log, LOG_INFO, "Recorded a scale that was never acknowledged", LOG_BINDING(r->subject.binding),
+	    LOG_I("from", from), LOG_I("to", to));
 	decide_record_scale(r->policy, reconcile_state(r), w->now_ms, from, to);
 	decide_adopt_scale(r->policy, reconcile_state(r), to - from);
 }
@@ -395,9 +391,8 @@ static void on_victims(void *arg, const struct victims_result *v)
 		r->victims->since_ms = w->now_ms;
 	keep(r, &d, v->text);
 	if (v->outcome != VICTIMS_CHOSEN && !v->plan.waits)
-		LOG(r->env->log, LOG_WARNING, "Cannot choose the pods to remove",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key), LOG_S("err", v->text));
+		LOG(r->env->log, LOG_WARNING, "Cannot choose the pods to remove", LOG_BINDING(r->subject.binding),
+		    LOG_S("err", v->text));
 	if (d.write)
 		order(r, &d);
 	else
@@ -517,6 +512,14 @@ static void observe(struct reconciler *r)
 
 // ---- what an earlier process recorded ----
 
+static void end_restore(struct reconciler *r)
+{
+	r->needs_past = false;
+	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
+	r->is_emptied = policy_status_is_emptied(r->subject.status);
+	observe(r);
+}
+
 static void on_past(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct reconciler *r = arg;
@@ -539,12 +542,8 @@ static void on_past(void *arg, const struct http_response *response, const struc
 	}
 	if (policy_status_lacks_scale_time(r->subject.status))
 		LOG(r->env->log, LOG_WARNING, "Status has no time of the last scale; using now",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key));
-	r->needs_past = false;
-	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
-	r->is_emptied = policy_status_is_emptied(r->subject.status);
-	observe(r);
+		    LOG_BINDING(r->subject.binding));
+	end_restore(r);
 }
 
 static void recall(struct reconciler *r)
@@ -552,13 +551,8 @@ static void recall(struct reconciler *r)
 	struct err e;
 	if (policy_status_recall(r->subject.status, r->subject.binding, reconcile_state(r), r->work->now_ms, &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot use saved state; starting without it",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S(r->subject.binding->key ? "target" : NULL, r->subject.binding->key),
-		    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
-	r->needs_past = false;
-	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
-	r->is_emptied = policy_status_is_emptied(r->subject.status);
-	observe(r);
+		    LOG_BINDING(r->subject.binding), LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
+	end_restore(r);
 }
 
 // A request, not the watch: the process that had the policy until now may have written just before it exited.

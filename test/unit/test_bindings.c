@@ -122,8 +122,7 @@ static void tick_again(struct world *w)
 
 static const struct decision *decision_of(const struct managed_policy *m)
 {
-	const char *const *details;
-	return reconciler_decision(m->reconciler, &details);
+	return m->reconciler->decision;
 }
 
 // Waits until the object is known, with the one target of its document.
@@ -168,8 +167,8 @@ static void bindings_of_a_policy_tick_and_decide_apart(void **state)
 	assert_int_equal(decision_of(b)->desired, 5);
 	assert_int_equal(replicas_of(w, "a"), 3);
 	assert_int_equal(replicas_of(w, "b"), 5);
-	assert_true(reconciler_last_scale_ms(a->reconciler) >= 0);
-	assert_int_equal(reconciler_last_scale_ms(b->reconciler), -1);
+	assert_true(a->reconciler->last_scale_ms >= 0);
+	assert_int_equal(b->reconciler->last_scale_ms, -1);
 	assert_int_equal(a->awaits, AWAITS_NOTHING);
 	assert_string_equal(policy_awaits_names[a->awaits], "Nothing");
 }
@@ -227,7 +226,7 @@ static void binding_that_leaves_ends_alone(void **state)
 	put_bindings(w, POLICY_FROM_FILE, 3, "ab");
 	TEST_BECOMES(w->h.loop, w->c->policies.n == 2 && is_quiet(w));
 	assert_ptr_equal(member_b(w), b);
-	assert_int_equal(reconciler_last_scale_ms(member_a(w)->reconciler), -1); // a new one
+	assert_int_equal(member_a(w)->reconciler->last_scale_ms, -1); // a new one
 }
 
 static void deleted_policy_restores_the_replicas_of_each_binding(void **state)
@@ -323,7 +322,7 @@ static void each_binding_has_a_state_file_and_restores_it(void **state)
 {
 	struct world *w = *state;
 	start(w, POLICY_FROM_FILE);
-	const int64_t scaled_ms = reconciler_last_scale_ms(member_a(w)->reconciler);
+	const int64_t scaled_ms = member_a(w)->reconciler->last_scale_ms;
 	tick_again(w); // writes what the scale has left behind
 	TEST_BECOMES(w->h.loop, has_file(w, "serving_p00_Deployment_a.state"));
 	TEST_BECOMES(w->h.loop, has_file(w, "serving_p00_Deployment_b.state"));
@@ -331,8 +330,8 @@ static void each_binding_has_a_state_file_and_restores_it(void **state)
 	world_restart(w);
 	put_bindings(w, POLICY_FROM_FILE, 1, "ab");
 	TEST_BECOMES(w->h.loop, has_decided(w));
-	assert_int_equal(reconciler_last_scale_ms(member_a(w)->reconciler), scaled_ms);
-	assert_int_equal(reconciler_last_scale_ms(member_b(w)->reconciler), -1);
+	assert_int_equal(member_a(w)->reconciler->last_scale_ms, scaled_ms);
+	assert_int_equal(member_b(w)->reconciler->last_scale_ms, -1);
 	put_bindings(w, POLICY_FROM_FILE, 2, "b");
 	TEST_BECOMES(w->h.loop, !has_file(w, "serving_p00_Deployment_a.state"));
 	assert_true(has_file(w, "serving_p00_Deployment_b.state"));
@@ -468,7 +467,7 @@ static void each_binding_restores_its_entry_of_the_status(void **state)
 {
 	struct world *w = *state;
 	start(w, POLICY_FROM_OBJECT);
-	const int64_t scaled_ms = reconciler_last_scale_ms(member_a(w)->reconciler);
+	const int64_t scaled_ms = member_a(w)->reconciler->last_scale_ms;
 	tick_again(w);
 	TEST_BECOMES(w->h.loop, has_both_replicas(w));
 	clock_advance_ms(&w->connections.clock, 1000);
@@ -476,8 +475,8 @@ static void each_binding_restores_its_entry_of_the_status(void **state)
 	await_object(w);
 	put_bindings(w, POLICY_FROM_OBJECT, 1, "ab");
 	TEST_BECOMES(w->h.loop, has_decided(w));
-	assert_int_equal(reconciler_last_scale_ms(member_a(w)->reconciler) / 1000, scaled_ms / 1000);
-	assert_int_equal(reconciler_last_scale_ms(member_b(w)->reconciler), -1);
+	assert_int_equal(member_a(w)->reconciler->last_scale_ms / 1000, scaled_ms / 1000);
+	assert_int_equal(member_b(w)->reconciler->last_scale_ms, -1);
 	assert_true(has_both_replicas(w));
 }
 
