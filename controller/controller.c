@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
+#include "base/timer.h"
 #include "controller/policy/keda_watch.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
@@ -28,18 +29,82 @@
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/query/query_hub.h"
+#include "runtime/shard/shards.h"
 
 #define HOST_BYTES           256
-#define CONTROLLER_CROWD     64           // ticks that hang at once, and need much memory
+#define CONTROLLER_CLOCK_MS  1000 // interval of the checks; a slewed clock moves by less than CLOCK_STEP_MS in it
+#define CONTROLLER_CROWD     64   // ticks that hang at once, and need much memory
 #define CONTROLLER_FORGET_MS (10 * 60000) // queries that no tick asked for this long are dropped
-
-// ---- ticks ----
 
 static struct controller *controller_of(struct managed_policies *all)
 {
 	uintptr_t at = (uintptr_t)all - offsetof(struct controller, policies);
 	return (struct controller *)at;
 }
+
+// ---- the wall clock ----
+
+// With leader election, the shards report the larger steps, after which they release their leases.
+static void report_clock_step(const struct controller *c, int64_t step_ms)
+{
+	int64_t size_ms = step_ms < 0 ? -step_ms : step_ms;
+	if (c->ownership.shards && size_ms > shards_clock_limit_ms(c->ownership.shards))
+		return;
+	LOG(c->options.log, LOG_WARNING, "Wall clock was set; past actions keep their age, windows are refilled",
+	    LOG_I("stepMs", step_ms), LOG_I("limitMs", CLOCK_STEP_MS));
+}
+
+void controller_check_clock(struct controller *c)
+{
+	struct managed_policies *all = &c->policies;
+	int64_t step_ms = clock_step_detector_check(&c->clock_detector, &all->connections->clock);
+	if (step_ms == 0)
+		return;
+	metrics_count(all->metrics, FAMILY_CLOCK_STEPS);
+	report_clock_step(c, step_ms);
+	ticks_clock_was_set(all->ticks, step_ms);
+	for (size_t i = 0; i < all->n; i++) {
+		early_check_forget(all->list[i]); // it would start a tick as of a moment before the step
+		reconciler_clock_was_set(all->list[i]->reconciler, step_ms);
+	}
+	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));) {
+		const struct managed_policy *m = b->user;
+		if (m->status)
+			policy_status_clock_was_set(m->status, step_ms);
+	}
+	fleets_clock_was_set(all->fleets, step_ms);
+	// Answers for the same clock time before the step are not valid now.
+	query_hub_forget(all->connections->queries, INT64_MAX);
+	promql_sources_clock_was_set(query_hub_sources(all->connections->queries), step_ms);
+	c->start_ms += step_ms;
+	managed_policies_changed(all);
+}
+
+static void check_clock(void *arg)
+{
+	controller_check_clock(controller_of(arg));
+}
+
+static void on_clock_timer(evutil_socket_t fd, short what, void *arg)
+{
+	controller_check_clock(arg);
+}
+
+// With --once, the process exits soon, so nothing is checked in the background.
+static int watch_clock(struct controller *c, struct err *e)
+{
+	const struct connections *to = c->connections;
+	c->start_ms = clock_wall_ms(&to->clock);
+	clock_step_detector_init(&c->clock_detector, &to->clock, CLOCK_STEP_MS);
+	if (c->options.once)
+		return 0;
+	c->clock_timer = event_new(to->loop, -1, EV_PERSIST, on_clock_timer, c);
+	if (c->clock_timer && timer_start(c->clock_timer, CONTROLLER_CLOCK_MS) == 0)
+		return 0;
+	return err_set(e, ERR_INTERNAL, "cannot create a timer");
+}
+
+// ---- ticks ----
 
 static void on_skipped(void *arg, struct ticker *t)
 {
@@ -73,11 +138,6 @@ static void report_disagreements(struct controller *c)
 			break;
 		}
 	}
-}
-
-static void check_clock(void *arg)
-{
-	clock_watch_check(&controller_of(arg)->clock_watch);
 }
 
 static void on_round(void *arg, int64_t now_ms)
@@ -370,8 +430,8 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	env->prices = prices_of;
 	env->prices_arg = c;
 	all->conflicts = conflicts_new(all, e);
-	if (!all->conflicts || open_status(c, e) < 0 || clock_watch_open(&c->clock_watch, all, o->once, e) < 0 ||
-	    add_events(c, e) < 0 || ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
+	if (!all->conflicts || open_status(c, e) < 0 || watch_clock(c, e) < 0 || add_events(c, e) < 0 ||
+	    ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
 		return -1;
 	const struct policy_pools_options pools = {
 	        .all = all,
@@ -500,8 +560,7 @@ void controller_free(struct controller *c)
 	status_writer_free(c->sync.status_env.writer);
 	event_recorder_free(c->sync.status_env.events);
 	ownership_close(&c->ownership);
-	clock_watch_close(&c->clock_watch);
-	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.wake};
+	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.wake, c->clock_timer};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		if (events[i])
 			event_free(events[i]);

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/clock_watch.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"
@@ -16,6 +15,7 @@
 #include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"
 #include "promql/promql_source.h"
+#include "runtime/shard/clock_step_detector.h"
 
 struct connections;
 struct policy_pools;
@@ -56,7 +56,9 @@ struct controller {
 	struct policy_sync sync;
 	struct early_checks early_checks;
 	struct ownership ownership;
-	struct clock_watch clock_watch;
+	struct clock_step_detector clock_detector;
+	struct event *clock_timer; // NULL: the clock is not checked in the background
+	int64_t start_ms;          // wall clock at the start of the process
 	struct policy_pools *pools;
 	struct decision_history *history;
 	struct price_follower *prices;
@@ -75,6 +77,9 @@ struct controller *controller_new(struct connections *connections, const struct 
                                   struct metrics *metrics, struct err *e);
 // Runs until SIGTERM or SIGINT, or (once) until every policy had one tick. Returns false when one of those failed.
 bool controller_run(struct controller *c);
+// Call before reading a time that is stored as a stamp. If the wall clock was set, moves all stamps that this process
+// remembers by the step: an event a minute ago stays a minute ago, and no stamp hours in the future blocks scaling.
+void controller_check_clock(struct controller *c);
 // Stops the watches of the API server. Call before connections_cancel(); NULL is fine.
 void controller_disconnect(struct controller *c);
 // Releases the leases of this process, which takes one request timeout at most. Call after connections_cancel(); NULL

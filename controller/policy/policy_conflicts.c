@@ -14,7 +14,7 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/policy/keda_watch.h"
-#include "controller/policy/managed_policy.h"
+#include "controller/policy/policy_ownership.h"
 #include "controller/source/policy_store.h"
 #include "controller/tick/observe.h"
 #include "k8s/cache/conflict_watch.h"
@@ -22,6 +22,7 @@
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/scale.h"
 #include "policies/load/policy_ref.h"
+#include "policies/schema/binding.h"
 #include "runtime/connections.h"
 #include "runtime/log_edge.h"
 
@@ -221,7 +222,8 @@ static void log_error(struct managed_policy *m, const char *error)
 		LOG(log, LOG_INFO, "Autoscaler conflict detection recovered", LOG_S("last", all->error));
 }
 
-void conflicts_log_started(const struct managed_policy *m)
+// Logs the result of conflicts_find(), which must not be NULL.
+static void log_started(const struct managed_policy *m)
 {
 	LOG(m->all->log, LOG_WARNING,
 	    m->pause ? "Conflict: another client keeps changing the replicas"
@@ -280,7 +282,8 @@ static enum keda_state keda_state_for(const struct managed_policy *m)
 	return concerns ? keda_watch_state(m->all->keda) : KEDA_STOPPED;
 }
 
-bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)
+// Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.
+static bool allow(const struct managed_policy *m, const struct policy_ref *body)
 {
 	bool writes = !m->all->dry_run && !body->policy.dry_run && !body->policy.paused;
 	if (!writes || !m->all->conflicts)
@@ -306,7 +309,8 @@ const char *conflicts_find(const struct managed_policy *m)
 	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;
 }
 
-void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t size)
+// Writes a sentence about the result of conflicts_find(), which must not be NULL.
+static void explain(const struct managed_policy *m, char *ret_text, size_t size)
 {
 	const char *who = conflicts_find(m);
 	char until[NUM_TEXT_BYTES];
@@ -326,4 +330,69 @@ const char *conflicts_watch_error(const struct managed_policy *m)
 	for (size_t i = 0; m->all->conflicts && !error && i < m->n_conflict_interests; i++)
 		error = m->conflict_interests[i] ? conflict_watch_error(m->conflict_interests[i]) : NULL;
 	return error;
+}
+
+// ---- what a policy awaits ----
+
+enum policy_awaits policy_awaits_apart(const struct managed_policy *m)
+{
+	if (!m->stored)
+		return AWAITS_REMOVAL;
+	const struct stored_binding *winner = stored_binding_winner(m->stored);
+	if (!winner)
+		return AWAITS_VERSION;
+	if (winner != m->stored)
+		return AWAITS_POLICY;
+	return ownership_term(m) ? AWAITS_NOTHING : AWAITS_SHARD;
+}
+
+enum policy_awaits policy_awaits_now(const struct managed_policy *m)
+{
+	enum policy_awaits awaits = policy_awaits_apart(m);
+	if (awaits != AWAITS_NOTHING || allow(m, m->stored->entry->body))
+		return awaits;
+	return conflicts_find(m) ? AWAITS_AUTOSCALER : AWAITS_CONFLICTS;
+}
+
+void policy_awaits_update(struct managed_policy *m)
+{
+	const enum policy_awaits before = m->awaits, awaits = policy_awaits_now(m);
+	if (awaits == before)
+		return;
+	m->awaits = awaits;
+	m->all->n_conflicts_awaited -= before == AWAITS_CONFLICTS;
+	m->all->n_conflicts_awaited += awaits == AWAITS_CONFLICTS;
+	if (awaits == AWAITS_POLICY)
+		LOG(m->all->log, LOG_WARNING, "Conflict: target is owned by another policy",
+		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+		    LOG_S("target", stored_binding_awaited(m->stored)->name),
+		    LOG_S("other", stored_binding_winner(m->stored)->entry->name));
+	if (awaits == AWAITS_AUTOSCALER)
+		log_started(m);
+	else if (before == AWAITS_AUTOSCALER && awaits <= AWAITS_CONFLICTS)
+		LOG(m->all->log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name),
+		    LOG_S("policy", m->name), LOG_S("target", m->stored->binding->target->name));
+}
+
+enum status_phase policy_awaits_explain(const struct managed_policy *m, char *ret_why, size_t size)
+{
+	const struct policy_entry *winner;
+	const struct scale_target *target;
+	switch (policy_awaits_now(m)) {
+	case AWAITS_VERSION:
+		snprintf(ret_why, size, "%s", policy_entry_error(m->stored->entry));
+		return STATUS_INVALID;
+	case AWAITS_POLICY:
+		winner = stored_binding_winner(m->stored)->entry;
+		target = stored_binding_awaited(m->stored);
+		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
+		         target->kind, target->name);
+		return STATUS_CONFLICT;
+	case AWAITS_AUTOSCALER:
+		explain(m, ret_why, size);
+		return STATUS_CONFLICT;
+	default:
+		snprintf(ret_why, size, "whether another autoscaler drives the target is not known yet");
+		return STATUS_PHASE__COUNT;
+	}
 }

@@ -13,6 +13,7 @@
 #include "controller/policy/policy_ownership.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
+#include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_store.h"
 #include "policies/engine/policy.h"
@@ -123,19 +124,6 @@ bool policy_pools_are_known(const struct policy_pools *p)
 	return !p->watch || pool_watch_has_answer(p->watch);
 }
 
-static void log_report(struct log *log, const char *report)
-{
-	while (*report) { // one line per error
-		size_t n = strcspn(report, "\n");
-		char line[1024];
-		size_t cut = n < sizeof line ? n : sizeof line - 1;
-		memcpy(line, report, cut);
-		line[cut] = '\0';
-		LOG(log, LOG_ERROR, "Invalid pool", LOG_S("err", line));
-		report += n + (report[n] == '\n');
-	}
-}
-
 int policy_pools_read_files(struct policy_pools *p, struct err *e)
 {
 	struct log *log = p->options.all->log;
@@ -144,7 +132,7 @@ int policy_pools_read_files(struct policy_pools *p, struct err *e)
 	buf_init(&report, REPORT_MAX);
 	int rc = pool_set_load(&set, p->options.paths, p->options.n_paths, false, &report, e);
 	if (rc == 0 && set.n_errors + pool_set_check(&set, NULL, 0, &report) > 0) {
-		log_report(log, buf_str(&report));
+		file_source_log(log, "Invalid pool", buf_str(&report));
 		rc = err_set(e, ERR_INPUT, "a pool is invalid; the errors are above");
 	}
 	if (rc == 0)

@@ -11,8 +11,11 @@
 #include "controller/status/sparkline.h"
 #include "controller/status/status.h"
 #include "controller/tick/reconcile.h"
+#include "policies/engine/number.h"
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
+
+#define GAP_INTERVALS 4
 
 // One row per outcome. result: label of gpuscale_reconciles_total; "" counts the duration alone.
 static const struct {
@@ -32,6 +35,19 @@ static const struct {
         // clang-format on
 };
 _Static_assert(sizeof outcomes / sizeof outcomes[0] == TICK_OUTCOME__COUNT, "one row per outcome");
+
+void gpu_time_add(struct gpu_time *t, const struct policy *p, const struct policy_gpus *gpus, int64_t now_ms,
+                  int32_t replicas)
+{
+	int64_t known_ms = t->last_ms ? now_ms - t->last_ms : 0, most_ms = GAP_INTERVALS * p->interval_ms;
+	known_ms = known_ms < most_ms ? i64_max(known_ms, 0) : most_ms;
+	if (gpus->set) {
+		t->used_ms += known_ms * t->replicas * gpus->per_replica;
+		t->saved_ms += known_ms * i32_max(p->max_replicas - t->replicas, 0) * gpus->per_replica;
+	}
+	t->last_ms = now_ms;
+	t->replicas = replicas;
+}
 
 void policy_report_init(struct policy_report *p)
 {

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "controller/policy/gpu_time.h"
 #include "controller/status/status_conditions.h"
 
 struct decided;
@@ -15,10 +14,25 @@ struct decision_history;
 struct log;
 struct metrics;
 struct policy;
+struct policy_gpus;
 struct policy_status;
 struct reconciler;
 struct sparkline;
 struct tick_result;
+
+// The GPU time of one policy: what its replicas used, and what maxReplicas would have used beyond that.
+struct gpu_time {
+	int64_t used_ms;  // GPU-milliseconds: replicas x GPUs per replica x time
+	int64_t saved_ms; // likewise, of maxReplicas minus the replicas
+	int64_t last_ms;  // when `replicas` was known last; 0: never
+	int32_t replicas; // since then
+};
+
+// The target has `replicas` from now_ms on (ms of the wall clock). Adds the time since the last call with the replicas
+// of that call, if `gpus` is set. A clock that was set back adds nothing, and a gap of more than four intervals of the
+// policy adds four: nothing is known about the rest.
+void gpu_time_add(struct gpu_time *t, const struct policy *p, const struct policy_gpus *gpus, int64_t now_ms,
+                  int32_t replicas);
 
 struct policy_report_env { // owns nothing
 	struct log *log;

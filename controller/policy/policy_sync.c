@@ -12,7 +12,6 @@
 #include "base/process/log.h"
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
-#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_pools.h"

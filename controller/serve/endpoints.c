@@ -14,7 +14,7 @@
 #include "base/print.h"
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"
-#include "controller/policy/policy_awaits.h"
+#include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/process/process_stat.h"
 #include "controller/fleet/fleet.h"
-#include "controller/policy/gpu_time.h"
+#include "controller/policy/policy_report.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"

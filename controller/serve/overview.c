@@ -18,12 +18,6 @@
 
 #define KEY_BYTES 512 // namespace and name have at most 253 each
 
-static void write_f64(struct json_writer *w, const char *key, double value)
-{
-	json_write_key(w, key);
-	json_write_f64(w, value);
-}
-
 static void write_kind(struct json_writer *w, const char *kind)
 {
 	json_write_member_str(w, "apiVersion", POLICY_API_VERSION);
@@ -34,8 +28,7 @@ static void write_kind(struct json_writer *w, const char *kind)
 
 static void write_controller(struct json_writer *w, const struct overview_head *h)
 {
-	json_write_key(w, "controller");
-	json_write_object_begin(w);
+	json_write_member_object(w, "controller");
 	if (h->identity)
 		json_write_member_str(w, "identity", h->identity);
 	json_write_member_bool(w, "dryRun", h->dry_run);
@@ -61,15 +54,14 @@ static void write_source(struct json_writer *w, const struct overview_source *s)
 	json_write_member_str(w, "error", s->error);
 	if (s->last_answer_ms > 0) {
 		json_write_member_time(w, "lastSuccessTime", s->last_answer_ms);
-		write_f64(w, "latencySeconds", s->last_seconds);
+		json_write_member_f64(w, "latencySeconds", s->last_seconds);
 	}
 	json_write_object_end(w);
 }
 
 static void write_problems(struct json_writer *w, const char *lines)
 {
-	json_write_key(w, "problems");
-	json_write_array_begin(w);
+	json_write_member_array(w, "problems");
 	while (*lines) {
 		size_t n = strcspn(lines, "\n");
 		if (n > 0)
@@ -86,20 +78,17 @@ void overview_begin(struct json_writer *w, const struct overview_head *h)
 	json_write_member_time(w, "time", h->time_ms);
 	json_write_member_str(w, "version", GPUSCALE_VERSION);
 	write_controller(w, h);
-	json_write_key(w, "sources");
-	json_write_array_begin(w);
+	json_write_member_array(w, "sources");
 	for (size_t i = 0; i < h->n_sources; i++)
 		write_source(w, &h->sources[i]);
 	json_write_array_end(w);
-	json_write_key(w, "counts");
-	json_write_object_begin(w);
+	json_write_member_object(w, "counts");
 	json_write_member_i64(w, "policies", (int64_t)h->n_policies);
 	json_write_member_i64(w, "invalid", (int64_t)h->n_invalid);
 	json_write_member_i64(w, "waiting", (int64_t)h->n_waiting);
 	json_write_object_end(w);
 	write_problems(w, h->problems);
-	json_write_key(w, "policies");
-	json_write_array_begin(w);
+	json_write_member_array(w, "policies");
 }
 
 void overview_end(struct json_writer *w)
@@ -112,8 +101,7 @@ void overview_end(struct json_writer *w)
 
 static void write_target(struct json_writer *w, const struct scale_target *t)
 {
-	json_write_key(w, "target");
-	json_write_object_begin(w);
+	json_write_member_object(w, "target");
 	json_write_member_str(w, "kind", t->kind);
 	json_write_member_str(w, "name", t->name);
 	json_write_object_end(w);
@@ -170,23 +158,22 @@ static void write_signal(struct json_writer *w, const struct decided *d, size_t 
 		snprintf(error, sizeof error, "%s", reason_info(s->reason)->name);
 	json_write_object_begin(w);
 	json_write_member_str(w, "name", d->policy->signals[i].name);
-	write_f64(w, "value", s->value);
-	write_f64(w, "target", target_of(&d->policy->signals[i], s));
+	json_write_member_f64(w, "value", s->value);
+	json_write_member_f64(w, "target", target_of(&d->policy->signals[i], s));
 	if (is_per_replica(&d->policy->signals[i])) { // the target is one replica's; the value is that of all
 		json_write_member_bool(w, "perReplica", true);
-		write_f64(w, "compared", s->state == SIGNAL_MISSING ? NAN : compared_of(d->decision, i));
+		json_write_member_f64(w, "compared", s->state == SIGNAL_MISSING ? NAN : compared_of(d->decision, i));
 	}
 	json_write_member_str(w, "state", signal_state_name(s->state));
 	if (s->age_ms >= 0)
-		write_f64(w, "ageSeconds", (double)s->age_ms / 1000);
+		json_write_member_f64(w, "ageSeconds", (double)s->age_ms / 1000);
 	json_write_member_str(w, "error", error);
 	json_write_object_end(w);
 }
 
 static void write_signals(struct json_writer *w, const struct decided *d)
 {
-	json_write_key(w, "signals");
-	json_write_array_begin(w);
+	json_write_member_array(w, "signals");
 	for (size_t i = 0; d->decision && i < d->decision->n_signals; i++)
 		write_signal(w, d, i);
 	json_write_array_end(w);
@@ -195,8 +182,7 @@ static void write_signals(struct json_writer *w, const struct decided *d)
 static void write_conditions(struct json_writer *w, const struct status_facts *facts)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	json_write_key(w, "conditions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "conditions");
 	if (facts)
 		status_conditions(facts, conditions);
 	for (int i = 0; facts && i < CONDITION_TYPE__COUNT; i++) {
@@ -262,16 +248,14 @@ static void write_column(struct json_writer *w, const struct sparkline *t, size_
 
 static void write_history(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_key(w, "history");
-	json_write_object_begin(w);
-	write_f64(w, "stepSeconds", (double)sparkline_step_ms(p->trend) / 1000);
+	json_write_member_object(w, "history");
+	json_write_member_f64(w, "stepSeconds", (double)sparkline_step_ms(p->trend) / 1000);
 	json_write_member_time(w, "endTime", sparkline_end_ms(p->trend));
 	json_write_key(w, "current");
 	write_column(w, p->trend, SPARKLINE_CURRENT);
 	json_write_key(w, "desired");
 	write_column(w, p->trend, SPARKLINE_DESIRED);
-	json_write_key(w, "signals");
-	json_write_array_begin(w);
+	json_write_member_array(w, "signals");
 	for (size_t i = 0; i < p->policy->n_signals; i++) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", p->policy->signals[i].name);
@@ -289,15 +273,14 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 	const struct policy_gpus *gpus = &p->gpus;
 	enum price_basis basis;
 	int64_t micro = policy_gpu_micro(p->prices, gpus->model, &basis);
-	json_write_key(w, "gpus");
-	json_write_object_begin(w);
+	json_write_member_object(w, "gpus");
 	json_write_member_i64(w, "perReplica", gpus->per_replica);
 	json_write_member_str(w, "model", gpus->model);
 	json_write_member_str(w, "price", price_basis_names[basis]);
 	if (replicas >= 0)
 		json_write_member_i64(w, "count", replicas * gpus->per_replica);
 	if (replicas >= 0 && basis != PRICE_NONE) {
-		write_f64(w, "costPerHour", (double)(replicas * gpus->per_replica) * (double)micro / 1e6);
+		json_write_member_f64(w, "costPerHour", (double)(replicas * gpus->per_replica) * (double)micro / 1e6);
 		json_write_member_str(w, "currency", p->prices->currency);
 	}
 	json_write_object_end(w);
@@ -306,8 +289,7 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 // Each target has its own bounds, decision and signals, so a row of a fleet has none.
 static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_key(w, "target");
-	json_write_object_begin(w);
+	json_write_member_object(w, "target");
 	json_write_member_str(w, "kind", p->target->kind);
 	json_write_object_end(w);
 	json_write_member_bool(w, "paused", p->policy->paused);
@@ -367,8 +349,7 @@ void overview_write_detail(struct json_writer *w, const struct overview_policy *
 		explain_decision_json(w, &p->decided);
 	else
 		json_write_null(w);
-	json_write_key(w, "decisions");
-	json_write_array_begin(w);
+	json_write_member_array(w, "decisions");
 	decision_history_write(decisions, w, key);
 	json_write_array_end(w);
 	json_write_object_end(w);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/overview_endpoints.h"
-#include "controller/policy/policy_awaits.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -15,6 +14,7 @@
 #include "base/http/http_turns.h"
 #include "base/json/json_write.h"
 #include "controller/controller.h"
+#include "controller/policy/policy_conflicts.h"
 #include "controller/serve/overview.h"
 #include "controller/serve/status_page.h"
 #include "controller/source/policy_store.h"
@@ -222,7 +222,7 @@ static void write_head(struct json_writer *w, const struct controller *c, const 
 {
 	struct overview_source sources[PROMQL_SOURCES_MAX];
 	struct overview_head h = {.time_ms = c->policies.changed_ms,
-	                          .start_ms = c->clock_watch.start_ms,
+	                          .start_ms = c->start_ms,
 	                          .dry_run = c->options.dry_run,
 	                          .sources = sources,
 	                          .n_sources = find_sources(query_hub_sources(c->connections->queries), sources),

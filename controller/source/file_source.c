@@ -27,18 +27,22 @@ struct file_source {
 	bool is_lost;              // a path could not be read; logged
 };
 
-static void log_report(const struct file_source *f)
+void file_source_log(struct log *log, const char *message, const char *report)
 {
-	const char *report = buf_str(&f->report);
-	while (*report) { // one line per error
+	while (*report) {
 		size_t n = strcspn(report, "\n");
 		char line[1024];
 		size_t cut = n < sizeof line ? n : sizeof line - 1;
 		memcpy(line, report, cut);
 		line[cut] = '\0';
-		LOG(f->options.log, LOG_ERROR, "Invalid policy", LOG_S("err", line));
+		LOG(log, LOG_ERROR, message, LOG_S("err", line));
 		report += n + (report[n] == '\n');
 	}
+}
+
+static void log_report(const struct file_source *f)
+{
+	file_source_log(f->options.log, "Invalid policy", buf_str(&f->report));
 }
 
 static int compare(const struct policy *a, const struct policy *b)

@@ -48,4 +48,7 @@ struct file_source_state {
 };
 void file_source_get_state(const struct file_source *f, struct file_source_state *ret_state);
 
+// Logs each line of a report as an error.
+void file_source_log(struct log *log, const char *message, const char *report);
+
 #endif

@@ -22,7 +22,7 @@
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/output.h"
-#include "controller/policy/policy_awaits.h"
+#include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
 #include "controller/serve/endpoints.h"
@@ -201,7 +201,7 @@ static void each_binding_has_its_own_reservation_of_room(void **state)
 	put_deployment(w, "a");
 	put_deployment(w, "b");
 	clock_init_manual(&w->connections.clock, 10000); // of the samples, each 7 times the target
-	clock_watch_check(&w->c->clock_watch);
+	controller_check_clock(w->c);
 	put_bindings(w, POLICY_FROM_FILE, 1, "ab");
 	TEST_BECOMES(w->h.loop, has_decided(w));
 	assert_int_equal(replicas_of(w, "a") + replicas_of(w, "b"), 3 + 3 + 4);

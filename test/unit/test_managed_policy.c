@@ -15,7 +15,6 @@
 
 #include "base/num.h"
 #include "controller/controller.h"
-#include "controller/policy/policy_awaits.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
@@ -176,7 +175,7 @@ static void order_that_waits_is_void_when_the_clock_is_set(void **state)
 	struct world *w = *state;
 	const struct managed_policy *m = world_member(w, defer_one(w, (struct fake_fault){.delay_ms = 300}));
 	w->connections.clock.manual_wall_ms += 3600000;
-	clock_watch_check(&w->c->clock_watch);
+	controller_check_clock(w->c);
 	assert_int_equal(reconciler_phase(m->reconciler), TICK_PHASE_IDLE);
 	assert_int_equal(m->membership->in_flight, -1);
 	TEST_BECOMES(w->h.loop, world_stats(w).in_progress + world_stats(w).awaiting == 0); // its turn came
@@ -212,7 +211,7 @@ static void go_to_early_time(struct world *w)
 	struct err e;
 	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/p00=2", &e), 0);
 	clock_init_manual(&w->connections.clock, 10000);
-	clock_watch_check(&w->c->clock_watch);
+	controller_check_clock(w->c);
 }
 
 // Returns whether there was a look. Its queries end with `fault`.
@@ -357,7 +356,7 @@ static void look_from_before_a_clock_step_starts_no_tick(void **state)
 	int64_t mono_ms = clock_mono_ms(clock);
 	clock_init_manual(clock, clock_wall_ms(clock) + 3600000);
 	clock->manual_mono_ms = mono_ms;
-	clock_watch_check(&w->c->clock_watch);
+	controller_check_clock(w->c);
 	assert_null(m->early_check);
 	query_server_release(w->queries, QUERY_ANSWERED);
 	TEST_BECOMES(w->h.loop, w->c->early_checks.in_flight == 0);

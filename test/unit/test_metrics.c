@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/http/http_server.h"
 #include "controller/fleet/fleet.h"
-#include "controller/policy/gpu_time.h"
+#include "controller/policy/policy_report.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
