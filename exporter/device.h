@@ -89,6 +89,9 @@ static inline void sample_set_f64(struct device_sample *s, enum field f, double 
 	s->valid[f] = true;
 }
 
+// Sets a field of any kind. A field with FIELD_INT is rounded; `v` must then be within 64 bits.
+void sample_set(struct device_sample *s, enum field f, double v);
+
 // The value of a valid field of any kind, as a double.
 static inline double sample_get(const struct device_sample *s, enum field f)
 {
@@ -99,6 +102,9 @@ static inline double sample_get(const struct device_sample *s, enum field f)
 // Drops each value that no device can have (family_is_plausible), counts it in `implausible`, and limits shares to 1:
 // the counters behind a share are not read at the same instant, so it may be slightly above.
 void sample_check(struct device_sample *s);
+
+// Adds the valid fields of `from` to `s`, and its count of implausible values.
+void sample_add(struct device_sample *s, const struct device_sample *from);
 
 static inline void sample_drop(struct device_sample *s, enum field f)
 {

@@ -4,7 +4,6 @@
 #include "exporter/dcgm/backend_dcgm.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,10 +308,7 @@ static void take_value(const struct dcgm_value *v, struct device_sample *s)
 	bool cold = (f == FIELD_GPU_TEMP || f == FIELD_MEMORY_TEMP) && number < 0 && number > -100;
 	if (!cold && !(number >= 0 && number < 9e18))
 		return;
-	if (family_of(f)->kind == FIELD_INT)
-		sample_set_i64(s, f, llround(number));
-	else
-		sample_set_f64(s, f, number);
+	sample_set(s, f, number);
 }
 
 // The host engine stamps each XID. XIDs from before the first round are not counted.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a mock script: series and the workload model set the utilization of each GPU, and the GPU model derives the
 // other fields.
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,11 +131,9 @@ static const char *mock_driver_version(struct backend *b)
 
 static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
 {
-	for (size_t i = 0; i < m->script.n_losses; i++) {
-		const struct mock_loss *l = &m->script.losses[i];
-		if (l->gpu == board && t_ms >= l->at_ms && (l->for_ms == 0 || t_ms - l->at_ms < l->for_ms))
+	for (size_t i = 0; i < m->script.n_losses; i++)
+		if (m->script.losses[i].gpu == board && mock_fault_is_active(&m->script.losses[i], t_ms))
 			return true;
-	}
 	return false;
 }
 
@@ -194,12 +191,8 @@ static void play_series(const struct mock_series *const *series, double t_ms, st
 		double v;
 		if (!series[f])
 			continue;
-		if (!mock_series_at(series[f], t_ms, &v))
-			sample_drop(s, f);
-		else if (family_of(f)->kind == FIELD_DOUBLE)
-			sample_set_f64(s, f, v);
-		else if (fabs(v) < 9e18)
-			sample_set_i64(s, f, llround(v));
+		if (mock_series_at(series[f], t_ms, &v)) // at most a few SERIES_VALUE_MAX, which fit 64 bits
+			sample_set(s, f, v);
 		else
 			sample_drop(s, f);
 	}

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "exporter/mock/mock_script.h"
+
 // Constants of an H200-like board. Only the shapes matter: each reading moves the way the real one does.
 #define SM_CLOCK_IDLE_MHZ  345
 #define SM_CLOCK_BUSY_MHZ  1980
@@ -28,6 +30,7 @@
 #define BANDWIDTH_BYTES    1024e3 // one unit of DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL
 #define REASON_GPU_IDLE    0x1
 #define REASON_POWER_CAP   0x4
+#define COUNT(a)           (sizeof(a) / sizeof((a)[0]))
 
 static double clamp01(double v)
 {
@@ -56,14 +59,6 @@ void workload_step(const struct workload_params *w, struct workload_state *s, do
 		s->backlog = w->backlog_max;
 	s->utilization = capacity > 0 ? clamp01(fmax(served / capacity, w->idle_ratio)) : 0;
 	s->t_ms = t_ms;
-}
-
-static void set(struct device_sample *s, enum field f, double v)
-{
-	if (family_of(f)->kind == FIELD_DOUBLE)
-		sample_set_f64(s, f, v);
-	else
-		sample_set_i64(s, f, llround(v));
 }
 
 void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
@@ -147,9 +142,9 @@ void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, doub
 	// A healthy board: all other fields are 0, among them errors, retired pages and remapped rows.
 	for (enum field f = 0; f < FIELD__COUNT; f++)
 		if (f != FIELD_XID_ERRORS)
-			set(ret_sample, f, 0);
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		set(ret_sample, rows[i].field, rows[i].value);
+			sample_set(ret_sample, f, 0);
+	for (size_t i = 0; i < COUNT(rows); i++)
+		sample_set(ret_sample, rows[i].field, rows[i].value);
 }
 
 static double get(const struct device_sample *s, enum field f)
@@ -160,7 +155,7 @@ static double get(const struct device_sample *s, enum field f)
 static void put(struct device_sample *s, const struct mock_series *const *given, enum field f, double v)
 {
 	if (!given[f] && sample_has(s, f))
-		set(s, f, v);
+		sample_set(s, f, v);
 }
 
 // total = reserved + used + free, and the share of what is not reserved; FIELD__COUNT: there is no such field.
@@ -201,4 +196,161 @@ void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD
 		    (get(s, FIELD_NVLINK_TX_BYTES) + get(s, FIELD_NVLINK_RX_BYTES)) / BANDWIDTH_BYTES);
 	if (given[FIELD_PIPE_TENSOR_ACTIVE] && sample_has(s, FIELD_PIPE_TENSOR_ACTIVE))
 		put(s, given, FIELD_PIPE_TENSOR_HMMA_ACTIVE, get(s, FIELD_PIPE_TENSOR_ACTIVE));
+}
+
+// ---- faults ----
+
+// The time for which the fault has lasted; 0 before it starts. It stays at for_ms afterwards.
+static int64_t lasted_ms(const struct mock_fault *f, int64_t t_ms)
+{
+	int64_t ms = t_ms > f->at_ms ? t_ms - f->at_ms : 0;
+	return f->for_ms && ms > f->for_ms ? f->for_ms : ms;
+}
+
+bool mock_fault_is_active(const struct mock_fault *f, int64_t t_ms)
+{
+	return t_ms >= f->at_ms && (f->for_ms == 0 || t_ms - f->at_ms < f->for_ms);
+}
+
+static void change(struct device_sample *s, enum field f, double v)
+{
+	if (sample_has(s, f))
+		sample_set(s, f, v);
+}
+
+static void add(struct device_sample *s, enum field f, double v)
+{
+	if (sample_has(s, f))
+		change(s, f, sample_get(s, f) + v);
+}
+
+static void scale(struct device_sample *s, const enum field *fields, size_t n, double factor)
+{
+	for (size_t i = 0; i < n; i++)
+		if (sample_has(s, fields[i]))
+			change(s, fields[i], sample_get(s, fields[i]) * factor);
+}
+
+static void apply_throttle(const struct mock_throttle *t, int64_t t_ms, struct device_sample *s)
+{
+	static const struct {
+		int64_t bit;
+		enum field violation;
+	} rows[] = {
+	        [THROTTLE_THERMAL] = {0x20, FIELD_THERMAL_VIOLATION},
+	        [THROTTLE_POWER] = {0x04, FIELD_POWER_VIOLATION},
+	        [THROTTLE_HW] = {0x08 | 0x40, FIELD_THERMAL_VIOLATION},
+	        [THROTTLE_POWER_BRAKE] = {0x08 | 0x80, FIELD_POWER_VIOLATION},
+	};
+	static const enum field clocks[] = {FIELD_SM_CLOCK};
+	add(s, rows[t->reason].violation, (double)lasted_ms(&t->fault, t_ms) * 1e6);
+	if (!mock_fault_is_active(&t->fault, t_ms))
+		return;
+	scale(s, clocks, 1, t->clock_percent / 100);
+	if (sample_has(s, FIELD_CLOCKS_EVENT_REASONS))
+		sample_set_i64(s, FIELD_CLOCKS_EVENT_REASONS,
+		               s->value[FIELD_CLOCKS_EVENT_REASONS].i | rows[t->reason].bit);
+	if ((t->reason == THROTTLE_THERMAL || t->reason == THROTTLE_HW) && sample_has(s, FIELD_SLOWDOWN_TEMP))
+		change(s, FIELD_GPU_TEMP, sample_get(s, FIELD_SLOWDOWN_TEMP) + 1);
+}
+
+static void apply_ecc(const struct mock_ecc *x, int64_t t_ms, struct device_sample *s)
+{
+	static const enum field fields[][2] = {{FIELD_ECC_SBE_VOL, FIELD_ECC_SBE_AGG},
+	                                       {FIELD_ECC_DBE_VOL, FIELD_ECC_DBE_AGG}};
+	double n = t_ms < x->fault.at_ms ? 0
+	           : x->fault.for_ms
+	                   ? floor((double)x->count * (double)lasted_ms(&x->fault, t_ms) / (double)x->fault.for_ms)
+	                   : x->count;
+	add(s, fields[x->kind][0], n);
+	add(s, fields[x->kind][1], n);
+}
+
+static void apply_leak(const struct mock_leak *l, int64_t t_ms, struct device_sample *s)
+{
+	if (!sample_has(s, FIELD_FB_USED) || !sample_has(s, FIELD_FB_FREE))
+		return;
+	double used = sample_get(s, FIELD_FB_USED), free_mib = sample_get(s, FIELD_FB_FREE);
+	double leaked = fmin(free_mib, l->mib_per_hour * (double)lasted_ms(&l->fault, t_ms) / 3600e3);
+	change(s, FIELD_FB_USED, used + leaked);
+	change(s, FIELD_FB_FREE, free_mib - leaked);
+	change(s, FIELD_FB_USED_PERCENT, used + free_mib > 0 ? (used + leaked) / (used + free_mib) : 0);
+}
+
+// The readings that follow the rate of work.
+static const enum field work[] = {FIELD_SM_CLOCK,           FIELD_SM_ACTIVE,        FIELD_SM_OCCUPANCY,
+                                  FIELD_PIPE_TENSOR_ACTIVE, FIELD_DRAM_ACTIVE,      FIELD_PIPE_FP64_ACTIVE,
+                                  FIELD_PIPE_FP32_ACTIVE,   FIELD_PIPE_FP16_ACTIVE, FIELD_PIPE_TENSOR_HMMA_ACTIVE,
+                                  FIELD_PIPE_INT_ACTIVE};
+static const enum field traffic[] = {FIELD_MEM_COPY_UTIL,   FIELD_PCIE_TX_BYTES,   FIELD_PCIE_RX_BYTES,
+                                     FIELD_NVLINK_TX_BYTES, FIELD_NVLINK_RX_BYTES, FIELD_NVLINK_BANDWIDTH_TOTAL};
+static const enum field power[] = {FIELD_POWER_USAGE, FIELD_POWER_USAGE_INSTANT};
+
+static void scale_power_above_idle(struct device_sample *s, double idle_watts, double factor)
+{
+	for (size_t i = 0; i < COUNT(power); i++)
+		if (sample_has(s, power[i]) && sample_get(s, power[i]) > idle_watts)
+			change(s, power[i], idle_watts + (sample_get(s, power[i]) - idle_watts) * factor);
+}
+
+static void apply_straggler(const struct mock_straggler *x, double idle_watts, struct device_sample *s)
+{
+	double factor = 1 - x->slower_percent / 100;
+	scale(s, work, COUNT(work), factor);
+	scale(s, traffic, COUNT(traffic), factor);
+	scale_power_above_idle(s, idle_watts, factor);
+}
+
+// One kernel spins on a few SMs: the driver reports a busy GPU that moves no data and draws little power.
+#define HUNG_SM_ACTIVE    0.1
+#define HUNG_SM_OCCUPANCY 0.02
+#define HUNG_POWER_RATIO  0.15
+static void apply_hang(double idle_watts, struct device_sample *s)
+{
+	scale(s, &work[1], COUNT(work) - 1, 0); // all but the clock
+	scale(s, traffic, COUNT(traffic), 0);
+	change(s, FIELD_GPU_UTIL, 100);
+	change(s, FIELD_GR_ENGINE_ACTIVE, 1);
+	change(s, FIELD_SM_ACTIVE, HUNG_SM_ACTIVE);
+	change(s, FIELD_SM_OCCUPANCY, HUNG_SM_OCCUPANCY);
+	if (!sample_has(s, FIELD_POWER_LIMIT))
+		return;
+	double limit = sample_get(s, FIELD_POWER_LIMIT);
+	for (size_t i = 0; i < COUNT(power); i++)
+		change(s, power[i], idle_watts + (limit - idle_watts) * HUNG_POWER_RATIO);
+}
+
+// Bytes a second of a lane double with each generation; 0.25 GB/s is the first.
+static void apply_downtrain(const struct mock_downtrain *x, struct device_sample *s)
+{
+	static const enum field rates[] = {FIELD_PCIE_TX_BYTES, FIELD_PCIE_RX_BYTES};
+	double most = 0.25e9 * pow(2, x->generation - 1) * x->lanes;
+	change(s, FIELD_PCIE_LINK_GEN, x->generation);
+	change(s, FIELD_PCIE_LINK_WIDTH, x->lanes);
+	for (size_t i = 0; i < COUNT(rates); i++)
+		if (sample_has(s, rates[i]) && sample_get(s, rates[i]) > most)
+			change(s, rates[i], most);
+}
+
+void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_watts, int64_t t_ms,
+                       struct device_sample *s)
+{
+	for (size_t i = 0; i < f->n_stragglers; i++)
+		if (f->stragglers[i].fault.gpu == gpu && mock_fault_is_active(&f->stragglers[i].fault, t_ms))
+			apply_straggler(&f->stragglers[i], idle_watts, s);
+	for (size_t i = 0; i < f->n_hangs; i++)
+		if (f->hangs[i].fault.gpu == gpu && mock_fault_is_active(&f->hangs[i].fault, t_ms))
+			apply_hang(idle_watts, s);
+	for (size_t i = 0; i < f->n_throttles; i++)
+		if (f->throttles[i].fault.gpu == gpu)
+			apply_throttle(&f->throttles[i], t_ms, s);
+	for (size_t i = 0; i < f->n_ecc; i++)
+		if (f->ecc[i].fault.gpu == gpu)
+			apply_ecc(&f->ecc[i], t_ms, s);
+	for (size_t i = 0; i < f->n_leaks; i++)
+		if (f->leaks[i].fault.gpu == gpu && mock_fault_is_active(&f->leaks[i].fault, t_ms))
+			apply_leak(&f->leaks[i], t_ms, s);
+	for (size_t i = 0; i < f->n_downtrains; i++)
+		if (f->downtrains[i].fault.gpu == gpu && mock_fault_is_active(&f->downtrains[i].fault, t_ms))
+			apply_downtrain(&f->downtrains[i], s);
 }

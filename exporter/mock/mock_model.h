@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model of the mock: a workload that spreads its demand over its replicas, and a GPU whose readings follow its
-// utilization. Pure: state and time in, values out.
+// The model of the mock: a workload that spreads its demand over its replicas, a GPU whose readings follow its
+// utilization, and what faults change in them. Pure: state and time in, values out.
 #ifndef GPUSCALE_EXPORTER_MOCK_MOCK_MODEL_H
 #define GPUSCALE_EXPORTER_MOCK_MOCK_MODEL_H
 
@@ -9,6 +9,9 @@
 
 #include "exporter/device.h"
 #include "exporter/mock/mock_series.h"
+
+struct mock_fault;
+struct mock_faults;
 
 // The parameters of a workload; demand and capacity are in the same unit of work per second.
 struct workload_params {
@@ -58,5 +61,11 @@ void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, doub
 // gpu_step() of the same `g`, whose power was `model_watts`.
 void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD__COUNT], double model_watts,
                 struct device_sample *s);
+
+bool mock_fault_is_active(const struct mock_fault *f, int64_t t_ms);
+// Applies the faults of GPU `gpu` at `t_ms` since the start; the GPU draws `idle_watts` when idle. Fields without a
+// value stay without one. A leak ends with its time, as when the process is restarted.
+void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_watts, int64_t t_ms,
+                       struct device_sample *s);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/mock/mock_schema.h"
+#include "exporter/mock/mock_script.h"
 
 struct err;
 struct event_base;

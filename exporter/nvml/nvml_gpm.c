@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/nvml/nvml_gpm.h"
 
-#include <math.h>
-
 #define PERCENT   0.01
 #define MIB_PER_S 1048576.0
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
@@ -65,10 +63,8 @@ static void put(struct device_sample *s, enum field f, double v, double scale)
 	double scaled = v * scale;
 	if (!family_is_plausible(f, scaled))
 		s->implausible++; // a library with another layout
-	else if (family_of(f)->kind == FIELD_INT)
-		sample_set_i64(s, f, llround(scaled));
 	else
-		sample_set_f64(s, f, scaled > 1 ? 1 : scaled);
+		sample_set(s, f, family_of(f)->kind == FIELD_DOUBLE && scaled > 1 ? 1 : scaled);
 }
 
 static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
@@ -89,18 +85,6 @@ static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
 	return r;
 }
 
-static void add_values(const struct nvml_gpm *g, struct device_sample *s)
-{
-	s->implausible += g->values.implausible;
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		enum field f = rows[i].field;
-		if (sample_has(&g->values, f)) {
-			s->valid[f] = true;
-			s->value[f] = g->values.value[f];
-		}
-	}
-}
-
 nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int instance, struct nvml_gpm *g,
                           int64_t mono_ms, struct device_sample *s)
 {
@@ -111,7 +95,7 @@ nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int insta
 		return r;
 	int64_t apart_ms = mono_ms - g->previous_ms;
 	if (g->seeded && apart_ms >= 0 && apart_ms < NVML_GPM_APART_MIN_MS) {
-		add_values(g, s);
+		sample_add(s, &g->values);
 		return NVML_SUCCESS;
 	}
 	r = take(api, gpu, instance, g->current);
@@ -129,7 +113,7 @@ nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int insta
 	g->previous = newest;
 	g->previous_ms = mono_ms;
 	g->seeded = true;
-	add_values(g, s);
+	sample_add(s, &g->values);
 	return r;
 }
 

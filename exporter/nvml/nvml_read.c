@@ -462,13 +462,7 @@ static nvml_return read_kept(const struct nvml_api *api, nvml_device d, reading_
 		k->is_read = true;
 		k->read_ms = mono_ms;
 	}
-	s->implausible += k->values.implausible;
-	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		if (sample_has(&k->values, f)) {
-			s->valid[f] = true;
-			s->value[f] = k->values.value[f];
-		}
-	}
+	sample_add(s, &k->values);
 	return NVML_SUCCESS;
 }
 

@@ -26,10 +26,7 @@ void sysfs_read_rows(const char *dir, const struct sysfs_row *rows, size_t n, st
 			s->implausible++; // 65535 and similar: the firmware has no value
 			continue;
 		}
-		if (family_of(rows[i].field)->kind == FIELD_DOUBLE)
-			sample_set_f64(s, rows[i].field, scaled);
-		else
-			sample_set_i64(s, rows[i].field, llround(scaled));
+		sample_set(s, rows[i].field, scaled);
 	}
 }
 
