@@ -27,18 +27,8 @@ static const struct {
 	size_t offset;
 	const char *name;
 } symbols[] = {
-        {offsetof(struct dcgm_api, init), "dcgmInit"},
-        {offsetof(struct dcgm_api, shutdown), "dcgmShutdown"},
-        {offsetof(struct dcgm_api, error_string), "errorString"},
-        {offsetof(struct dcgm_api, connect), "dcgmConnect_v2"},
-        {offsetof(struct dcgm_api, disconnect), "dcgmDisconnect"},
-        {offsetof(struct dcgm_api, all_devices), "dcgmGetAllDevices"},
-        {offsetof(struct dcgm_api, field_group_create), "dcgmFieldGroupCreate"},
-        {offsetof(struct dcgm_api, field_group_destroy), "dcgmFieldGroupDestroy"},
-        {offsetof(struct dcgm_api, watch), "dcgmWatchFields"},
-        {offsetof(struct dcgm_api, update), "dcgmUpdateAllFields"},
-        {offsetof(struct dcgm_api, latest), "dcgmEntitiesGetLatestValues"},
-};
+#define SYMBOL(ret, member, args, name) {offsetof(struct dcgm_api, member), name},
+        DCGM_FUNCTIONS(SYMBOL)};
 
 static void dcgm_api_unload(struct dcgm_api *api)
 {

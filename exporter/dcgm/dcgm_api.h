@@ -73,22 +73,27 @@ _Static_assert(offsetof(struct dcgm_value, field_id) == 12, "dcgmFieldValue_v2.f
 _Static_assert(offsetof(struct dcgm_value, time_us) == 24, "dcgmFieldValue_v2.ts");
 _Static_assert(offsetof(struct dcgm_value, value) == 32, "dcgmFieldValue_v2.value");
 
+// The functions: result, member of struct dcgm_api, arguments, name.
+// clang-format off
+#define DCGM_FUNCTIONS(F) \
+	F(dcgm_return, init, (void), "dcgmInit") \
+	F(dcgm_return, shutdown, (void), "dcgmShutdown") \
+	F(const char *, error_string, (dcgm_return), "errorString") \
+	F(dcgm_return, connect, (const char *address, struct dcgm_connect *, dcgm_handle *), "dcgmConnect_v2") \
+	F(dcgm_return, disconnect, (dcgm_handle), "dcgmDisconnect") \
+	F(dcgm_return, all_devices, (dcgm_handle, unsigned *gpus, int *n), "dcgmGetAllDevices") \
+	F(dcgm_return, field_group_create, (dcgm_handle, int n, const unsigned short *fields, const char *name, dcgm_field_group *), "dcgmFieldGroupCreate") \
+	F(dcgm_return, field_group_destroy, (dcgm_handle, dcgm_field_group), "dcgmFieldGroupDestroy") \
+	F(dcgm_return, watch, (dcgm_handle, dcgm_gpu_group, dcgm_field_group, long long period_us, double keep_s, int keep_samples), "dcgmWatchFields") \
+	F(dcgm_return, update, (dcgm_handle, int wait), "dcgmUpdateAllFields") \
+	F(dcgm_return, latest, (dcgm_handle, const struct dcgm_entity *, unsigned n, const unsigned short *fields, unsigned n_fields, unsigned flags, struct dcgm_value *values), "dcgmEntitiesGetLatestValues")
+// clang-format on
+
 struct dcgm_api {
 	void *library;
-	dcgm_return (*init)(void);
-	dcgm_return (*shutdown)(void);
-	const char *(*error_string)(dcgm_return);
-	dcgm_return (*connect)(const char *address, struct dcgm_connect *, dcgm_handle *);
-	dcgm_return (*disconnect)(dcgm_handle);
-	dcgm_return (*all_devices)(dcgm_handle, unsigned *gpus, int *n);
-	dcgm_return (*field_group_create)(dcgm_handle, int n, const unsigned short *fields, const char *name,
-	                                  dcgm_field_group *);
-	dcgm_return (*field_group_destroy)(dcgm_handle, dcgm_field_group);
-	dcgm_return (*watch)(dcgm_handle, dcgm_gpu_group, dcgm_field_group, long long period_us, double keep_s,
-	                     int keep_samples);
-	dcgm_return (*update)(dcgm_handle, int wait);
-	dcgm_return (*latest)(dcgm_handle, const struct dcgm_entity *, unsigned n, const unsigned short *fields,
-	                      unsigned n_fields, unsigned flags, struct dcgm_value *values);
+#define MEMBER(ret, member, args, name) ret(*member) args;
+	DCGM_FUNCTIONS(MEMBER)
+#undef MEMBER
 };
 
 #endif

@@ -16,76 +16,12 @@ struct symbol {
 	bool required;
 	const char *names[NAMES_MAX]; // newest first
 };
-#define SYMBOL(member, need, ...)                                                                                      \
-	{                                                                                                              \
-		offsetof(struct nvml_api, member), need,                                                               \
-		{                                                                                                      \
-			__VA_ARGS__                                                                                    \
-		}                                                                                                      \
-	}
 
-// All variants in a row have the same arguments. memory and memory_v2 differ, so they have two rows.
 static const struct symbol symbols[] = {
-        SYMBOL(init, true, "nvmlInit_v2", "nvmlInit"),
-        SYMBOL(shutdown, false, "nvmlShutdown"),
-        SYMBOL(driver_version, false, "nvmlSystemGetDriverVersion"),
-        SYMBOL(error_string, false, "nvmlErrorString"),
-        SYMBOL(count, true, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
-        SYMBOL(handle_by_index, true, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
-        SYMBOL(uuid, true, "nvmlDeviceGetUUID"),
-        SYMBOL(name, false, "nvmlDeviceGetName"),
-        SYMBOL(minor, false, "nvmlDeviceGetMinorNumber"),
-        SYMBOL(pci, false, "nvmlDeviceGetPciInfo_v3"),
-        SYMBOL(utilization, false, "nvmlDeviceGetUtilizationRates"),
-        SYMBOL(encoder, false, "nvmlDeviceGetEncoderUtilization"),
-        SYMBOL(decoder, false, "nvmlDeviceGetDecoderUtilization"),
-        SYMBOL(memory, false, "nvmlDeviceGetMemoryInfo"),
-        SYMBOL(memory_v2, false, "nvmlDeviceGetMemoryInfo_v2"),
-        SYMBOL(power, false, "nvmlDeviceGetPowerUsage"),
-        SYMBOL(power_limit, false, "nvmlDeviceGetPowerManagementLimit"),
-        SYMBOL(power_limit_default, false, "nvmlDeviceGetPowerManagementDefaultLimit"),
-        SYMBOL(power_limit_enforced, false, "nvmlDeviceGetEnforcedPowerLimit"),
-        SYMBOL(power_limit_range, false, "nvmlDeviceGetPowerManagementLimitConstraints"),
-        SYMBOL(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
-        SYMBOL(temperature, false, "nvmlDeviceGetTemperature"),
-        SYMBOL(threshold, false, "nvmlDeviceGetTemperatureThreshold"),
-        SYMBOL(clock, false, "nvmlDeviceGetClockInfo"),
-        SYMBOL(max_clock, false, "nvmlDeviceGetMaxClockInfo"),
-        SYMBOL(pstate, false, "nvmlDeviceGetPerformanceState"),
-        SYMBOL(fan_speed, false, "nvmlDeviceGetFanSpeed"),
-        SYMBOL(event_reasons, false, "nvmlDeviceGetCurrentClocksEventReasons",
-               "nvmlDeviceGetCurrentClocksThrottleReasons"),
-        SYMBOL(pcie_replay, false, "nvmlDeviceGetPcieReplayCounter"),
-        SYMBOL(link_gen, false, "nvmlDeviceGetCurrPcieLinkGeneration"),
-        SYMBOL(link_width, false, "nvmlDeviceGetCurrPcieLinkWidth"),
-        SYMBOL(max_link_gen, false, "nvmlDeviceGetMaxPcieLinkGeneration"),
-        SYMBOL(max_link_width, false, "nvmlDeviceGetMaxPcieLinkWidth"),
-        SYMBOL(bar1, false, "nvmlDeviceGetBAR1MemoryInfo"),
-        SYMBOL(virtualization, false, "nvmlDeviceGetVirtualizationMode"),
-        SYMBOL(licenses, false, "nvmlDeviceGetGridLicensableFeatures_v4"),
-        SYMBOL(remapped_rows, false, "nvmlDeviceGetRemappedRows"),
-        SYMBOL(ecc_errors, false, "nvmlDeviceGetTotalEccErrors"),
-        SYMBOL(field_values, false, "nvmlDeviceGetFieldValues"),
-        SYMBOL(compute_processes, false, "nvmlDeviceGetComputeRunningProcesses_v3",
-               "nvmlDeviceGetComputeRunningProcesses_v2"),
-        SYMBOL(graphics_processes, false, "nvmlDeviceGetGraphicsRunningProcesses_v3",
-               "nvmlDeviceGetGraphicsRunningProcesses_v2"),
-        SYMBOL(mig_mode, false, "nvmlDeviceGetMigMode"),
-        SYMBOL(mig_count_max, false, "nvmlDeviceGetMaxMigDeviceCount"),
-        SYMBOL(mig_handle, false, "nvmlDeviceGetMigDeviceHandleByIndex"),
-        SYMBOL(gpu_instance_id, false, "nvmlDeviceGetGpuInstanceId"),
-        SYMBOL(attributes, false, "nvmlDeviceGetAttributes_v2"),
-        SYMBOL(gpm_support, false, "nvmlGpmQueryDeviceSupport"),
-        SYMBOL(gpm_sample_alloc, false, "nvmlGpmSampleAlloc"),
-        SYMBOL(gpm_sample_free, false, "nvmlGpmSampleFree"),
-        SYMBOL(gpm_sample_get, false, "nvmlGpmSampleGet"),
-        SYMBOL(gpm_mig_sample_get, false, "nvmlGpmMigSampleGet"),
-        SYMBOL(gpm_metrics_get, false, "nvmlGpmMetricsGet"),
-        SYMBOL(event_set_create, false, "nvmlEventSetCreate"),
-        SYMBOL(event_set_free, false, "nvmlEventSetFree"),
-        SYMBOL(register_events, false, "nvmlDeviceRegisterEvents"),
-        SYMBOL(event_wait, false, "nvmlEventSetWait_v2"),
-};
+#define REQUIRED                             true
+#define OPTIONAL                             false
+#define SYMBOL(ret, member, need, args, ...) {offsetof(struct nvml_api, member), need, {__VA_ARGS__}},
+        NVML_FUNCTIONS(SYMBOL)};
 
 int nvml_api_load(struct nvml_api *api, const char *library, struct err *e)
 {

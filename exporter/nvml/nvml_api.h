@@ -207,66 +207,75 @@ struct nvml_gpm_metrics {
 _Static_assert(sizeof(struct nvml_gpm_metrics) == 13344, "nvmlGpmMetricsGet_t");
 _Static_assert(offsetof(struct nvml_gpm_metrics, metrics) == 24, "nvmlGpmMetricsGet_t.metrics");
 
-// Every pointer may be NULL if the library lacks the function.
+// The functions: result, member of struct nvml_api, whether the library must have it, arguments, and the names of its
+// variants, newest first. All variants in a row have the same arguments; memory and memory_v2 differ, so they have two
+// rows.
+// clang-format off
+#define NVML_FUNCTIONS(F) \
+	F(nvml_return, init, REQUIRED, (void), "nvmlInit_v2", "nvmlInit") \
+	F(nvml_return, shutdown, OPTIONAL, (void), "nvmlShutdown") \
+	F(nvml_return, driver_version, OPTIONAL, (char *version, unsigned length), "nvmlSystemGetDriverVersion") \
+	F(const char *, error_string, OPTIONAL, (nvml_return), "nvmlErrorString") \
+	F(nvml_return, count, REQUIRED, (unsigned *), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") \
+	F(nvml_return, handle_by_index, REQUIRED, (unsigned index, nvml_device *), "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") \
+	F(nvml_return, uuid, REQUIRED, (nvml_device, char *uuid, unsigned length), "nvmlDeviceGetUUID") \
+	F(nvml_return, name, OPTIONAL, (nvml_device, char *name, unsigned length), "nvmlDeviceGetName") \
+	F(nvml_return, minor, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetMinorNumber") \
+	F(nvml_return, pci, OPTIONAL, (nvml_device, struct nvml_pci *), "nvmlDeviceGetPciInfo_v3") \
+	F(nvml_return, utilization, OPTIONAL, (nvml_device, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates") \
+	F(nvml_return, encoder, OPTIONAL, (nvml_device, unsigned *percent, unsigned *period_us), "nvmlDeviceGetEncoderUtilization") \
+	F(nvml_return, decoder, OPTIONAL, (nvml_device, unsigned *percent, unsigned *period_us), "nvmlDeviceGetDecoderUtilization") \
+	F(nvml_return, memory, OPTIONAL, (nvml_device, struct nvml_memory *), "nvmlDeviceGetMemoryInfo") \
+	F(nvml_return, memory_v2, OPTIONAL, (nvml_device, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2") \
+	F(nvml_return, power, OPTIONAL, (nvml_device, unsigned *milliwatts), "nvmlDeviceGetPowerUsage") \
+	F(nvml_return, power_limit, OPTIONAL, (nvml_device, unsigned *milliwatts), "nvmlDeviceGetPowerManagementLimit") \
+	F(nvml_return, power_limit_default, OPTIONAL, (nvml_device, unsigned *milliwatts), "nvmlDeviceGetPowerManagementDefaultLimit") \
+	F(nvml_return, power_limit_enforced, OPTIONAL, (nvml_device, unsigned *milliwatts), "nvmlDeviceGetEnforcedPowerLimit") \
+	F(nvml_return, power_limit_range, OPTIONAL, (nvml_device, unsigned *min_milliwatts, unsigned *max_milliwatts), "nvmlDeviceGetPowerManagementLimitConstraints") \
+	F(nvml_return, energy, OPTIONAL, (nvml_device, unsigned long long *millijoules), "nvmlDeviceGetTotalEnergyConsumption") \
+	F(nvml_return, temperature, OPTIONAL, (nvml_device, int sensor, unsigned *celsius), "nvmlDeviceGetTemperature") \
+	F(nvml_return, threshold, OPTIONAL, (nvml_device, int threshold, unsigned *celsius), "nvmlDeviceGetTemperatureThreshold") \
+	F(nvml_return, clock, OPTIONAL, (nvml_device, int clock, unsigned *mhz), "nvmlDeviceGetClockInfo") \
+	F(nvml_return, max_clock, OPTIONAL, (nvml_device, int clock, unsigned *mhz), "nvmlDeviceGetMaxClockInfo") \
+	F(nvml_return, pstate, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetPerformanceState") \
+	F(nvml_return, fan_speed, OPTIONAL, (nvml_device, unsigned *percent), "nvmlDeviceGetFanSpeed") \
+	F(nvml_return, event_reasons, OPTIONAL, (nvml_device, unsigned long long *bits), "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons") \
+	F(nvml_return, pcie_replay, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetPcieReplayCounter") \
+	F(nvml_return, link_gen, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetCurrPcieLinkGeneration") \
+	F(nvml_return, link_width, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetCurrPcieLinkWidth") \
+	F(nvml_return, max_link_gen, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetMaxPcieLinkGeneration") \
+	F(nvml_return, max_link_width, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetMaxPcieLinkWidth") \
+	F(nvml_return, bar1, OPTIONAL, (nvml_device, struct nvml_bar1 *), "nvmlDeviceGetBAR1MemoryInfo") \
+	F(nvml_return, virtualization, OPTIONAL, (nvml_device, int *mode), "nvmlDeviceGetVirtualizationMode") \
+	F(nvml_return, licenses, OPTIONAL, (nvml_device, struct nvml_licenses *), "nvmlDeviceGetGridLicensableFeatures_v4") \
+	F(nvml_return, remapped_rows, OPTIONAL, (nvml_device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending, unsigned *failed), "nvmlDeviceGetRemappedRows") \
+	F(nvml_return, ecc_errors, OPTIONAL, (nvml_device, int error, int counter, unsigned long long *), "nvmlDeviceGetTotalEccErrors") \
+	F(nvml_return, field_values, OPTIONAL, (nvml_device, int n, struct nvml_field_value *), "nvmlDeviceGetFieldValues") \
+	F(nvml_return, compute_processes, OPTIONAL, (nvml_device, unsigned *n, struct nvml_process_info *), "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2") \
+	F(nvml_return, graphics_processes, OPTIONAL, (nvml_device, unsigned *n, struct nvml_process_info *), "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2") \
+	F(nvml_return, mig_mode, OPTIONAL, (nvml_device, unsigned *current, unsigned *pending), "nvmlDeviceGetMigMode") \
+	F(nvml_return, mig_count_max, OPTIONAL, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount") \
+	F(nvml_return, mig_handle, OPTIONAL, (nvml_device, unsigned index, nvml_device *), "nvmlDeviceGetMigDeviceHandleByIndex") \
+	F(nvml_return, gpu_instance_id, OPTIONAL, (nvml_device mig, unsigned *), "nvmlDeviceGetGpuInstanceId") \
+	F(nvml_return, attributes, OPTIONAL, (nvml_device mig, struct nvml_attributes *), "nvmlDeviceGetAttributes_v2") \
+	F(nvml_return, gpm_support, OPTIONAL, (nvml_device, struct nvml_gpm_support *), "nvmlGpmQueryDeviceSupport") \
+	F(nvml_return, gpm_sample_alloc, OPTIONAL, (nvml_gpm_sample *), "nvmlGpmSampleAlloc") \
+	F(nvml_return, gpm_sample_free, OPTIONAL, (nvml_gpm_sample), "nvmlGpmSampleFree") \
+	F(nvml_return, gpm_sample_get, OPTIONAL, (nvml_device, nvml_gpm_sample), "nvmlGpmSampleGet") \
+	F(nvml_return, gpm_mig_sample_get, OPTIONAL, (nvml_device gpu, unsigned gpu_instance, nvml_gpm_sample), "nvmlGpmMigSampleGet") \
+	F(nvml_return, gpm_metrics_get, OPTIONAL, (struct nvml_gpm_metrics *), "nvmlGpmMetricsGet") \
+	F(nvml_return, event_set_create, OPTIONAL, (nvml_event_set *), "nvmlEventSetCreate") \
+	F(nvml_return, event_set_free, OPTIONAL, (nvml_event_set), "nvmlEventSetFree") \
+	F(nvml_return, register_events, OPTIONAL, (nvml_device, unsigned long long mask, nvml_event_set), "nvmlDeviceRegisterEvents") \
+	F(nvml_return, event_wait, OPTIONAL, (nvml_event_set, struct nvml_event *, unsigned timeout_ms), "nvmlEventSetWait_v2")
+// clang-format on
+
+// A pointer is NULL if the library lacks the function.
 struct nvml_api {
 	void *library;
-	nvml_return (*init)(void);
-	nvml_return (*shutdown)(void);
-	nvml_return (*driver_version)(char *version, unsigned length);
-	const char *(*error_string)(nvml_return);
-	nvml_return (*count)(unsigned *);
-	nvml_return (*handle_by_index)(unsigned index, nvml_device *);
-	nvml_return (*uuid)(nvml_device, char *uuid, unsigned length);
-	nvml_return (*name)(nvml_device, char *name, unsigned length);
-	nvml_return (*minor)(nvml_device, unsigned *);
-	nvml_return (*pci)(nvml_device, struct nvml_pci *);
-	nvml_return (*utilization)(nvml_device, struct nvml_utilization *);
-	nvml_return (*encoder)(nvml_device, unsigned *percent, unsigned *period_us);
-	nvml_return (*decoder)(nvml_device, unsigned *percent, unsigned *period_us);
-	nvml_return (*memory)(nvml_device, struct nvml_memory *);
-	nvml_return (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
-	nvml_return (*power)(nvml_device, unsigned *milliwatts);
-	nvml_return (*power_limit)(nvml_device, unsigned *milliwatts);
-	nvml_return (*power_limit_default)(nvml_device, unsigned *milliwatts);
-	nvml_return (*power_limit_enforced)(nvml_device, unsigned *milliwatts);
-	nvml_return (*power_limit_range)(nvml_device, unsigned *min_milliwatts, unsigned *max_milliwatts);
-	nvml_return (*energy)(nvml_device, unsigned long long *millijoules);
-	nvml_return (*temperature)(nvml_device, int sensor, unsigned *celsius);
-	nvml_return (*threshold)(nvml_device, int threshold, unsigned *celsius);
-	nvml_return (*clock)(nvml_device, int clock, unsigned *mhz);
-	nvml_return (*max_clock)(nvml_device, int clock, unsigned *mhz);
-	nvml_return (*pstate)(nvml_device, unsigned *);
-	nvml_return (*fan_speed)(nvml_device, unsigned *percent);
-	nvml_return (*event_reasons)(nvml_device, unsigned long long *bits);
-	nvml_return (*pcie_replay)(nvml_device, unsigned *);
-	nvml_return (*link_gen)(nvml_device, unsigned *);
-	nvml_return (*link_width)(nvml_device, unsigned *);
-	nvml_return (*max_link_gen)(nvml_device, unsigned *);
-	nvml_return (*max_link_width)(nvml_device, unsigned *);
-	nvml_return (*bar1)(nvml_device, struct nvml_bar1 *);
-	nvml_return (*virtualization)(nvml_device, int *mode);
-	nvml_return (*licenses)(nvml_device, struct nvml_licenses *);
-	nvml_return (*remapped_rows)(nvml_device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending,
-	                             unsigned *failed);
-	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
-	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
-	nvml_return (*compute_processes)(nvml_device, unsigned *n, struct nvml_process_info *);
-	nvml_return (*graphics_processes)(nvml_device, unsigned *n, struct nvml_process_info *);
-	nvml_return (*mig_mode)(nvml_device, unsigned *current, unsigned *pending);
-	nvml_return (*mig_count_max)(nvml_device, unsigned *);
-	nvml_return (*mig_handle)(nvml_device, unsigned index, nvml_device *);
-	nvml_return (*gpu_instance_id)(nvml_device mig, unsigned *);
-	nvml_return (*attributes)(nvml_device mig, struct nvml_attributes *);
-	nvml_return (*gpm_support)(nvml_device, struct nvml_gpm_support *);
-	nvml_return (*gpm_sample_alloc)(nvml_gpm_sample *);
-	nvml_return (*gpm_sample_free)(nvml_gpm_sample);
-	nvml_return (*gpm_sample_get)(nvml_device, nvml_gpm_sample);
-	nvml_return (*gpm_mig_sample_get)(nvml_device gpu, unsigned gpu_instance, nvml_gpm_sample);
-	nvml_return (*gpm_metrics_get)(struct nvml_gpm_metrics *);
-	nvml_return (*event_set_create)(nvml_event_set *);
-	nvml_return (*event_set_free)(nvml_event_set);
-	nvml_return (*register_events)(nvml_device, unsigned long long mask, nvml_event_set);
-	nvml_return (*event_wait)(nvml_event_set, struct nvml_event *, unsigned timeout_ms);
+#define MEMBER(ret, member, need, args, ...) ret(*member) args;
+	NVML_FUNCTIONS(MEMBER)
+#undef MEMBER
 };
 
 // Loads `library` (a path, or a name that the dynamic loader searches) and resolves its functions, newest variant

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/nvml/nvml_read.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/buf.h"
+#include "base/exposition.h"
+#include "exporter/sysfs/sysfs.h"
 
 #define BYTES_PER_MIB  1048576
 #define WATTS_PER_MW   1e-3
@@ -27,6 +34,11 @@ bool nvml_result_is_fatal(nvml_return r)
 	return r == NVML_DRIVER_NOT_LOADED || r == NVML_LIB_RM_VERSION_MISMATCH || r == NVML_UNINITIALIZED;
 }
 
+static bool is_grave(nvml_return r)
+{
+	return nvml_result_is_lost(r) || nvml_result_is_fatal(r);
+}
+
 // Drops a value that no device can have: drivers succeed with all bits set, or with "unknown" as a number.
 static void set(struct device_sample *s, enum field f, double v)
 {
@@ -49,76 +61,61 @@ static void set_u64(struct device_sample *s, enum field f, unsigned long long v)
 		s->implausible += v != NONE_U64;
 }
 
-// ---- functions that give one unsigned number ----
+// ---- functions that give one unsigned number, of the device or of a sensor or clock ----
+#define NO_SENSOR (-1)
 struct number_row {
 	enum field field;
 	size_t function; // in struct nvml_api
+	int sensor;      // NO_SENSOR: the function has no such argument
 	double scale;
 };
 static const struct number_row fast_numbers[] = {
-        {FIELD_POWER_USAGE, API(power), WATTS_PER_MW},
-        {FIELD_ENFORCED_POWER_LIMIT, API(power_limit_enforced), WATTS_PER_MW},
-        {FIELD_PSTATE, API(pstate), 1},
-        {FIELD_FAN_SPEED, API(fan_speed), 1},
-        {FIELD_PCIE_LINK_GEN, API(link_gen), 1},
-        {FIELD_PCIE_LINK_WIDTH, API(link_width), 1},
+        {FIELD_POWER_USAGE, API(power), NO_SENSOR, WATTS_PER_MW},
+        {FIELD_ENFORCED_POWER_LIMIT, API(power_limit_enforced), NO_SENSOR, WATTS_PER_MW},
+        {FIELD_PSTATE, API(pstate), NO_SENSOR, 1},
+        {FIELD_FAN_SPEED, API(fan_speed), NO_SENSOR, 1},
+        {FIELD_PCIE_LINK_GEN, API(link_gen), NO_SENSOR, 1},
+        {FIELD_PCIE_LINK_WIDTH, API(link_width), NO_SENSOR, 1},
+        {FIELD_GPU_TEMP, API(temperature), NVML_TEMPERATURE_GPU, 1},
+        {FIELD_SM_CLOCK, API(clock), NVML_CLOCK_SM, 1},
+        {FIELD_MEM_CLOCK, API(clock), NVML_CLOCK_MEM, 1},
+        {FIELD_VIDEO_CLOCK, API(clock), NVML_CLOCK_VIDEO, 1},
 };
 static const struct number_row costly_numbers[] = {
-        {FIELD_PCIE_REPLAY, API(pcie_replay), 1},
+        {FIELD_PCIE_REPLAY, API(pcie_replay), NO_SENSOR, 1},
 };
 static const struct number_row slow_numbers[] = {
-        {FIELD_POWER_LIMIT, API(power_limit), WATTS_PER_MW},
-        {FIELD_POWER_LIMIT_DEFAULT, API(power_limit_default), WATTS_PER_MW},
-        {FIELD_PCIE_MAX_LINK_GEN, API(max_link_gen), 1},
-        {FIELD_PCIE_MAX_LINK_WIDTH, API(max_link_width), 1},
+        {FIELD_POWER_LIMIT, API(power_limit), NO_SENSOR, WATTS_PER_MW},
+        {FIELD_POWER_LIMIT_DEFAULT, API(power_limit_default), NO_SENSOR, WATTS_PER_MW},
+        {FIELD_PCIE_MAX_LINK_GEN, API(max_link_gen), NO_SENSOR, 1},
+        {FIELD_PCIE_MAX_LINK_WIDTH, API(max_link_width), NO_SENSOR, 1},
+        {FIELD_MAX_SM_CLOCK, API(max_clock), NVML_CLOCK_SM, 1},
+        {FIELD_MAX_MEM_CLOCK, API(max_clock), NVML_CLOCK_MEM, 1},
+        {FIELD_SLOWDOWN_TEMP, API(threshold), NVML_THRESHOLD_SLOWDOWN, 1},
+        {FIELD_SHUTDOWN_TEMP, API(threshold), NVML_THRESHOLD_SHUTDOWN, 1},
 };
+
+static nvml_return read_number(const struct nvml_api *api, nvml_device d, const struct number_row *row, unsigned *ret)
+{
+	union {
+		nvml_return (*number)(nvml_device, unsigned *);
+		nvml_return (*sensor)(nvml_device, int, unsigned *);
+	} function;
+	memcpy(&function, (const char *)api + row->function, sizeof function);
+	if (!function.number)
+		return NVML_FUNCTION_NOT_FOUND;
+	return row->sensor == NO_SENSOR ? function.number(d, ret) : function.sensor(d, row->sensor, ret);
+}
 
 static nvml_return read_numbers(const struct nvml_api *api, nvml_device d, const struct number_row *rows, size_t n,
                                 struct device_sample *s)
 {
 	for (size_t i = 0; i < n; i++) {
-		nvml_return (*function)(nvml_device, unsigned *);
-		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
 		unsigned v = NONE;
-		nvml_return r = function ? function(d, &v) : NVML_FUNCTION_NOT_FOUND;
+		nvml_return r = read_number(api, d, &rows[i], &v);
 		if (r == NVML_SUCCESS && v != NONE)
 			set(s, rows[i].field, v * rows[i].scale);
-		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
-			return r;
-	}
-	return NVML_SUCCESS;
-}
-
-// ---- functions that give one unsigned number for a sensor or clock ----
-struct sensor_row {
-	enum field field;
-	size_t function; // in struct nvml_api
-	int sensor;
-};
-static const struct sensor_row fast_sensors[] = {
-        {FIELD_GPU_TEMP, API(temperature), NVML_TEMPERATURE_GPU},
-        {FIELD_SM_CLOCK, API(clock), NVML_CLOCK_SM},
-        {FIELD_MEM_CLOCK, API(clock), NVML_CLOCK_MEM},
-        {FIELD_VIDEO_CLOCK, API(clock), NVML_CLOCK_VIDEO},
-};
-static const struct sensor_row slow_sensors[] = {
-        {FIELD_MAX_SM_CLOCK, API(max_clock), NVML_CLOCK_SM},
-        {FIELD_MAX_MEM_CLOCK, API(max_clock), NVML_CLOCK_MEM},
-        {FIELD_SLOWDOWN_TEMP, API(threshold), NVML_THRESHOLD_SLOWDOWN},
-        {FIELD_SHUTDOWN_TEMP, API(threshold), NVML_THRESHOLD_SHUTDOWN},
-};
-
-static nvml_return read_sensors(const struct nvml_api *api, nvml_device d, const struct sensor_row *rows, size_t n,
-                                struct device_sample *s)
-{
-	for (size_t i = 0; i < n; i++) {
-		nvml_return (*function)(nvml_device, int, unsigned *);
-		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
-		unsigned v = NONE;
-		nvml_return r = function ? function(d, rows[i].sensor, &v) : NVML_FUNCTION_NOT_FOUND;
-		if (r == NVML_SUCCESS && v != NONE)
-			set(s, rows[i].field, v);
-		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
+		else if (is_grave(r))
 			return r;
 	}
 	return NVML_SUCCESS;
@@ -248,54 +245,49 @@ static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, s
 	return r;
 }
 
-static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
+static nvml_return set_coder(nvml_return (*function)(nvml_device, unsigned *, unsigned *), nvml_device d, enum field f,
+                             struct device_sample *s)
 {
 	unsigned percent = NONE, period_us = 0;
-	nvml_return r = CALL(api, encoder, d, &percent, &period_us);
+	nvml_return r = function ? function(d, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
 	if (r == NVML_SUCCESS)
-		set(s, FIELD_ENC_UTIL, percent);
+		set(s, f, percent);
 	return r;
+}
+
+static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
+{
+	return set_coder(api->encoder, d, FIELD_ENC_UTIL, s);
 }
 
 static nvml_return read_decoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned percent = NONE, period_us = 0;
-	nvml_return r = CALL(api, decoder, d, &percent, &period_us);
-	if (r == NVML_SUCCESS)
-		set(s, FIELD_DEC_UTIL, percent);
-	return r;
+	return set_coder(api->decoder, d, FIELD_DEC_UTIL, s);
 }
 
-static int64_t mib(unsigned long long bytes)
+// Sets the fields if the numbers are consistent. Otherwise the library writes another layout or has no value, and
+// nothing is reported.
+static bool set_memory(struct device_sample *s, enum field total_field, enum field used_field, enum field free_field,
+                       unsigned long long total, unsigned long long used, unsigned long long free)
 {
-	return (int64_t)(bytes / BYTES_PER_MIB);
-}
-
-// True if the numbers are consistent. Otherwise the library writes another layout or has no value, and nothing is
-// reported.
-static bool is_memory(unsigned long long total, unsigned long long used, unsigned long long free)
-{
-	return total > 0 && family_is_plausible(FIELD_FB_TOTAL, (double)(total / BYTES_PER_MIB)) && used <= total &&
-	       free <= total;
-}
-
-// used / (total - reserved), as in DCGM. Absent if `reserved` is unknown.
-static void set_used_ratio(struct device_sample *s, const struct nvml_memory_v2 *m)
-{
-	if (m->total > m->reserved)
-		set(s, FIELD_FB_USED_PERCENT, (double)m->used / (double)(m->total - m->reserved));
+	if (total == 0 || !family_is_plausible(FIELD_FB_TOTAL, (double)(total / BYTES_PER_MIB)) || used > total ||
+	    free > total)
+		return false;
+	sample_set_i64(s, total_field, (int64_t)(total / BYTES_PER_MIB));
+	sample_set_i64(s, used_field, (int64_t)(used / BYTES_PER_MIB));
+	sample_set_i64(s, free_field, (int64_t)(free / BYTES_PER_MIB));
+	return true;
 }
 
 nvml_return nvml_read_memory(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
 	struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
 	nvml_return r = CALL(api, memory_v2, d, &v2);
-	if (r == NVML_SUCCESS && is_memory(v2.total, v2.used, v2.free) && v2.reserved <= v2.total) {
-		sample_set_i64(s, FIELD_FB_TOTAL, mib(v2.total));
-		sample_set_i64(s, FIELD_FB_FREE, mib(v2.free));
-		sample_set_i64(s, FIELD_FB_USED, mib(v2.used));
-		sample_set_i64(s, FIELD_FB_RESERVED, mib(v2.reserved));
-		set_used_ratio(s, &v2);
+	if (r == NVML_SUCCESS && v2.reserved <= v2.total &&
+	    set_memory(s, FIELD_FB_TOTAL, FIELD_FB_USED, FIELD_FB_FREE, v2.total, v2.used, v2.free)) {
+		sample_set_i64(s, FIELD_FB_RESERVED, (int64_t)(v2.reserved / BYTES_PER_MIB));
+		if (v2.total > v2.reserved) // used / (total - reserved), as in DCGM
+			set(s, FIELD_FB_USED_PERCENT, (double)v2.used / (double)(v2.total - v2.reserved));
 		return r;
 	}
 	if (nvml_result_is_lost(r))
@@ -303,11 +295,8 @@ nvml_return nvml_read_memory(const struct nvml_api *api, nvml_device d, struct d
 	// Drivers before 510 count reserved memory as used, and its size is unknown.
 	struct nvml_memory v1 = {0};
 	r = CALL(api, memory, d, &v1);
-	if (r == NVML_SUCCESS && is_memory(v1.total, v1.used, v1.free)) {
-		sample_set_i64(s, FIELD_FB_TOTAL, mib(v1.total));
-		sample_set_i64(s, FIELD_FB_FREE, mib(v1.free));
-		sample_set_i64(s, FIELD_FB_USED, mib(v1.used));
-	}
+	if (r == NVML_SUCCESS)
+		set_memory(s, FIELD_FB_TOTAL, FIELD_FB_USED, FIELD_FB_FREE, v1.total, v1.used, v1.free);
 	return r;
 }
 
@@ -315,30 +304,29 @@ static nvml_return read_bar1(const struct nvml_api *api, nvml_device d, struct d
 {
 	struct nvml_bar1 m = {0};
 	nvml_return r = CALL(api, bar1, d, &m);
-	if (r == NVML_SUCCESS && is_memory(m.total, m.used, m.free)) {
-		sample_set_i64(s, FIELD_BAR1_TOTAL, mib(m.total));
-		sample_set_i64(s, FIELD_BAR1_USED, mib(m.used));
-		sample_set_i64(s, FIELD_BAR1_FREE, mib(m.free));
-	}
+	if (r == NVML_SUCCESS)
+		set_memory(s, FIELD_BAR1_TOTAL, FIELD_BAR1_USED, FIELD_BAR1_FREE, m.total, m.used, m.free);
+	return r;
+}
+
+static nvml_return set_counter(nvml_return (*function)(nvml_device, unsigned long long *), nvml_device d, enum field f,
+                               struct device_sample *s)
+{
+	unsigned long long v = NONE_U64;
+	nvml_return r = function ? function(d, &v) : NVML_FUNCTION_NOT_FOUND;
+	if (r == NVML_SUCCESS)
+		set_u64(s, f, v);
 	return r;
 }
 
 static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned long long mj = NONE_U64;
-	nvml_return r = CALL(api, energy, d, &mj);
-	if (r == NVML_SUCCESS)
-		set_u64(s, FIELD_TOTAL_ENERGY, mj);
-	return r;
+	return set_counter(api->energy, d, FIELD_TOTAL_ENERGY, s);
 }
 
 static nvml_return read_event_reasons(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned long long bits = NONE_U64;
-	nvml_return r = CALL(api, event_reasons, d, &bits);
-	if (r == NVML_SUCCESS)
-		set_u64(s, FIELD_CLOCKS_EVENT_REASONS, bits);
-	return r;
+	return set_counter(api->event_reasons, d, FIELD_CLOCKS_EVENT_REASONS, s);
 }
 
 static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct device_sample *s)
@@ -415,48 +403,44 @@ static nvml_return read_each(const struct nvml_api *api, nvml_device d, reading_
 {
 	for (size_t i = 0; i < n; i++) {
 		nvml_return r = readings[i](api, d, s);
-		if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
+		if (is_grave(r))
 			return r;
 	}
 	return NVML_SUCCESS;
 }
 
-static nvml_return first_grave(const nvml_return *results, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (nvml_result_is_lost(results[i]) || nvml_result_is_fatal(results[i]))
-			return results[i];
-	return NVML_SUCCESS;
-}
+// What is read equally often.
+struct batch {
+	reading_fn *const *readings;
+	const struct number_row *numbers;
+	const struct value_row *values;
+	size_t n_readings, n_numbers, n_values;
+};
+#define BATCH(often)                                                                                                   \
+	{                                                                                                              \
+		often##_readings, often##_numbers, often##_values, COUNT(often##_readings), COUNT(often##_numbers),    \
+		        COUNT(often##_values)                                                                          \
+	}
+static const struct batch fast = BATCH(fast), costly = BATCH(costly), slow = BATCH(slow);
 
-static nvml_return read_costly(const struct nvml_api *api, nvml_device d, struct device_sample *s)
+// Returns NVML_SUCCESS, or the first result that concerns the whole device.
+static nvml_return read_batch(const struct nvml_api *api, nvml_device d, const struct batch *b, struct device_sample *s)
 {
-	const nvml_return results[] = {
-	        read_each(api, d, costly_readings, COUNT(costly_readings), s),
-	        read_numbers(api, d, costly_numbers, COUNT(costly_numbers), s),
-	        read_values(api, d, costly_values, COUNT(costly_values), s),
-	};
-	return first_grave(results, COUNT(results));
-}
-
-static nvml_return read_slow(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	const nvml_return results[] = {
-	        read_each(api, d, slow_readings, COUNT(slow_readings), s),
-	        read_numbers(api, d, slow_numbers, COUNT(slow_numbers), s),
-	        read_sensors(api, d, slow_sensors, COUNT(slow_sensors), s),
-	        read_values(api, d, slow_values, COUNT(slow_values), s),
-	};
-	return first_grave(results, COUNT(results));
+	nvml_return r = read_each(api, d, b->readings, b->n_readings, s);
+	if (r == NVML_SUCCESS)
+		r = read_numbers(api, d, b->numbers, b->n_numbers, s);
+	if (r == NVML_SUCCESS)
+		r = read_values(api, d, b->values, b->n_values, s);
+	return is_grave(r) ? r : NVML_SUCCESS;
 }
 
 // Reads the fields of `k` again if `every_ms` have passed, and adds their last values to `s`.
-static nvml_return read_kept(const struct nvml_api *api, nvml_device d, reading_fn *read, int64_t every_ms,
+static nvml_return read_kept(const struct nvml_api *api, nvml_device d, const struct batch *b, int64_t every_ms,
                              int64_t mono_ms, struct nvml_kept *k, struct device_sample *s)
 {
 	if (!k->is_read || mono_ms - k->read_ms >= every_ms) {
 		k->values = (struct device_sample){.lost = false};
-		nvml_return r = read(api, d, &k->values);
+		nvml_return r = read_batch(api, d, b, &k->values);
 		if (r != NVML_SUCCESS)
 			return r;
 		k->is_read = true;
@@ -469,24 +453,222 @@ static nvml_return read_kept(const struct nvml_api *api, nvml_device d, reading_
 nvml_return nvml_read_device(const struct nvml_api *api, nvml_device d, struct nvml_reader *reader, int64_t mono_ms,
                              struct device_sample *s)
 {
-	nvml_return r = read_each(api, d, fast_readings, COUNT(fast_readings), s);
+	nvml_return r = read_batch(api, d, &fast, s);
 	if (r == NVML_SUCCESS)
-		r = read_numbers(api, d, fast_numbers, COUNT(fast_numbers), s);
-	if (r == NVML_SUCCESS)
-		r = read_sensors(api, d, fast_sensors, COUNT(fast_sensors), s);
-	if (r == NVML_SUCCESS)
-		r = read_values(api, d, fast_values, COUNT(fast_values), s);
-	if (!nvml_result_is_lost(r) && !nvml_result_is_fatal(r))
 		r = read_nvlink_rate(api, d, reader, mono_ms, s);
-	if (nvml_result_is_lost(r) || nvml_result_is_fatal(r)) {
+	if (is_grave(r)) {
 		*reader = (struct nvml_reader){.has_nvlink = false};
 		return r;
 	}
 	// Not a single field: regardless of its results, the device does not respond.
 	if (sample_count(s) == 0)
 		return NVML_GPU_IS_LOST;
-	r = read_kept(api, d, read_costly, NVML_READ_COSTLY_MS, mono_ms, &reader->costly, s);
+	r = read_kept(api, d, &costly, NVML_READ_COSTLY_MS, mono_ms, &reader->costly, s);
 	if (r == NVML_SUCCESS)
-		r = read_kept(api, d, read_slow, NVML_READ_SLOW_MS, mono_ms, &reader->slow, s);
+		r = read_kept(api, d, &slow, NVML_READ_SLOW_MS, mono_ms, &reader->slow, s);
 	return r;
+}
+
+// ---- profiling fields ----
+
+#define PERCENT   0.01
+#define MIB_PER_S 1048576.0
+
+// GPM metric ids: NVML API reference, nvmlGpmMetricId_t. DCGM fields: DCGM's own use of GPM (DcgmGpmManager.cpp).
+static const struct {
+	enum field field;
+	unsigned id;
+	double scale;
+} gpm_rows[] = {
+        {FIELD_GR_ENGINE_ACTIVE, 1, PERCENT},
+        {FIELD_SM_ACTIVE, 2, PERCENT},
+        {FIELD_SM_OCCUPANCY, 3, PERCENT},
+        {FIELD_PIPE_INT_ACTIVE, 4, PERCENT},
+        {FIELD_PIPE_TENSOR_ACTIVE, 5, PERCENT},
+        {FIELD_PIPE_TENSOR_DFMA_ACTIVE, 6, PERCENT},
+        {FIELD_PIPE_TENSOR_HMMA_ACTIVE, 7, PERCENT},
+        {FIELD_PIPE_TENSOR_IMMA_ACTIVE, 9, PERCENT},
+        {FIELD_DRAM_ACTIVE, 10, PERCENT},
+        {FIELD_PIPE_FP64_ACTIVE, 11, PERCENT},
+        {FIELD_PIPE_FP32_ACTIVE, 12, PERCENT},
+        {FIELD_PIPE_FP16_ACTIVE, 13, PERCENT},
+        {FIELD_PCIE_TX_BYTES, 20, MIB_PER_S},
+        {FIELD_PCIE_RX_BYTES, 21, MIB_PER_S},
+        {FIELD_NVLINK_RX_BYTES, 60, MIB_PER_S},
+        {FIELD_NVLINK_TX_BYTES, 61, MIB_PER_S},
+};
+_Static_assert(COUNT(gpm_rows) <= NVML_GPM_METRICS_MAX, "all are asked for at once");
+
+static nvml_return prepare(const struct nvml_api *api, nvml_device gpu, struct nvml_gpm *g)
+{
+	if (!api->gpm_support || !api->gpm_sample_alloc || !api->gpm_sample_free || !api->gpm_metrics_get)
+		return NVML_FUNCTION_NOT_FOUND;
+	struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
+	nvml_return r = api->gpm_support(gpu, &support);
+	if (r != NVML_SUCCESS)
+		return r;
+	g->asked = true;
+	g->supported = support.supported != 0;
+	if (!g->supported)
+		return NVML_NOT_SUPPORTED;
+	r = api->gpm_sample_alloc(&g->previous);
+	if (r == NVML_SUCCESS)
+		r = api->gpm_sample_alloc(&g->current);
+	if (r != NVML_SUCCESS)
+		nvml_gpm_done(api, g);
+	return r;
+}
+
+static nvml_return take_gpm_sample(const struct nvml_api *api, nvml_device gpu, int instance, nvml_gpm_sample sample)
+{
+	if (instance == NVML_WHOLE_GPU)
+		return api->gpm_sample_get ? api->gpm_sample_get(gpu, sample) : NVML_FUNCTION_NOT_FOUND;
+	return api->gpm_mig_sample_get ? api->gpm_mig_sample_get(gpu, (unsigned)instance, sample)
+	                               : NVML_FUNCTION_NOT_FOUND;
+}
+
+static void put_metric(struct device_sample *s, enum field f, double v, double scale)
+{
+	double scaled = v * scale;
+	if (!family_is_plausible(f, scaled))
+		s->implausible++; // a library with another layout
+	else
+		sample_set(s, f, family_of(f)->kind == FIELD_DOUBLE && scaled > 1 ? 1 : scaled);
+}
+
+static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
+{
+	struct nvml_gpm_metrics m = {
+	        .version = NVML_GPM_VERSION, .n = COUNT(gpm_rows), .sample1 = g->previous, .sample2 = g->current};
+	// A library that skips a metric leaves its result unchanged: initialize it with an error, so that 0 is not
+	// taken for a value.
+	for (size_t i = 0; i < COUNT(gpm_rows); i++) {
+		m.metrics[i].id = gpm_rows[i].id;
+		m.metrics[i].result = NVML_NOT_SUPPORTED;
+	}
+	nvml_return r = api->gpm_metrics_get(&m);
+	g->values = (struct device_sample){.lost = false};
+	for (size_t i = 0; r == NVML_SUCCESS && i < COUNT(gpm_rows); i++)
+		if (m.metrics[i].result == NVML_SUCCESS)
+			put_metric(&g->values, gpm_rows[i].field, m.metrics[i].value, gpm_rows[i].scale);
+	return r;
+}
+
+nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int instance, struct nvml_gpm *g,
+                          int64_t mono_ms, struct device_sample *s)
+{
+	if (g->asked && !g->supported)
+		return NVML_NOT_SUPPORTED;
+	nvml_return r = g->previous ? NVML_SUCCESS : prepare(api, gpu, g);
+	if (r != NVML_SUCCESS)
+		return r;
+	int64_t apart_ms = mono_ms - g->previous_ms;
+	if (g->seeded && apart_ms >= 0 && apart_ms < NVML_GPM_APART_MIN_MS) {
+		sample_add(s, &g->values);
+		return NVML_SUCCESS;
+	}
+	r = take_gpm_sample(api, gpu, instance, g->current);
+	if (r != NVML_SUCCESS) {
+		g->seeded = false;
+		g->values = (struct device_sample){.lost = false};
+		return r;
+	}
+	if (g->seeded && apart_ms >= NVML_GPM_APART_MIN_MS && apart_ms <= NVML_GPM_APART_MAX_MS)
+		r = compare(api, g);
+	else
+		g->values = (struct device_sample){.lost = false};
+	nvml_gpm_sample newest = g->current;
+	g->current = g->previous;
+	g->previous = newest;
+	g->previous_ms = mono_ms;
+	g->seeded = true;
+	sample_add(s, &g->values);
+	return r;
+}
+
+void nvml_gpm_done(const struct nvml_api *api, struct nvml_gpm *g)
+{
+	if (g->previous)
+		api->gpm_sample_free(g->previous);
+	if (g->current)
+		api->gpm_sample_free(g->current);
+	*g = (struct nvml_gpm){.asked = false};
+}
+
+// ---- processes ----
+
+#define ROWS_MAX 256 // rows of one call
+
+typedef nvml_return list_fn(nvml_device, unsigned *n, struct nvml_process_info *);
+
+static size_t add_list(list_fn *list, nvml_device d, struct nvml_process *rows, size_t n)
+{
+	struct nvml_process_info infos[ROWS_MAX] = {{.pid = 0}}; // the library may report more rows than it writes
+	unsigned got = ROWS_MAX;
+	if (!list || list(d, &got, infos) != NVML_SUCCESS)
+		return n;
+	for (unsigned i = 0; i < got && i < ROWS_MAX && n < 2 * ROWS_MAX; i++) {
+		bool known = infos[i].memory_bytes == NVML_MEMORY_NOT_AVAILABLE || infos[i].pid == 0;
+		// A process that uses compute and graphics is in both lists, with the same memory.
+		for (size_t k = 0; k < n && !known; k++)
+			known = rows[k].pid == infos[i].pid && rows[k].gpu_instance == infos[i].gpu_instance;
+		if (!known)
+			rows[n++] = (struct nvml_process){.pid = infos[i].pid,
+			                                  .gpu_instance = infos[i].gpu_instance,
+			                                  .memory_bytes = infos[i].memory_bytes};
+	}
+	return n;
+}
+
+static int by_memory(const void *a, const void *b)
+{
+	const struct nvml_process *x = a, *y = b;
+	if (x->memory_bytes != y->memory_bytes)
+		return x->memory_bytes < y->memory_bytes ? 1 : -1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static void find_name(const char *proc_root, struct nvml_process *p)
+{
+	char dir[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
+	if (snprintf(dir, sizeof dir, "%s/%u", proc_root, p->pid) < (int)sizeof dir &&
+	    sysfs_read_text(dir, "comm", text))
+		snprintf(p->name, sizeof p->name, "%.60s", text);
+}
+
+size_t nvml_processes_read(const struct nvml_api *api, nvml_device d, const char *proc_root,
+                           struct nvml_process ret_processes[NVML_PROCESSES_MAX])
+{
+	struct nvml_process *rows = calloc(2 * ROWS_MAX, sizeof *rows);
+	if (!rows)
+		return 0;
+	size_t n = add_list(api->compute_processes, d, rows, 0);
+	n = add_list(api->graphics_processes, d, rows, n);
+	qsort(rows, n, sizeof *rows, by_memory);
+	if (n > NVML_PROCESSES_MAX)
+		n = NVML_PROCESSES_MAX;
+	for (size_t i = 0; i < n; i++)
+		find_name(proc_root, &rows[i]);
+	memcpy(ret_processes, rows, n * sizeof *rows);
+	free(rows);
+	return n;
+}
+
+void nvml_processes_render(struct buf *out, const struct device *gpu, const struct nvml_process *processes, size_t n,
+                           bool *opened)
+{
+	static const char family[] = "gpuscale_gpu_process_memory_bytes";
+	for (size_t i = 0; i < n; i++) {
+		const struct nvml_process *p = &processes[i];
+		if (!*opened)
+			exposition_family(out, family, "GPU memory of a process (bytes).", METRIC_GAUGE);
+		*opened = true;
+		buf_printf(out, "%s{gpu=\"%" PRId32 "\",UUID=\"", family, gpu->index);
+		exposition_label_value(out, gpu->uuid);
+		if (p->gpu_instance != NVML_NO_INSTANCE)
+			buf_printf(out, "\",GPU_I_ID=\"%u", p->gpu_instance);
+		buf_printf(out, "\",pid=\"%u\",process=\"", p->pid);
+		exposition_label_value(out, p->name);
+		buf_printf(out, "\"} %" PRIu64 "\n", p->memory_bytes);
+	}
 }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads one device through NVML. Fields are independent: a field that the library lacks or the device does not
-// support stays absent, never 0.
+// Reads one device through NVML: its fields, its profiling fields, the memory of its processes. Fields are independent:
+// a field that the library lacks or the device does not support stays absent, never 0.
 #ifndef GPUSCALE_EXPORTER_NVML_NVML_READ_H
 #define GPUSCALE_EXPORTER_NVML_NVML_READ_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "exporter/device.h"
 #include "exporter/nvml/nvml_api.h"
+#include "exporter/nvml/nvml_find.h"
+
+struct buf;
 
 #define NVML_READ_COSTLY_MS 5000  // fields that cost the driver 0.2 to 4 ms each are read this often
 #define NVML_READ_SLOW_MS   10000 // so often those that rarely change
@@ -40,5 +44,50 @@ nvml_return nvml_read_device(const struct nvml_api *api, nvml_device d, struct n
                              struct device_sample *s);
 // Reads only the device memory, the one set of fields that a MIG instance has here.
 nvml_return nvml_read_memory(const struct nvml_api *api, nvml_device d, struct device_sample *s);
+
+// ---- profiling fields: DCGM_FI_PROF_* without DCGM, on Hopper and newer GPUs ----
+
+// NVML's GPM reports each field as a mean between two samples.
+#define NVML_GPM_APART_MIN_MS 100    // two samples closer than this are not compared
+#define NVML_GPM_APART_MAX_MS 600000 // after a longer pause the previous sample is discarded
+
+// State of a device or instance between two rounds. Zero it before use.
+struct nvml_gpm {
+	bool asked, supported;
+	bool seeded; // `previous` has a sample taken at previous_ms
+	int64_t previous_ms;
+	nvml_gpm_sample previous, current; // NULL until the device reports support
+	struct device_sample values;       // the last values, for rounds that come too early
+};
+
+// Adds the profiling fields to `s`, from the second call on. `instance` is NVML_WHOLE_GPU or the id of a MIG GPU
+// instance of `gpu`. Returns NVML_SUCCESS or the reason why there are none; NVML_NOT_SUPPORTED and
+// NVML_FUNCTION_NOT_FOUND are permanent for this GPU or library.
+nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int instance, struct nvml_gpm *g,
+                          int64_t mono_ms, struct device_sample *s);
+// Frees the samples of `g` in the library and zeroes `g`.
+void nvml_gpm_done(const struct nvml_api *api, struct nvml_gpm *g);
+
+// ---- device memory per process ----
+
+// Process ids are those of the host; the names of processes outside the own pid namespace are unknown.
+#define NVML_PROCESSES_MAX      64 // per GPU; the processes with the most memory if there are more
+#define NVML_PROCESS_NAME_BYTES 64
+
+struct nvml_process {
+	unsigned pid;
+	unsigned gpu_instance; // NVML_NO_INSTANCE: the GPU is not split
+	uint64_t memory_bytes;
+	char name[NVML_PROCESS_NAME_BYTES]; // "" where it is not known
+};
+
+// Fills `ret_processes`, most memory first, and returns their number. `proc_root` is "/proc". Returns 0 if the
+// library or the device does not report processes.
+size_t nvml_processes_read(const struct nvml_api *api, nvml_device d, const char *proc_root,
+                           struct nvml_process ret_processes[NVML_PROCESSES_MAX]);
+// Appends gpuscale_gpu_process_memory_bytes{gpu,UUID,GPU_I_ID,pid,process} of one GPU to `out`. `*opened` is true
+// once HELP and TYPE were written.
+void nvml_processes_render(struct buf *out, const struct device *gpu, const struct nvml_process *processes, size_t n,
+                           bool *opened);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/process/process_stat.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/kubelet_pods.h"
-#include "exporter/nvml/nvml_processes.h"
+#include "exporter/nvml/nvml_read.h"
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"

@@ -16,8 +16,6 @@
 #include "exporter/cmd/page_view.h"
 #include "exporter/device_history.h"
 #include "exporter/nvml/nvml_find.h"
-#include "exporter/nvml/nvml_gpm.h"
-#include "exporter/nvml/nvml_processes.h"
 #include "exporter/nvml/nvml_read.h"
 #include "exporter/page/openmetrics.h"
 #include "exporter/page/render_page.h"

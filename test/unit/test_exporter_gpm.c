@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/nvml/nvml_gpm.h"
+#include "exporter/nvml/nvml_read.h"
 #include "test/support/nvml_fixture.h"
 
 struct gpm_test {
