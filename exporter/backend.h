@@ -70,6 +70,14 @@ struct backend_config {
 // Creates a backend that is not open yet. Returns NULL and fills `e` on failure.
 typedef struct backend *backend_new_fn(const struct backend_config *config, struct err *e);
 
+// Those of the drivers fail only when memory is exhausted: open() loads the library. That of the mock reads the script,
+// and fails if it has errors: ret_errors then contains one line for each.
+backend_new_fn backend_nvml_new;   // NVIDIA GPUs through NVML; uses xids, log, nvml_library and proc_root
+backend_new_fn backend_dcgm_new;   // NVIDIA GPUs through nv-hostengine; uses xids, log, interval_ms and dcgm_*
+backend_new_fn backend_amdgpu_new; // AMD GPUs through sysfs; uses log and sysfs_root
+backend_new_fn backend_intel_new;  // Intel GPUs through sysfs; uses log and sysfs_root
+backend_new_fn backend_mock_new;   // GPUs simulated from a script; uses xids, log, mock_script and ret_errors
+
 // The name of the backend that provides the readings: for `auto`, the one it chose. Any thread.
 static inline const char *backend_name(const struct backend *b)
 {

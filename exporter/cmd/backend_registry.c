@@ -13,10 +13,6 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "base/process/log.h"
-#include "exporter/dcgm/backend_dcgm.h"
-#include "exporter/mock/backend_mock.h"
-#include "exporter/nvml/backend_nvml.h"
-#include "exporter/sysfs/backend_sysfs.h"
 #include "exporter/sysfs/sysfs.h"
 
 // ---- the backend that the GPUs of the node choose ----

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples GPUs through a running nv-hostengine, for fields that NVML lacks: profiling fields before Hopper. DCGM
 // watches the fields, and the backend reads the latest values. MIG instances are not read.
-#include "exporter/dcgm/backend_dcgm.h"
+#include "exporter/backend.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

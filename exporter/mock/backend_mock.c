@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/exposition.h"
 #include "base/num.h"
-#include "exporter/mock/backend_mock.h"
+#include "exporter/backend.h"
 #include "exporter/mock/mock_model.h"
 #include "exporter/mock/mock_replicas.h"
 #include "exporter/mock/mock_script.h"

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
-#include "exporter/nvml/backend_nvml.h"
+#include "exporter/backend.h"
 #include "exporter/nvml/nvml_api.h"
 #include "exporter/nvml/nvml_find.h"
 #include "exporter/nvml/nvml_read.h"

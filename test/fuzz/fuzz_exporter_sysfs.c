@@ -14,9 +14,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "exporter/backend.h"
 #include "exporter/device_history.h"
 #include "exporter/page/render_page.h"
-#include "exporter/sysfs/backend_sysfs.h"
 #include "exporter/xid.h"
 #include "test/fuzz/page_check.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "exporter/nvml/backend_nvml.h"
+#include "exporter/backend.h"
 #include "exporter/xid.h"
 
 // The libraries lie beside this program's folder in the build tree.

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "exporter/backend.h"
 #include "exporter/cmd/backend_registry.h"
-#include "exporter/sysfs/backend_sysfs.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 #include "test/support/tree.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/dcgm/backend_dcgm.h"
+#include "exporter/backend.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 

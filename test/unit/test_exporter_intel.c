@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/sysfs/backend_sysfs.h"
+#include "exporter/backend.h"
 #include "test/support/tree.h"
 
 #define I915 "class/drm/card0/"

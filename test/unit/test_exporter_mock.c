@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/mock/backend_mock.h"
+#include "exporter/backend.h"
 #include "exporter/mock/mock_model.h"
 #include "exporter/mock/mock_replicas.h"
 #include "exporter/mock/mock_script.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "exporter/nvml/backend_nvml.h"
+#include "exporter/backend.h"
 #include "exporter/nvml/nvml_read.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"

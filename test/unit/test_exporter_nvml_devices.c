@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/nvml/backend_nvml.h"
+#include "exporter/backend.h"
 #include "test/support/nvml_fixture.h"
 #include "test/support/tree.h"
 

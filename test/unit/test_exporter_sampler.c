@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "exporter/nvml/backend_nvml.h"
+#include "exporter/backend.h"
 #include "exporter/page/render_page.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"

@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/process/process_stat.h"
-#include "exporter/mock/backend_mock.h"
+#include "exporter/backend.h"
 #include "exporter/page/render_page.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
