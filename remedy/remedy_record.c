@@ -10,8 +10,7 @@
 #include "base/health_table.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "remedy/plan/remedy_evidence.h"
-#include "remedy/plan/remedy_fleet.h"
+#include "remedy/plan/remedy_state.h"
 
 #define VERSION     1
 #define WHOLE_MAX   (INT64_C(1) << 53)

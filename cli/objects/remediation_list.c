@@ -19,7 +19,7 @@
 #include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "remedy/agent/node_view.h"
-#include "remedy/plan/remedy_evidence.h"
+#include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
 
 #define COMMAND      "gpuscale get"

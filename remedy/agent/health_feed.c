@@ -15,9 +15,8 @@
 #include "base/num.h"
 #include "promql/confine.h"
 #include "promql/promql_source.h"
-#include "remedy/plan/remedy_evidence.h"
-#include "remedy/plan/remedy_fleet.h"
 #include "remedy/plan/remedy_fold.h"
+#include "remedy/plan/remedy_state.h"
 
 #define QUERIES_MAX 16
 // Of one response: 1,500 nodes with 8 GPUs, and about what fits PROMQL_ANSWER_BYTES_MAX.

@@ -13,7 +13,7 @@
 #include "remedy/agent/node_store.h"
 #include "remedy/agent/remedy_agent.h"
 #include "remedy/plan/remedy_plan.h"
-#include "remedy/plan/remedy_reason.h"
+#include "remedy/plan/remedy_state.h"
 #include "runtime/shard/clock_step_detector.h"
 
 #define AGENT_ACTIONS_MAX  1024             // actions in one tick; the next tick continues

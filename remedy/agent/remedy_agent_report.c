@@ -7,7 +7,7 @@
 #include "base/process/log.h"
 #include "k8s/events/event_recorder.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_evidence.h"
+#include "remedy/plan/remedy_state.h"
 
 #define MESSAGE_BYTES 700
 

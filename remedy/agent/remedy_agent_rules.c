@@ -9,8 +9,7 @@
 #include "base/json/json_write.h"
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_evidence.h"
-#include "remedy/plan/remedy_fleet.h"
+#include "remedy/plan/remedy_state.h"
 
 #define RULE_BYTES_MAX 4096
 

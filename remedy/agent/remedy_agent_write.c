@@ -12,7 +12,7 @@
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/node_pods.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_evidence.h"
+#include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
 
 #define PATCH_BYTES_MAX (128 * 1024)

@@ -5,8 +5,7 @@
 
 #include "base/hash.h"
 #include "base/health_table.h"
-#include "remedy/plan/remedy_evidence.h"
-#include "remedy/plan/remedy_fleet.h"
+#include "remedy/plan/remedy_state.h"
 
 void remedy_fold_time(struct remedy *r, int64_t now_ms)
 {
@@ -286,29 +285,21 @@ static enum remedy_reason fold_pods(struct remedy *r, struct remedy_node *n, con
 }
 
 // Takes over what an earlier process recorded about the node.
-static void restore(struct remedy_node *n, const struct remedy_node *record)
+static void restore(struct remedy_node *n, const char *name, const struct remedy_node *record)
 {
-	n->n_gpus = record->n_gpus;
-	n->n_faults = record->n_faults;
-	n->n_pods = record->n_pods;
-	n->n_attempts = record->n_attempts;
-	n->n_out = record->n_out;
-	memcpy(n->gpus, record->gpus, sizeof n->gpus);
-	memcpy(n->faults, record->faults, sizeof n->faults);
-	memcpy(n->pods, record->pods, sizeof n->pods);
-	memcpy(n->attempts_ms, record->attempts_ms, sizeof n->attempts_ms);
+	struct remedy_node restored = *record;
+	memcpy(restored.name, name, strnlen(name, REMEDY_NAME_BYTES_MAX));
+	restored.is_ready = restored.is_dirty = true;
+	*n = restored;
 }
 
 void remedy_fold_restore(struct remedy *r, const char *name, const struct remedy_node *record)
 {
 	struct remedy_node *n = remedy_fleet_add(r, name);
-	struct remedy_node fresh;
-	if (!n)
-		return;
-	remedy_fleet_start(&fresh, name);
-	if (record)
-		restore(&fresh, record);
-	*n = fresh;
+	if (n && record)
+		restore(n, name, record);
+	else if (n)
+		remedy_fleet_start(n, name);
 }
 
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
@@ -333,7 +324,7 @@ enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_s
 		*n = fresh;
 	}
 	if (is_new && record)
-		restore(n, record);
+		restore(n, seen->name, record);
 	n->has_dra = seen->has_dra;
 	n->is_cordoned = seen->is_cordoned;
 	n->is_ready = seen->is_ready;

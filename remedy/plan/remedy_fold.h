@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "remedy/plan/remedy_reason.h"
 #include "remedy/plan/remedy_state.h"
 
 // One report of a fault.
@@ -60,7 +59,8 @@ void remedy_fold_reset(struct remedy *r, const char *node, const char *gpu, int6
 // A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
                                     const struct remedy_node *record);
-// Forgets what is known of the node, which is added if need be, and takes over `record`; NULL: nothing. Pods and state
+// Forgets what is known of the node, which is added if need be, and takes over `record`; NULL: nothing. `name` must not
+// lie in the node. Pods and state
 // are unknown until the next remedy_fold_node(), which does not restore the node again. When the fleet is full, nothing
 // happens.
 void remedy_fold_restore(struct remedy *r, const char *name, const struct remedy_node *record);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remedy/plan/remedy_plan.h"
 
-#include "remedy/plan/remedy_evidence.h"
+#include "remedy/plan/remedy_state.h"
 
 static const char *const kind_names[] = {"taint", "untaint", "evict", "reset", "hold"};
 _Static_assert(sizeof kind_names / sizeof kind_names[0] == REMEDY_KIND__COUNT, "one name per kind");

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/health_table.h"
-#include "remedy/plan/remedy_reason.h"
 #include "remedy/plan/remedy_state.h"
 
 enum remedy_kind {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of the planner of remediation: the nodes, their GPUs, the evidence against each GPU, and how far its
-// remediation has come. Fixed-size values in memory of the caller; the planner allocates nothing.
+// remediation has come; and the reasons of the planner. Fixed-size values in memory of the caller; the planner
+// allocates nothing.
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/health_table.h"
 
 #define REMEDY_NODES_MAX      5000
 #define REMEDY_GPUS_MAX       17 // GPUs of a node; the first is the node itself, for faults that name no GPU
@@ -96,5 +99,97 @@ struct remedy {
 	int32_t *index; // by hash of the name: node + 1, 0 = free
 	size_t n_index; // a power of two, at least twice max_nodes
 };
+
+// ---- the nodes by name, and the GPUs of a node by UUID ----
+
+// Bytes of the block that remedy_fleet_init needs for `max_nodes` nodes (1 to REMEDY_NODES_MAX).
+size_t remedy_fleet_bytes(int32_t max_nodes);
+// Lays out an empty fleet in `block`, zeroed and aligned for any type, which the caller keeps and frees. Copies
+// `limits`.
+void remedy_fleet_init(struct remedy *r, void *block, int32_t max_nodes, const struct remedy_limits *limits);
+
+// Returns the node called `name`, even if it was deleted; NULL when there is none.
+struct remedy_node *remedy_fleet_find(const struct remedy *r, const char *name);
+// As remedy_fleet_find(), but adds a missing node: without GPUs, ready, without attempts. When the fleet is full, the
+// node replaces a deleted one; NULL when there is none. `name` has at most REMEDY_NAME_BYTES_MAX bytes.
+struct remedy_node *remedy_fleet_add(struct remedy *r, const char *name);
+
+// Initializes *n as a node of that name: without GPUs, ready, without attempts. `name` must not lie in *n.
+void remedy_fleet_start(struct remedy_node *n, const char *name);
+
+// Returns the index of the GPU in the node, or -1; "" is the node itself, with index 0.
+int remedy_fleet_gpu(const struct remedy_node *n, const char *uuid);
+// As remedy_fleet_gpu(), but adds a missing GPU; when the node is full, in place of a GPU that is in service and no
+// longer listed. A GPU that is new to this node is treated as replaced in every other node. Returns -1 if it is full.
+int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uuid);
+
+// ---- the evidence against the GPUs of a node: a row per GPU and kind of fault ----
+
+// The action that the table has for a fault, however often it occurred.
+enum health_action remedy_evidence_worst(int32_t id);
+// The action for a row as it stands: fewer occurrences than the table requires are only watched.
+enum health_action remedy_evidence_action(const struct remedy_fault *f);
+// The name of a fault, "XID79" or "GPULost": writes at most REMEDY_FAULT_NAME_BYTES bytes and a terminator.
+#define REMEDY_FAULT_NAME_BYTES 32
+void remedy_evidence_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES]);
+
+// The row, or NULL.
+struct remedy_fault *remedy_evidence_find(struct remedy_node *n, int gpu, int32_t id);
+// The same, added when missing, if need be in place of the weakest row: *ret_is_new. Never NULL.
+struct remedy_fault *remedy_evidence_row(struct remedy_node *n, int gpu, int32_t id, bool *ret_is_new);
+// The row that decides about the GPU at `now_ms`: the strongest action, then the earliest. NULL: no evidence. In
+// service, a condition counts while it lasts and an XID for HEALTH_SINCE_MS; out of service, until the GPU returns.
+const struct remedy_fault *remedy_evidence_of(const struct remedy_node *n, int gpu, int64_t now_ms);
+// Whether a condition of the GPU lasts for which something must be done.
+bool remedy_evidence_lasts(const struct remedy_node *n, int gpu);
+
+// Takes the GPU out of service, or returns it. Neither sets a taint; returning clears both.
+void remedy_evidence_take(const struct remedy *r, struct remedy_node *n, int gpu);
+void remedy_evidence_return(struct remedy_node *n, int gpu);
+// Attempts within a day before now; drops older ones.
+int remedy_evidence_attempts(const struct remedy *r, struct remedy_node *n);
+// Whether taking the GPU out is another attempt: the node is in service, or the GPU was out within a day.
+bool remedy_evidence_is_attempt(const struct remedy *r, const struct remedy_node *n, int gpu);
+
+// ---- reasons: why the planner acts, holds, or does not use an input ----
+
+enum remedy_reason {
+	REMEDY_NO_REASON,
+	// why it acts
+	REMEDY_FAULT,
+	REMEDY_CLEAN,
+	REMEDY_REPLACED,
+	REMEDY_IDLE,
+	// why it holds; reported once per GPU and time in or out of service
+	REMEDY_MAX_UNAVAILABLE,
+	REMEDY_ATTEMPTS_EXHAUSTED,
+	REMEDY_CORDONED,
+	REMEDY_TELEMETRY_MISSING,
+	REMEDY_CHECKPOINT,
+	REMEDY_EVICTION_REFUSED,
+	REMEDY_PODS_UNKNOWN,
+	REMEDY_NEEDS_REBOOT,
+	REMEDY_NEEDS_REPLACEMENT,
+	REMEDY_RESET_FAILED,
+	REMEDY_LIFTED,
+	REMEDY_ADOPTED,
+	// why it does not use an input
+	REMEDY_CONTRADICTED,
+	REMEDY_UNKNOWN_NODE,
+	REMEDY_FUTURE,
+	REMEDY_TOO_OLD,
+	REMEDY_TOO_MANY_GPUS,
+	REMEDY_TOO_MANY_NODES,
+	REMEDY_TOO_MANY_PODS,
+	REMEDY_BAD_RECORD,
+	REMEDY_REASON__COUNT
+};
+
+struct remedy_reason_info {
+	const char *name;     // CamelCase
+	const char *sentence; // constant
+};
+
+const struct remedy_reason_info *remedy_reason_info(enum remedy_reason reason);
 
 #endif

@@ -8,10 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "remedy/plan/remedy_evidence.h"
-#include "remedy/plan/remedy_fleet.h"
 #include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_plan.h"
+#include "remedy/plan/remedy_state.h"
 #include "test/laws/prop.h"
 
 #define NODES       8

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remedy/plan/remedy_state.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+static size_t index_size(int32_t max_nodes)
+{
+	size_t n = 2;
+	while (n < 2 * (size_t)max_nodes)
+		n *= 2;
+	return n;
+}
+
+size_t remedy_fleet_bytes(int32_t max_nodes)
+{
+	return (size_t)max_nodes * sizeof(struct remedy_node) + index_size(max_nodes) * sizeof(int32_t);
+}
+
+void remedy_fleet_init(struct remedy *r, void *block, int32_t max_nodes, const struct remedy_limits *limits)
+{
+	*r = (struct remedy){.limits = *limits, .nodes = block, .max_nodes = max_nodes};
+	r->index = (int32_t *)(r->nodes + max_nodes);
+	r->n_index = index_size(max_nodes);
+}
+
+// The place of the name in the index: of its node, or the free one where it belongs.
+static size_t place_of(const struct remedy *r, const char *name)
+{
+	size_t i = (size_t)hash_mix(hash_text(HASH_START, name)) & (r->n_index - 1);
+	while (r->index[i] && strcmp(r->nodes[r->index[i] - 1].name, name) != 0)
+		i = (i + 1) & (r->n_index - 1);
+	return i;
+}
+
+struct remedy_node *remedy_fleet_find(const struct remedy *r, const char *name)
+{
+	int32_t k = r->index[place_of(r, name)];
+	return k ? &r->nodes[k - 1] : NULL;
+}
+
+static void fill_index(struct remedy *r)
+{
+	memset(r->index, 0, r->n_index * sizeof *r->index);
+	for (int32_t k = 0; k < r->n_nodes; k++)
+		r->index[place_of(r, r->nodes[k].name)] = k + 1;
+}
+
+static void start_gpu(struct remedy_gpu *g, const char *uuid)
+{
+	*g = (struct remedy_gpu){.out_ms = REMEDY_NONE_MS,
+	                         .was_out_ms = REMEDY_NONE_MS,
+	                         .clean_ms = REMEDY_NONE_MS,
+	                         .heard_ms = REMEDY_NONE_MS};
+	memcpy(g->uuid, uuid, strnlen(uuid, REMEDY_UUID_BYTES - 1));
+}
+
+void remedy_fleet_start(struct remedy_node *n, const char *name)
+{
+	memset(n, 0, sizeof *n);
+	memcpy(n->name, name, strnlen(name, REMEDY_NAME_BYTES_MAX));
+	n->is_ready = n->is_dirty = true;
+	n->n_gpus = 1;
+	start_gpu(&n->gpus[0], "");
+	n->gpus[0].is_listed = true;
+}
+
+struct remedy_node *remedy_fleet_add(struct remedy *r, const char *name)
+{
+	struct remedy_node *n = remedy_fleet_find(r, name);
+	if (n)
+		return n;
+	int32_t k = r->n_nodes;
+	if (k == r->max_nodes)
+		for (k = 0; k < r->max_nodes && !r->nodes[k].is_gone; k++)
+			;
+	if (k == r->max_nodes)
+		return NULL;
+	n = &r->nodes[k];
+	remedy_fleet_start(n, name);
+	if (k < r->n_nodes) {
+		fill_index(r); // the name of the node that gave up its place is gone
+	} else {
+		r->n_nodes++;
+		r->index[place_of(r, name)] = k + 1;
+	}
+	return n;
+}
+
+int remedy_fleet_gpu(const struct remedy_node *n, const char *uuid)
+{
+	for (int i = 0; i < n->n_gpus; i++)
+		if (strcmp(n->gpus[i].uuid, uuid) == 0)
+			return i;
+	return -1;
+}
+
+static void mark_replaced(struct remedy *r, const struct remedy_node *here, const char *uuid)
+{
+	for (int32_t k = 0; k < r->n_nodes; k++) {
+		struct remedy_node *n = &r->nodes[k];
+		int i = n == here || n->is_gone ? -1 : remedy_fleet_gpu(n, uuid);
+		if (i > 0) {
+			n->gpus[i].is_replaced = true;
+			n->gpus[i].is_listed = false;
+			n->is_dirty = true;
+		}
+	}
+}
+
+// Drops what is known of a GPU whose place another GPU takes.
+static void forget_gpu(struct remedy_node *n, int i)
+{
+	int16_t kept = 0;
+	for (int16_t k = 0; k < n->n_faults; k++)
+		if (n->faults[k].gpu != i)
+			n->faults[kept++] = n->faults[k];
+	n->n_faults = kept;
+	for (int k = 0; k < n->n_pods; k++)
+		n->pods[k].gpus &= ~(UINT32_C(1) << i);
+}
+
+// A GPU that comes back to a node where it was in service: what happened to it meanwhile is unknown.
+static void clear_evidence(struct remedy_node *n, int i)
+{
+	for (int k = 0; k < n->n_faults; k++)
+		if (n->faults[k].gpu == i) {
+			n->faults[k].is_handled = true;
+			n->faults[k].is_active = false;
+		}
+}
+
+int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uuid)
+{
+	int i = remedy_fleet_gpu(n, uuid);
+	if (i == 0 || (i > 0 && !n->gpus[i].is_replaced))
+		return i;
+	if (i < 0) {
+		i = n->n_gpus;
+		if (i == REMEDY_GPUS_MAX)
+			for (i = 1; i < REMEDY_GPUS_MAX && (n->gpus[i].is_listed || n->gpus[i].out_ms >= 0); i++)
+				;
+		if (i == REMEDY_GPUS_MAX)
+			return -1;
+		if (i == n->n_gpus)
+			n->n_gpus++;
+		else
+			forget_gpu(n, i);
+		start_gpu(&n->gpus[i], uuid);
+	} else if (n->gpus[i].out_ms < 0) {
+		clear_evidence(n, i);
+	}
+	n->gpus[i].is_replaced = false;
+	n->gpus[i].is_listed = true;
+	n->is_dirty = true;
+	mark_replaced(r, n, uuid);
+	return i;
+}
+
+// ---- evidence ----
+
+static const struct health_xid *xid_row(int32_t code)
+{
+	size_t n;
+	const struct health_xid *rows = health_xid_table(&n);
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].code == code)
+			return &rows[i];
+	return NULL;
+}
+
+static const struct health_condition *condition_row(int32_t id)
+{
+	size_t n;
+	const struct health_condition *rows = health_condition_table(&n);
+	return &rows[-1 - id];
+}
+
+enum health_action remedy_evidence_worst(int32_t id)
+{
+	if (id < 0)
+		return condition_row(id)->action;
+	const struct health_xid *row = xid_row(id);
+	return row ? row->action : HEALTH_WATCH;
+}
+
+enum health_action remedy_evidence_action(const struct remedy_fault *f)
+{
+	if (f->id < 0)
+		return condition_row(f->id)->action;
+	const struct health_xid *row = xid_row(f->id);
+	return !row || (uint64_t)f->occurrences < row->min_count ? HEALTH_WATCH : row->action;
+}
+
+void remedy_evidence_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES])
+{
+	memset(out, 0, REMEDY_FAULT_NAME_BYTES);
+	if (id < 0) {
+		const char *reason = condition_row(id)->reason;
+		memcpy(out, reason, strnlen(reason, REMEDY_FAULT_NAME_BYTES - 1));
+		return;
+	}
+	char digits[12];
+	int n = 0;
+	do
+		digits[n++] = (char)('0' + id % 10);
+	while ((id /= 10) > 0);
+	memcpy(out, "XID", 3);
+	for (int i = 0; i < n; i++)
+		out[3 + i] = digits[n - 1 - i];
+}
+
+struct remedy_fault *remedy_evidence_find(struct remedy_node *n, int gpu, int32_t id)
+{
+	for (int i = 0; i < n->n_faults; i++)
+		if (n->faults[i].gpu == gpu && n->faults[i].id == id)
+			return &n->faults[i];
+	return NULL;
+}
+
+static bool is_weaker(const struct remedy_fault *a, const struct remedy_fault *b)
+{
+	if (a->is_active != b->is_active)
+		return b->is_active;
+	if (a->is_handled != b->is_handled)
+		return a->is_handled;
+	enum health_action x = remedy_evidence_action(a), y = remedy_evidence_action(b);
+	return x != y ? x < y : a->last_ms < b->last_ms;
+}
+
+struct remedy_fault *remedy_evidence_row(struct remedy_node *n, int gpu, int32_t id, bool *ret_is_new)
+{
+	struct remedy_fault *f = remedy_evidence_find(n, gpu, id);
+	*ret_is_new = !f;
+	if (f)
+		return f;
+	f = &n->faults[0];
+	if (n->n_faults < REMEDY_FAULTS_MAX)
+		f = &n->faults[n->n_faults++];
+	else
+		for (int i = 1; i < n->n_faults; i++)
+			if (is_weaker(&n->faults[i], f))
+				f = &n->faults[i];
+	*f = (struct remedy_fault){.id = id, .gpu = (int16_t)gpu, .count = -1, .last_ms = REMEDY_NONE_MS};
+	return f;
+}
+
+// Whether a row counts against a GPU in service.
+static bool is_current(const struct remedy_fault *f, int64_t now_ms)
+{
+	return f->is_active || (f->id >= 0 && now_ms - f->last_ms <= HEALTH_SINCE_MS);
+}
+
+const struct remedy_fault *remedy_evidence_of(const struct remedy_node *n, int gpu, int64_t now_ms)
+{
+	const struct remedy_fault *best = NULL;
+	bool is_out = n->gpus[gpu].out_ms >= 0;
+	for (int i = 0; i < n->n_faults; i++) {
+		const struct remedy_fault *f = &n->faults[i];
+		if (f->gpu != gpu || f->is_handled)
+			continue;
+		if (!is_out && !is_current(f, now_ms))
+			continue;
+		enum health_action a = remedy_evidence_action(f),
+		                   b = best ? remedy_evidence_action(best) : HEALTH_WATCH;
+		if (a > b || (best && a == b && f->first_ms < best->first_ms))
+			best = f;
+	}
+	return best;
+}
+
+bool remedy_evidence_lasts(const struct remedy_node *n, int gpu)
+{
+	for (int i = 0; i < n->n_faults; i++)
+		if (n->faults[i].gpu == gpu && n->faults[i].is_active && !n->faults[i].is_handled)
+			return true;
+	return false;
+}
+
+int remedy_evidence_attempts(const struct remedy *r, struct remedy_node *n)
+{
+	int16_t old = 0;
+	while (old < n->n_attempts && r->now_ms - n->attempts_ms[old] >= REMEDY_DAY_MS)
+		old++;
+	n->n_attempts = (int16_t)(n->n_attempts - old);
+	memmove(n->attempts_ms, n->attempts_ms + old, (size_t)n->n_attempts * sizeof *n->attempts_ms);
+	return n->n_attempts;
+}
+
+bool remedy_evidence_is_attempt(const struct remedy *r, const struct remedy_node *n, int gpu)
+{
+	const struct remedy_gpu *g = &n->gpus[gpu];
+	return n->n_out == 0 || (g->was_out_ms >= 0 && r->now_ms - g->was_out_ms < REMEDY_DAY_MS);
+}
+
+void remedy_evidence_take(const struct remedy *r, struct remedy_node *n, int gpu)
+{
+	struct remedy_gpu *g = &n->gpus[gpu];
+	if (g->out_ms >= 0)
+		return;
+	int attempts = remedy_evidence_attempts(r, n);
+	if (remedy_evidence_is_attempt(r, n, gpu) && attempts < REMEDY_ATTEMPTS_MAX)
+		n->attempts_ms[n->n_attempts++] = r->now_ms;
+	for (int i = 0; i < n->n_faults; i++)
+		if (n->faults[i].gpu == gpu && !is_current(&n->faults[i], r->now_ms))
+			n->faults[i].is_handled = true; // it did not count before, and must not from now on
+	g->need_ms = r->limits.clean_ms;
+	for (int i = 1; i < n->n_attempts && g->need_ms < REMEDY_DAY_MS / 2; i++)
+		g->need_ms *= 2;
+	g->out_ms = g->was_out_ms = r->now_ms;
+	g->is_reset = g->is_reset_open = g->is_reset_failed = false;
+	g->reported = 0;
+	n->n_out++;
+}
+
+void remedy_evidence_return(struct remedy_node *n, int gpu)
+{
+	struct remedy_gpu *g = &n->gpus[gpu];
+	n->n_out = (int16_t)(n->n_out - (g->out_ms >= 0));
+	g->out_ms = REMEDY_NONE_MS;
+	g->has_gpu_taint = g->has_node_taint = g->is_reset_open = false;
+	g->reported = 0;
+	for (int i = 0; i < n->n_faults; i++)
+		if (n->faults[i].gpu == gpu)
+			n->faults[i].is_handled = true;
+	n->is_dirty = true;
+}
+
+// ---- reasons ----
+
+// clang-format off
+static const struct remedy_reason_info reasons[] = {
+	[REMEDY_NO_REASON]          = {"",                      ""},
+	[REMEDY_FAULT]              = {"Fault",                 "the GPU reported a fault"},
+	[REMEDY_CLEAN]              = {"Clean",                 "no fault for the required time, with telemetry"},
+	[REMEDY_REPLACED]           = {"Replaced",              "the GPU is no longer in the node"},
+	[REMEDY_IDLE]               = {"Idle",                  "no pod uses the GPU"},
+	[REMEDY_MAX_UNAVAILABLE]    = {"MaxUnavailable",        "as many nodes are out of service as the limits allow"},
+	[REMEDY_ATTEMPTS_EXHAUSTED] = {"AttemptsExhausted",     "the node was taken out of service as often as the limit per day allows: a person must examine it"},
+	[REMEDY_CORDONED]           = {"CordonedByOther",       "the node is already cordoned, or not ready: its evidence is kept"},
+	[REMEDY_TELEMETRY_MISSING]  = {"TelemetryMissing",      "the GPU reports nothing: the planner neither takes it out of service nor returns it"},
+	[REMEDY_CHECKPOINT]         = {"WaitsForCheckpoint",    "a pod moves at its next checkpoint"},
+	[REMEDY_EVICTION_REFUSED]   = {"EvictionRefused",       "a PodDisruptionBudget refuses the eviction: the planner tries again at growing intervals"},
+	[REMEDY_PODS_UNKNOWN]       = {"PodsUnknown",           "the pods of the node are not known: nothing is evicted or reset"},
+	[REMEDY_NEEDS_REBOOT]       = {"NeedsReboot",           "the fault needs a reboot of the node"},
+	[REMEDY_NEEDS_REPLACEMENT]  = {"NeedsReplacement",      "the fault needs new hardware"},
+	[REMEDY_RESET_FAILED]       = {"ResetFailed",           "the reset of the GPU failed, or had no answer: a person must examine it"},
+	[REMEDY_LIFTED]             = {"LiftedByHand",          "the taint was removed by hand: the evidence so far counts as handled"},
+	[REMEDY_ADOPTED]            = {"Adopted",               "the node has a taint of gpuscale without a record: it returns after the clean time"},
+	[REMEDY_CONTRADICTED]       = {"Contradicted",          "series about this node contradict each other or are too many: none is used"},
+	[REMEDY_UNKNOWN_NODE]       = {"UnknownNode",           "the cluster has no such node"},
+	[REMEDY_FUTURE]             = {"FromTheFuture",         "the time of the event lies in the future"},
+	[REMEDY_TOO_OLD]            = {"TooOld",                "the event is more than an hour old"},
+	[REMEDY_TOO_MANY_GPUS]      = {"TooManyGPUs",           "the node has more GPUs than the ceiling of 16"},
+	[REMEDY_TOO_MANY_NODES]     = {"TooManyNodes",          "the cluster has more nodes than the ceiling of 5000"},
+	[REMEDY_TOO_MANY_PODS]      = {"TooManyPods",           "the node has more pods with GPUs than the ceiling of 64"},
+	[REMEDY_BAD_RECORD]         = {"BadRecord",             "the record in the node's annotation is invalid: it is ignored"},
+};
+// clang-format on
+_Static_assert(sizeof reasons / sizeof reasons[0] == REMEDY_REASON__COUNT, "one row per reason");
+_Static_assert(REMEDY_REASON__COUNT <= 32, "struct remedy_gpu has one bit per reason");
+
+const struct remedy_reason_info *remedy_reason_info(enum remedy_reason reason)
+{
+	return &reasons[reason];
+}
