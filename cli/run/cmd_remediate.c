@@ -12,7 +12,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/line_filter.h"
 #include "remedy/agent/remedy_agent.h"
-#include "remedy/agent/remedy_pages.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_replay.h"
 #include "runtime/connections.h"

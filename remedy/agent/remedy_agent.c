@@ -222,18 +222,6 @@ static bool are_pods_known(const struct remedy_node *planned)
 	return planned->n_out > 0;
 }
 
-static void note_devices(struct remedy_agent *a)
-{
-	const char *name;
-	for (struct node_record *n = NULL; a->devices && (n = node_store_next(a->nodes, n));)
-		n->has_devices = false;
-	for (const void *at = NULL; a->devices && (name = device_rules_next_node(a->devices, &at));) {
-		struct node_record *n = node_store_find(a->nodes, name);
-		if (n)
-			n->has_devices = true;
-	}
-}
-
 static void note_contradiction(struct remedy_agent *a, struct node_record *n)
 {
 	char why[AGENT_TEXT_BYTES];
@@ -316,7 +304,7 @@ static void fold(struct remedy_agent *a)
 		return;
 	check_clock(a);
 	remedy_fold_time(&a->fleet, clock_wall_ms(&a->options.connections->clock));
-	note_devices(a);
+	agent_rules_note_devices(a);
 	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));)
 		fold_node(a, n, record);
 	agent_report_edge(a, &a->is_feed_broken, "No health of GPUs; holding", "Health of GPUs is available again",
@@ -438,13 +426,6 @@ static void on_lost(void *arg, int32_t shard)
 		shards_drained(a->shards, shard);
 }
 
-static void on_device_error(void *arg, const struct err *error)
-{
-	struct remedy_agent *a = arg;
-	agent_report_edge(a, &a->is_device_watch_broken, "Cannot watch devices; not tainting single GPUs",
-	                  "Watch of devices recovered", error);
-}
-
 static void on_watch_error(void *arg, const struct err *error)
 {
 	struct remedy_agent *a = arg;
@@ -507,8 +488,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	a->nodes = a->recorder ? node_store_new(&nodes, e) : NULL;
 	if (!a->nodes)
 		return -1;
-	const struct device_rules_options devices = {.client = to->k8s, .on_error = on_device_error, .arg = a};
-	if (a->options.taints_devices && !(a->devices = device_rules_new(&devices, e)))
+	if (a->options.taints_devices && agent_rules_open(a, e) < 0)
 		return -1;
 	reset_fleet(a);
 	a->on_term = evsignal_new(a->loop, SIGTERM, on_signal, a);
@@ -564,8 +544,7 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 	a->shards = NULL;
 	node_store_free(a->nodes);
 	a->nodes = NULL;
-	device_rules_free(a->devices);
-	a->devices = NULL;
+	agent_rules_close(a);
 }
 
 void remedy_agent_free(struct remedy_agent *a)

@@ -10,12 +10,13 @@
 
 #include "remedy/plan/remedy_state.h"
 
-struct buf;
 struct connections;
 struct err;
+struct event_base;
 struct ha_options;
 struct log;
 struct remedy_agent;
+struct remedy_pages;
 
 struct remedy_agent_options {
 	struct connections *connections;   // with an API server; not owned, as all below
@@ -42,7 +43,15 @@ void remedy_agent_free(struct remedy_agent *a);
 
 // Whether the nodes are known, and a tick was completed or another process holds the lease.
 bool remedy_agent_is_ready(const struct remedy_agent *a);
-// Appends the metrics gpuscale_remediation_* to `out`.
-void remedy_agent_put_metrics(const struct remedy_agent *a, struct buf *out);
+
+// ---- the HTTP endpoints /livez, /readyz, /healthz and /metrics ----
+
+// Listens on `listen` at once. The agent must outlive the pages. Requests must name an IP address, localhost, this host
+// or a Service. Returns NULL and *e on failure.
+struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
+                                      struct err *e);
+void remedy_pages_free(struct remedy_pages *p); // NULL is fine
+// Returns the port on which the pages are served.
+uint16_t remedy_pages_port(const struct remedy_pages *p);
 
 #endif

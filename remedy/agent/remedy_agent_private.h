@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "remedy/agent/device_rules.h"
+#include "base/http/http_client.h"
 #include "remedy/agent/health_feed.h"
 #include "remedy/agent/node_store.h"
 #include "remedy/agent/remedy_agent.h"
@@ -23,6 +23,8 @@
 #define AGENT_AFTER_ACT_MS 1000             // the next tick, after a node was taken out of service
 #define AGENT_RETRY_MS     (10 * 60 * 1000) // after a PATCH of a pod failed
 #define AGENT_CONTRADICTED 8                // ticks until it is reported: an exporter that restarts is listed twice
+
+struct device_rules;
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
 
@@ -41,7 +43,7 @@ struct remedy_agent {
 	struct remedy fleet;
 	void *block; // memory of the fleet
 	struct node_store *nodes;
-	struct device_rules *devices; // NULL: no DeviceTaintRules
+	struct device_rules *devices; // remedy_agent_rules.c; NULL: no DeviceTaintRules
 	struct health_feed *feed;
 	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // recorder of Events
@@ -89,8 +91,19 @@ void agent_write_deadlines(struct remedy_agent *a);
 // any more, because a GPU that the pod has to leave is out of service.
 int64_t agent_pod_until(const struct remedy_agent *a, const struct remedy_node *n, const struct node_pod *p,
                         uint32_t gpus, bool *ret_is_fixed);
+bool agent_is_refused(const struct remedy_agent *a, uint64_t key);
+// Sends `body` to `path` as a request of the phase, unless one of the two failed, and frees both. What cannot be sent
+// is tried again in a later tick.
+void agent_send(struct remedy_agent *a, const char *method, const char *content_type, struct buf *path,
+                struct buf *body, http_done_fn *done, void *arg);
 
 // ---- remedy_agent_rules.c ----
+// Starts the watches of devices and rules. Returns -1 and *e on failure.
+int agent_rules_open(struct remedy_agent *a, struct err *e);
+// Call before the client is freed. Without agent_rules_open() it does nothing.
+void agent_rules_close(struct remedy_agent *a);
+// Notes in the store which nodes have devices with a UUID in their ResourceSlices.
+void agent_rules_note_devices(struct remedy_agent *a);
 // Returns whether the DeviceTaintRules may be relied on in this tick, or will not be known soon.
 bool agent_rules_are_ready(const struct remedy_agent *a);
 // Appends the GPUs of the node that the agent has tainted to uuids[0..n); returns their new number, at most `max`.
@@ -99,7 +112,6 @@ size_t agent_rules_of(const struct remedy_agent *a, const char *node, const char
 void agent_rules_note_served(struct remedy_agent *a);
 // Creates and deletes rules until they are as the annotations record; each is treated as a request of the phase.
 void agent_write_rules(struct remedy_agent *a);
-bool agent_is_refused(const struct remedy_agent *a, uint64_t key);
 
 // ---- remedy_agent_report.c ----
 // Reports an action that was carried out, or in a dry run would have been: Event, log, metrics.

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of the remediation agent: Events on the node, log lines, metrics.
+// The output of the remediation agent: Events on the node, log lines, and the HTTP endpoints with its metrics.
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/exposition.h"
+#include "base/http/http_server.h"
+#include "base/http/http_site.h"
 #include "base/process/log.h"
 #include "k8s/events/event_recorder.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
+#include "runtime/endpoint_reply.h"
 
 #define MESSAGE_BYTES 700
 
@@ -143,19 +149,24 @@ static void put_nodes(const struct remedy_agent *a, struct buf *out)
 	}
 }
 
-void remedy_agent_put_metrics(const struct remedy_agent *a, struct buf *out)
+static void put_metrics(const struct remedy_agent *a, struct buf *out)
 {
-	put(out, "gpuscale_remediation_acts", "1 if the agent changes nodes, 0 in a dry run.", METRIC_GAUGE,
-	    a->options.acts);
-	put(out, "gpuscale_remediation_leader", "1 if this process acts, 0 while another process holds the lease.",
-	    METRIC_GAUGE, a->is_leader);
-	put(out, "gpuscale_remediation_ticks_total", "Ticks since the start.", METRIC_COUNTER, (int64_t)a->n_ticks);
-	put(out, "gpuscale_remediation_ticks_without_data_total",
-	    "Ticks in which a query failed, so no answer was used.", METRIC_COUNTER, (int64_t)a->n_bad_ticks);
-	put(out, "gpuscale_remediation_last_tick_timestamp_seconds", "Time of the last tick.", METRIC_GAUGE,
-	    a->ticked_ms / 1000);
-	put(out, "gpuscale_remediation_gpus", "GPUs with telemetry in the last tick with data.", METRIC_GAUGE,
-	    (int64_t)a->seen.n_gpus);
+	// clang-format off
+	const struct {
+		const char *name, *help;
+		enum metric_type type;
+		int64_t value;
+	} rows[] = {
+		{"gpuscale_remediation_acts", "1 if the agent changes nodes, 0 in a dry run.", METRIC_GAUGE, a->options.acts},
+		{"gpuscale_remediation_leader", "1 if this process acts, 0 while another process holds the lease.", METRIC_GAUGE, a->is_leader},
+		{"gpuscale_remediation_ticks_total", "Ticks since the start.", METRIC_COUNTER, (int64_t)a->n_ticks},
+		{"gpuscale_remediation_ticks_without_data_total", "Ticks in which a query failed, so no answer was used.", METRIC_COUNTER, (int64_t)a->n_bad_ticks},
+		{"gpuscale_remediation_last_tick_timestamp_seconds", "Time of the last tick.", METRIC_GAUGE, a->ticked_ms / 1000},
+		{"gpuscale_remediation_gpus", "GPUs with telemetry in the last tick with data.", METRIC_GAUGE, (int64_t)a->seen.n_gpus},
+	};
+	// clang-format on
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		put(out, rows[i].name, rows[i].help, rows[i].type, rows[i].value);
 	put_nodes(a, out);
 	put_kinds(out, "gpuscale_remediation_actions_total",
 	          "Actions that were carried out; in a dry run, those that would have been.", a->n_done);
@@ -169,4 +180,83 @@ void remedy_agent_put_metrics(const struct remedy_agent *a, struct buf *out)
 		const struct exposition_label label = {"reason", remedy_reason_info((enum remedy_reason)k)->name};
 		exposition_sample_i64(out, "gpuscale_remediation_holds_total", &label, 1, (int64_t)a->n_holds[k]);
 	}
+}
+
+// ---- pages ----
+
+#define PAGE_BYTES_MAX (64 * 1024)
+#define BODY_BYTES_MAX 4096
+#define SERVICE_HOSTS  "*.svc,*.svc.cluster.local"
+
+struct remedy_pages {
+	struct http_site *site;
+	struct http_server *server;
+};
+
+// A response proves that the event loop is running.
+static void get_livez(void *arg, struct http_exchange *x)
+{
+	if (endpoint_is_read(x))
+		http_exchange_reply_text(x, 200, "ok\n");
+}
+
+static void get_readyz(void *arg, struct http_exchange *x)
+{
+	bool is_ready = remedy_agent_is_ready(arg);
+	if (endpoint_is_read(x))
+		http_exchange_reply_text(x, is_ready ? 200 : 503, is_ready ? "ok\n" : "not ready\n");
+}
+
+static void get_metrics(void *arg, struct http_exchange *x)
+{
+	struct buf b;
+	if (!endpoint_is_read(x))
+		return;
+	buf_init(&b, PAGE_BYTES_MAX);
+	put_metrics(arg, &b);
+	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
+}
+
+static int serve(struct remedy_pages *p, struct event_base *loop, const char *listen, struct remedy_agent *agent,
+                 struct err *e)
+{
+	p->site = http_site_new(SERVICE_HOSTS, e);
+	if (!p->site)
+		return -1;
+	http_site_add_own_name(p->site);
+	const struct http_server_options o = {
+	        .loop = loop, .listen = listen, .max_body_bytes = BODY_BYTES_MAX, .site = p->site};
+	p->server = http_server_new(&o, e);
+	return p->server && http_server_route(p->server, "/livez", get_livez, agent, e) == 0 &&
+	                       http_server_route(p->server, "/readyz", get_readyz, agent, e) == 0 &&
+	                       http_server_route(p->server, "/healthz", get_livez, agent, e) == 0 &&
+	                       http_server_route(p->server, "/metrics", get_metrics, agent, e) == 0
+	               ? 0
+	               : -1;
+}
+
+struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
+                                      struct err *e)
+{
+	struct remedy_pages *p = alloc_zeroed(sizeof *p, e);
+	if (!p)
+		return NULL;
+	if (serve(p, loop, listen, agent, e) == 0)
+		return p;
+	remedy_pages_free(p);
+	return NULL;
+}
+
+void remedy_pages_free(struct remedy_pages *p)
+{
+	if (!p)
+		return;
+	http_server_free(p->server);
+	http_site_free(p->site);
+	free(p);
+}
+
+uint16_t remedy_pages_port(const struct remedy_pages *p)
+{
+	return http_server_port(p->server);
 }

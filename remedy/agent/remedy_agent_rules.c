@@ -2,34 +2,315 @@
 // DeviceTaintRules of the remediation agent. The annotation of a node records first that the taint of a GPU changes;
 // then the agent creates or deletes the rule until the watch shows the change. Both requests have the same effect
 // however often they are sent, so a process that exits between them leaves nothing that the next one does not complete.
+//
+// The agent knows which device of a ResourceSlice a GPU is, and which of its rules exist. Two watches keep both up to
+// date.
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/json/json_span.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
+#include "k8s/cache/informer.h"
 #include "k8s/client/k8s_client.h"
+#include "remedy/agent/node_view.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
 
+#define SLICE_GROUP    "/apis/resource.k8s.io/v1"
+#define RULE_GROUP     "/apis/resource.k8s.io/v1beta2"
+#define RULE_KIND      "DeviceTaintRule"
+#define OWNER_LABEL    "app.kubernetes.io/managed-by"
+#define OWNER          "gpuscale-remediate"
+#define NODE_KEY       "gpuscale.dev/node"
+#define GPU_KEY        "gpuscale.dev/gpu"
+#define TEXT_BYTES     256
+#define NAME_BYTES     128
+#define RULES_PATH     RULE_GROUP "/devicetaintrules"
 #define RULE_BYTES_MAX 4096
+#define DEVICES_MAX    128 // devices of a slice: the limit of the API
+
+enum watched { SLICES, RULES, WATCHED__COUNT };
+
+struct device {
+	char *name, *uuid, *parent; // parent: of a part of a GPU; NULL = none
+};
+
+// A slice with devices that have a UUID, or a rule of the agent.
+struct record {
+	struct informer_item item;
+	char *node, *gpu, *uid; // texts of a rule; a slice has only the node
+	char *driver, *pool;    // texts of a slice
+	struct device *devices; // likewise
+	size_t n_devices;
+	char key[]; // "/NAME"
+};
+
+struct device_rules {
+	struct remedy_agent *agent;
+	struct device_watch {
+		struct device_rules *of;
+		struct informer *informer;
+		struct informer_item all; // all objects
+		bool is_broken;
+	} watches[WATCHED__COUNT];
+};
+
+static struct record *record_of(const struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct record, item);
+	return item ? (struct record *)at : NULL;
+}
+
+static void record_clear(struct record *r)
+{
+	char **const texts[] = {&r->node, &r->gpu, &r->uid, &r->driver, &r->pool};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		free(*texts[i]);
+		*texts[i] = NULL;
+	}
+	for (size_t i = 0; i < r->n_devices; i++) {
+		free(r->devices[i].name);
+		free(r->devices[i].uuid);
+		free(r->devices[i].parent);
+	}
+	free(r->devices);
+	r->devices = NULL;
+	r->n_devices = 0;
+}
+
+static void record_free(struct record *r)
+{
+	informer_remove(&r->item);
+	record_clear(r);
+	free(r);
+}
+
+static struct record *record_new(const char *name)
+{
+	size_t size = strlen(name) + 2;
+	struct record *r = must_alloc(calloc(1, sizeof *r + size));
+	snprintf(r->key, size, "/%s", name);
+	return r;
+}
+
+static char *copy_of(struct json_span s)
+{
+	char text[TEXT_BYTES];
+	return json_span_text(s, text, sizeof text) > 0 ? must_alloc(strdup(text)) : NULL;
+}
+
+// ---- slices ----
+
+// An attribute of the driver, with or without its domain.
+static struct json_span attribute(struct json_span device, const char *driver, const char *name)
+{
+	char full[TEXT_BYTES + 32];
+	struct json_span all = json_span_get(device, "attributes"), found = json_span_get(all, name);
+	snprintf(full, sizeof full, "%s/%s", driver, name);
+	return json_span_get(found.text ? found : json_span_get(all, full), "string");
+}
+
+static void read_slice(struct record *r, struct json_span root)
+{
+	struct json_span spec = json_span_get(root, "spec");
+	struct json_span_iter it = {.rest = json_span_get(spec, "devices")};
+	r->node = copy_of(json_span_get(spec, "nodeName"));
+	r->driver = copy_of(json_span_get(spec, "driver"));
+	r->pool = copy_of(json_span_get(json_span_get(spec, "pool"), "name"));
+	if (!r->node || !r->driver || !r->pool)
+		return;
+	while (r->n_devices < DEVICES_MAX && json_span_next(&it)) {
+		struct device d = {.uuid = copy_of(attribute(it.value, r->driver, "uuid"))};
+		if (!d.uuid)
+			continue;
+		d.name = copy_of(json_span_get(it.value, "name"));
+		d.parent = copy_of(attribute(it.value, r->driver, "parentUUID"));
+		r->devices = must_alloc(realloc(r->devices, (r->n_devices + 1) * sizeof *r->devices));
+		r->devices[r->n_devices++] = d;
+	}
+}
+
+static bool is_of_slice(const struct record *r)
+{
+	return r->n_devices > 0;
+}
+
+// ---- rules ----
+
+static void read_rule(struct record *r, struct json_span root)
+{
+	struct json_span metadata = json_span_get(root, "metadata"), notes = json_span_get(metadata, "annotations");
+	r->uid = copy_of(json_span_get(metadata, "uid"));
+	r->node = copy_of(json_span_get(notes, NODE_KEY));
+	r->gpu = copy_of(json_span_get(notes, GPU_KEY));
+}
+
+// ---- watches ----
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	struct device_watch *w = arg;
+	bool is_slice = w == &w->of->watches[SLICES];
+	struct record *r = item ? record_of(item) : record_new(name);
+	record_clear(r);
+	(is_slice ? read_slice : read_rule)(r, (struct json_span){json, len});
+	if (is_slice && !is_of_slice(r)) { // slice with another kind of device
+		if (item)
+			record_free(r);
+		else {
+			record_clear(r);
+			free(r);
+		}
+	} else if (!item) {
+		(void)informer_put(w->informer, &r->item, r->key, "", NULL);
+	}
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	record_free(record_of(item));
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	struct device_watch *w = arg;
+	struct device_rules *d = w->of;
+	w->is_broken = error != NULL;
+	if (error || !(d->watches[SLICES].is_broken || d->watches[RULES].is_broken))
+		agent_report_edge(d->agent, &d->agent->is_device_watch_broken,
+		                  "Cannot watch devices; not tainting single GPUs", "Watch of devices recovered",
+		                  error);
+}
+
+static int open_watch(struct device_rules *d, enum watched which, struct err *e)
+{
+	struct device_watch *w = &d->watches[which];
+	*w = (struct device_watch){.of = d};
+	w->informer = informer_new(
+	        &(struct informer_options){.client = d->agent->k8s,
+	                                   .group_path = which == SLICES ? SLICE_GROUP : RULE_GROUP,
+	                                   .plural = which == SLICES ? "resourceslices" : "devicetaintrules",
+	                                   .label_selector = which == SLICES ? NULL : OWNER_LABEL "=" OWNER,
+	                                   .is_cluster_scoped = true,
+	                                   .callbacks = {on_object, on_absent, NULL, NULL, on_error},
+	                                   .arg = w},
+	        e);
+	return w->informer ? informer_put(w->informer, &w->all, "/", NULL, e) : -1;
+}
+
+int agent_rules_open(struct remedy_agent *a, struct err *e)
+{
+	struct device_rules *d = a->devices = alloc_zeroed(sizeof *d, e);
+	if (!d)
+		return -1;
+	d->agent = a;
+	return open_watch(d, SLICES, e) < 0 ? -1 : open_watch(d, RULES, e);
+}
+
+void agent_rules_close(struct remedy_agent *a)
+{
+	struct device_rules *d = a->devices;
+	a->devices = NULL;
+	for (int k = 0; d && k < WATCHED__COUNT; k++) {
+		struct device_watch *w = &d->watches[k];
+		for (struct record *r; w->informer && (r = record_of(informer_list(w->informer)));)
+			record_free(r);
+		informer_remove(&w->all);
+		informer_free(w->informer);
+	}
+	free(d);
+}
+
+static bool is_synced(const struct device_watch *w)
+{
+	return informer_get_state(w->informer, &w->all).unsynced == 0;
+}
+
+// Whether the slices and the rules are known.
+static bool are_known(const struct remedy_agent *a)
+{
+	return a->devices && is_synced(&a->devices->watches[SLICES]) && is_synced(&a->devices->watches[RULES]);
+}
 
 bool agent_rules_are_ready(const struct remedy_agent *a)
 {
-	return !a->devices || device_rules_are_answered(a->devices);
+	for (int k = 0; a->devices && k < WATCHED__COUNT; k++)
+		if (!a->devices->watches[k].is_broken && !is_synced(&a->devices->watches[k]))
+			return false;
+	return true;
 }
 
-static bool are_known(const struct remedy_agent *a)
+// ---- questions ----
+
+static const struct record *next_of(const struct device_rules *d, enum watched which, const struct record *r)
 {
-	return a->devices && device_rules_are_synced(a->devices);
+	return record_of(r ? r->item.hh.next : informer_list(d->watches[which].informer));
+}
+
+// The slice with the GPU, when the GPU is exactly one device.
+static const struct record *slice_of(const struct device_rules *d, const char *node, const char *gpu,
+                                     const char **ret_device)
+{
+	const struct record *found = NULL;
+	int n = 0;
+	for (const struct record *r = NULL; (r = next_of(d, SLICES, r));) {
+		for (size_t i = 0; strcmp(r->node, node) == 0 && i < r->n_devices; i++) {
+			const struct device *one = &r->devices[i];
+			if (one->parent && strcmp(one->parent, gpu) == 0)
+				return NULL;
+			if (strcmp(one->uuid, gpu) != 0 || !one->name)
+				continue;
+			found = r;
+			*ret_device = one->name;
+			n++;
+		}
+	}
+	return n == 1 ? found : NULL;
+}
+
+// The next rule of the agent after `r`, which NULL starts; NULL at the end.
+static const struct record *next_rule(const struct device_rules *d, const struct record *r)
+{
+	do
+		r = next_of(d, RULES, r);
+	while (r && (!r->node || !r->gpu || !r->uid));
+	return r;
+}
+
+static bool has_rule(const struct device_rules *d, const char *node, const char *gpu)
+{
+	for (const struct record *r = NULL; (r = next_rule(d, r));)
+		if (strcmp(r->node, node) == 0 && strcmp(r->gpu, gpu) == 0)
+			return true;
+	return false;
+}
+
+void agent_rules_note_devices(struct remedy_agent *a)
+{
+	for (struct node_record *n = NULL; a->devices && (n = node_store_next(a->nodes, n));)
+		n->has_devices = false;
+	for (const struct record *r = NULL; a->devices && (r = next_of(a->devices, SLICES, r));) {
+		struct node_record *n = node_store_find(a->nodes, r->node);
+		if (n)
+			n->has_devices = true;
+	}
 }
 
 size_t agent_rules_of(const struct remedy_agent *a, const char *node, const char **uuids, size_t n, size_t max)
 {
 	const struct remedy_node *planned = are_known(a) ? NULL : remedy_fleet_find(&a->fleet, node);
-	struct device_rule rule;
-	for (const void *at = NULL; are_known(a) && n < max && device_rules_next(a->devices, &at, &rule);)
-		if (strcmp(rule.node, node) == 0)
-			uuids[n++] = rule.gpu;
+	for (const struct record *r = NULL; are_known(a) && n < max && (r = next_rule(a->devices, r));)
+		if (strcmp(r->node, node) == 0)
+			uuids[n++] = r->gpu;
 	// Unknown rules are treated as unchanged: a change in flight is not known yet, so the rules before it apply.
 	for (int i = 1; planned && n < max && i < planned->n_gpus; i++)
 		if (planned->gpus[i].has_gpu_taint != planned->gpus[i].is_in_flight)
@@ -44,12 +325,97 @@ void agent_rules_note_served(struct remedy_agent *a)
 		if (n->is_gone || n->n_faults == 0)
 			continue;
 		n->has_dra = are_known(a);
+		const char *device;
 		for (int i = 1; n->has_dra && i < n->n_gpus; i++)
-			n->has_dra = !n->gpus[i].is_listed || device_rules_serve(a->devices, n->name, n->gpus[i].uuid);
+			n->has_dra = !n->gpus[i].is_listed ||
+			             slice_of(a->devices, n->name, n->gpus[i].uuid, &device) != NULL;
 	}
 }
 
 // ---- writing ----
+
+// A valid name of an object: the UUID in lower case, and a hash, because another node may have had the GPU.
+static void name_of(const char *node, const char *gpu, char out[NAME_BYTES])
+{
+	uint64_t hash = hash_mix(hash_text(hash_text(HASH_START, node), gpu));
+	int n = snprintf(out, NAME_BYTES, "gpuscale-%.63s-%08" PRIx32, gpu, (uint32_t)hash);
+	for (int i = 0; i < n; i++) {
+		char c = out[i];
+		out[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+		if (!((out[i] >= 'a' && out[i] <= 'z') || (c >= '0' && c <= '9')))
+			out[i] = '-';
+	}
+}
+
+static void write_spec(struct json_writer *w, const struct record *slice, const char *device, const char *fault)
+{
+	json_write_member_object(w, "spec");
+	json_write_member_object(w, "deviceSelector");
+	json_write_member_str(w, "driver", slice->driver);
+	json_write_member_str(w, "pool", slice->pool);
+	json_write_member_str(w, "device", device);
+	json_write_object_end(w);
+	json_write_member_object(w, "taint");
+	json_write_member_str(w, "key", NODE_TAINT);
+	json_write_member_str(w, "value", fault);
+	json_write_member_str(w, "effect", "NoSchedule"); // evictions respect PodDisruptionBudgets, NoExecute does not
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
+
+// Appends the rule that taints the GPU, with the fault as value, to `body`. The name is the same each time, so a rule
+// exists at most once. Returns -1 when the GPU is not one device.
+static int write_rule(const struct device_rules *d, const char *node, const char *gpu, const char *fault,
+                      struct buf *body)
+{
+	const char *device;
+	char name[NAME_BYTES];
+	struct json_writer w;
+	const struct record *slice = slice_of(d, node, gpu, &device);
+	if (!slice)
+		return -1;
+	name_of(node, gpu, name);
+	json_write_init(&w, body, 0);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "apiVersion", &RULE_GROUP[strlen("/apis/")]);
+	json_write_member_str(&w, "kind", RULE_KIND);
+	json_write_member_object(&w, "metadata");
+	json_write_member_str(&w, "name", name);
+	json_write_member_object(&w, "labels");
+	json_write_member_str(&w, OWNER_LABEL, OWNER);
+	json_write_object_end(&w);
+	json_write_member_object(&w, "annotations");
+	json_write_member_str(&w, NODE_KEY, node);
+	json_write_member_str(&w, GPU_KEY, gpu);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	write_spec(&w, slice, device, fault);
+	json_write_object_end(&w);
+	return body->failed ? -1 : 0;
+}
+
+// Takes over the rule that the API server returned.
+static void take_rule(struct device_rules *d, const char *json, size_t len)
+{
+	char name[TEXT_BYTES], version[TEXT_BYTES];
+	struct device_watch *w = &d->watches[RULES];
+	struct json_span root = {json, len}, metadata = json_span_get(root, "metadata");
+	if (json_span_text(json_span_get(metadata, "name"), name, sizeof name) <= 0 ||
+	    json_span_text(json_span_get(metadata, "resourceVersion"), version, sizeof version) <= 0 ||
+	    informer_get(w->informer, "", name))
+		return; // the watch reports it
+	struct record *r = record_new(name);
+	read_rule(r, root);
+	(void)informer_put(w->informer, &r->item, r->key, version, NULL);
+}
+
+// Forgets the rule called `name`, which the API server deleted.
+static void forget_rule(struct device_rules *d, const char *name)
+{
+	struct informer_item *item = informer_get(d->watches[RULES].informer, "", name);
+	if (item)
+		record_free(record_of(item));
+}
 
 struct rule_request {
 	struct remedy_agent *agent;
@@ -62,55 +428,46 @@ static void on_rule(void *arg, const struct http_response *response, const struc
 	struct remedy_agent *a = request->agent;
 	bool is_same = error && error->kind == (request->name ? ERR_NOT_FOUND : ERR_CONFLICT);
 	if (a->devices && request->name && (response || is_same))
-		device_rules_forget(a->devices, request->name);
+		forget_rule(a->devices, request->name);
 	else if (a->devices && response)
-		device_rules_take(a->devices, response->body, response->body_len);
+		take_rule(a->devices, response->body, response->body_len);
 	if (!error || (!is_same && error->kind != ERR_CANCELED))
 		agent_report_edge(a, &a->is_rule_broken, "Cannot write DeviceTaintRules; trying again in each tick",
 		                  "DeviceTaintRules are written again", error);
 	a->step(a);
 }
 
-static void send_rule(struct remedy_agent *a, const char *method, const char *path, const struct buf *body,
-                      const char *name)
+static void send_rule(struct remedy_agent *a, const char *method, struct buf *path, struct buf *body, const char *name)
 {
-	struct err e;
 	struct rule_request *request = arena_alloc(&a->arena, sizeof *request);
 	const char *copy = name ? arena_strdup(&a->arena, name) : NULL;
-	if (!request || (name && !copy) || body->failed)
-		return; // the next tick
-	*request = (struct rule_request){a, copy};
-	const struct k8s_request_options o = {.method = method,
-	                                      .path = path,
-	                                      .content_type = "application/json",
-	                                      .body = body->data,
-	                                      .body_len = body->len,
-	                                      .max_attempts = 1,
-	                                      .done = on_rule,
-	                                      .arg = request};
-	a->n_open += k8s_request_with(a->k8s, &o, NULL, &e) == 0;
+	path->failed |= !request || (name && !copy);
+	if (request)
+		*request = (struct rule_request){a, copy};
+	agent_send(a, method, "application/json", path, body, on_rule, request);
 }
 
 static void create_rule(struct remedy_agent *a, const struct remedy_node *n, int gpu)
 {
 	char fault[REMEDY_FAULT_NAME_BYTES] = "Unknown";
 	const struct remedy_fault *f = remedy_evidence_of(n, gpu, a->fleet.now_ms);
-	struct buf body;
+	struct buf body, path;
 	if (f)
 		remedy_evidence_name(f->id, fault);
 	buf_init(&body, RULE_BYTES_MAX);
-	if (device_rules_write(a->devices, n->name, n->gpus[gpu].uuid, fault, &body) == 0)
-		send_rule(a, "POST", DEVICE_RULES_PATH, &body, NULL);
-	buf_done(&body);
+	buf_init(&path, RULE_BYTES_MAX);
+	buf_puts(&path, RULES_PATH);
+	path.failed |= write_rule(a->devices, n->name, n->gpus[gpu].uuid, fault, &body) < 0;
+	send_rule(a, "POST", &path, &body, NULL);
 }
 
-static void delete_rule(struct remedy_agent *a, const struct device_rule *rule)
+static void delete_rule(struct remedy_agent *a, const struct record *rule)
 {
 	struct buf body, path;
 	struct json_writer w;
 	buf_init(&body, RULE_BYTES_MAX);
 	buf_init(&path, RULE_BYTES_MAX);
-	buf_printf(&path, DEVICE_RULES_PATH "/%s", rule->name);
+	buf_printf(&path, RULES_PATH "%s", rule->key);
 	json_write_init(&w, &body, 0);
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "apiVersion", "v1");
@@ -119,23 +476,19 @@ static void delete_rule(struct remedy_agent *a, const struct device_rule *rule)
 	json_write_member_str(&w, "uid", rule->uid);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	if (!path.failed)
-		send_rule(a, "DELETE", buf_str(&path), &body, rule->name);
-	buf_done(&body);
-	buf_done(&path);
+	send_rule(a, "DELETE", &path, &body, rule->key + 1);
 }
 
 // Deletes the rules of GPUs that the annotation of the node records as returned, and of nodes that do not exist.
 static void delete_rules(struct remedy_agent *a)
 {
-	struct device_rule rule;
-	for (const void *at = NULL; device_rules_next(a->devices, &at, &rule);) {
-		const struct remedy_node *planned = remedy_fleet_find(&a->fleet, rule.node);
-		const struct node_record *n = node_store_find(a->nodes, rule.node);
-		int gpu = planned ? remedy_fleet_gpu(planned, rule.gpu) : -1;
+	for (const struct record *rule = NULL; (rule = next_rule(a->devices, rule));) {
+		const struct remedy_node *planned = remedy_fleet_find(&a->fleet, rule->node);
+		const struct node_record *n = node_store_find(a->nodes, rule->node);
+		int gpu = planned ? remedy_fleet_gpu(planned, rule->gpu) : -1;
 		if (!n ||
 		    (n->is_known && gpu > 0 && planned->gpus[gpu].is_in_flight && !planned->gpus[gpu].has_gpu_taint))
-			delete_rule(a, &rule);
+			delete_rule(a, rule);
 	}
 }
 
@@ -149,7 +502,7 @@ void agent_write_rules(struct remedy_agent *a)
 		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a->nodes, planned->name);
 		for (int i = 1; n && n->is_known && !n->is_bad && i < planned->n_gpus; i++)
 			if (planned->gpus[i].is_in_flight && planned->gpus[i].has_gpu_taint &&
-			    !device_rules_has(a->devices, planned->name, planned->gpus[i].uuid))
+			    !has_rule(a->devices, planned->name, planned->gpus[i].uuid))
 				create_rule(a, planned, i);
 	}
 }

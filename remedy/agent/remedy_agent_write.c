@@ -19,6 +19,23 @@
 #define BODY_BYTES_MAX  2048
 #define PATH_BYTES      300
 
+void agent_send(struct remedy_agent *a, const char *method, const char *content_type, struct buf *path,
+                struct buf *body, http_done_fn *done, void *arg)
+{
+	struct err e;
+	const struct k8s_request_options o = {.method = method,
+	                                      .path = buf_str(path),
+	                                      .content_type = content_type,
+	                                      .body = body->data,
+	                                      .body_len = body->len,
+	                                      .max_attempts = 1,
+	                                      .done = done,
+	                                      .arg = arg};
+	a->n_open += !path->failed && !body->failed && k8s_request_with(a->k8s, &o, NULL, &e) == 0;
+	buf_done(path);
+	buf_done(body);
+}
+
 // ---- nodes ----
 
 static bool is_node_tainted(const struct remedy_node *n, int *ret_gpu)
@@ -165,37 +182,29 @@ static void on_evicted(void *arg, const struct http_response *response, const st
 	a->step(a);
 }
 
+static const struct node_pod *find_pod(const struct node_record *n, const char *name)
+{
+	for (size_t i = 0; n->pods && i < n->n_pods; i++)
+		if (strcmp(n->pods[i].name, name) == 0)
+			return &n->pods[i];
+	return NULL;
+}
+
 static void evict(struct remedy_agent *a, const struct remedy_action *action)
 {
 	const struct remedy_node *planned = &a->fleet.nodes[action->node];
 	const struct remedy_pod *pod = &planned->pods[action->pod];
 	const struct node_record *n = node_store_find(a->nodes, planned->name);
-	const char *uid = NULL;
+	const struct node_pod *p = n ? find_pod(n, pod->name) : NULL;
 	struct eviction *ev = arena_alloc(&a->arena, sizeof *ev);
 	struct buf path, body;
-	struct err e;
-	for (size_t i = 0; n && n->pods && i < n->n_pods; i++)
-		uid = strcmp(n->pods[i].name, pod->name) == 0 ? n->pods[i].uid : uid;
-	if (!uid || !ev)
+	if (!p || !ev)
 		return; // tried again at the time in the annotation
 	*ev = (struct eviction){a, action, pod->key};
 	buf_init(&path, BODY_BYTES_MAX);
 	buf_init(&body, BODY_BYTES_MAX);
-	int rc = node_pods_eviction(pod->name, uid, &path, &body);
-	if (rc == 0) {
-		const struct k8s_request_options o = {.method = "POST",
-		                                      .path = buf_str(&path),
-		                                      .content_type = "application/json",
-		                                      .body = body.data,
-		                                      .body_len = body.len,
-		                                      .max_attempts = 1, // the planner repeats a refused eviction
-		                                      .done = on_evicted,
-		                                      .arg = ev};
-		rc = k8s_request_with(a->k8s, &o, NULL, &e);
-		a->n_open += rc == 0;
-	}
-	buf_done(&path);
-	buf_done(&body);
+	path.failed |= node_pods_eviction(pod->name, p->uid, &path, &body) < 0;
+	agent_send(a, "POST", "application/json", &path, &body, on_evicted, ev);
 }
 
 void agent_evict_pods(struct remedy_agent *a)
@@ -238,30 +247,10 @@ static void on_deadline(void *arg, const struct http_response *response, const s
 static void write_deadline(struct remedy_agent *a, const struct node_pod *p, const char *deadline)
 {
 	struct buf path, body;
-	struct err e;
 	buf_init(&path, BODY_BYTES_MAX);
 	buf_init(&body, BODY_BYTES_MAX);
-	if (node_pods_deadline(p->name, p->uid, deadline, &path, &body) == 0) {
-		const struct k8s_request_options o = {.method = "PATCH",
-		                                      .path = buf_str(&path),
-		                                      .content_type = "application/merge-patch+json",
-		                                      .body = body.data,
-		                                      .body_len = body.len,
-		                                      .max_attempts = 1, // the next tick writes what is missing
-		                                      .done = on_deadline,
-		                                      .arg = a};
-		a->n_open += k8s_request_with(a->k8s, &o, NULL, &e) == 0;
-	}
-	buf_done(&path);
-	buf_done(&body);
-}
-
-static const struct node_pod *find_pod(const struct node_record *n, const char *name)
-{
-	for (size_t i = 0; n->pods && i < n->n_pods; i++)
-		if (strcmp(n->pods[i].name, name) == 0)
-			return &n->pods[i];
-	return NULL;
+	path.failed |= node_pods_deadline(p->name, p->uid, deadline, &path, &body) < 0;
+	agent_send(a, "PATCH", "application/merge-patch+json", &path, &body, on_deadline, a);
 }
 
 void agent_write_deadlines(struct remedy_agent *a)
