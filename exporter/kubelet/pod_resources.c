@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/kubelet/pod_resources.h"
 
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -10,9 +14,125 @@
 #include "base/hash.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "exporter/kubelet/device_name.h"
+#include "exporter/device.h"
 
 #define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
+
+// ---- the names of a device: those of device plugins and of DRA drivers ----
+
+// "00000000:04:00.0" and "0000:04:00.0" are equal: domains are compared as numbers, without leading zeros.
+static bool same_pci(const char *a, const char *b)
+{
+	return strcasecmp(a + strspn(a, "0"), b + strspn(b, "0")) == 0;
+}
+
+// Names of MIG instances used by old drivers and by GKE.
+static bool is_instance(const char *id, const struct device *d)
+{
+	char name[DEVICE_UUID_BYTES + 2 * DEVICE_NODE_BYTES];
+	if (!strchr(id, '/')) // most ids contain no "/": avoid formatting a name to compare with, on a node with many
+	                      // instances
+		return false;
+	snprintf(name, sizeof name, "%s/gi%s", d->node, d->mig_id);
+	if (d->node[0] && strcasecmp(id, name) == 0)
+		return true;
+	int n = snprintf(name, sizeof name, "MIG-%s/%s/", d->uuid, d->mig_id);
+	return strncasecmp(id, name, (size_t)n) == 0;
+}
+
+// Reads `prefix` and a number up to the next "-". Returns what follows; NULL: the text is different.
+static const char *skip_number(const char *s, const char *prefix, int64_t *ret_number)
+{
+	size_t n = strlen(prefix);
+	if (strncmp(s, prefix, n) != 0)
+		return NULL;
+	size_t len = strcspn(s + n, "-");
+	return num_parse_i64(s + n, len, 0, INT32_MAX, ret_number, NULL) == 0 ? s + n + len : NULL;
+}
+
+// Reads the MIG profile, "1g10gb-me" for "1g.10gb+me". Returns what follows; NULL: the text is different.
+static const char *skip_profile(const char *text, const char *profile)
+{
+	for (; *profile; profile++) {
+		if (*profile == '.')
+			continue;
+		if (*text != (*profile == '+' ? '-' : *profile))
+			return NULL;
+		text++;
+	}
+	return text;
+}
+
+static bool is_node(const struct device *d, const char *prefix, int64_t number)
+{
+	char name[DEVICE_NODE_BYTES];
+	snprintf(name, sizeof name, "%s%" PRId64, prefix, number);
+	return strcmp(d->node, name) == 0;
+}
+
+// "gpu-MINOR-mig-PROFILE-PROFILEID-PLACEMENT" of NVIDIA's driver. The placement is not readable without privileges, so
+// the name identifies an instance only if the GPU has one of that profile.
+static bool is_claimed_instance(const char *name, const struct device *devices, size_t n, size_t at)
+{
+	const struct device *d = &devices[at];
+	int64_t minor, profile_id, placement;
+	const char *rest = skip_number(name, "gpu-", &minor);
+	if (!d->mig_profile[0] || !rest || strncmp(rest, "-mig-", 5) != 0 || !is_node(d, "nvidia", minor))
+		return false;
+	rest = skip_profile(rest + 5, d->mig_profile);
+	rest = rest ? skip_number(rest, "-", &profile_id) : NULL;
+	rest = rest ? skip_number(rest, "-", &placement) : NULL;
+	if (!rest || *rest)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (i != at && strcmp(devices[i].uuid, d->uuid) == 0 &&
+		    strcmp(devices[i].mig_profile, d->mig_profile) == 0)
+			return false;
+	return true;
+}
+
+// "gpu-MINOR" of NVIDIA's driver, "gpu-CARD-RENDER" of AMD's, and "0000-03-00-0-0x56c0" of Intel's: a PCI address.
+static bool is_claimed_device(const char *name, const struct device *d)
+{
+	int64_t number, render;
+	const char *rest = skip_number(name, "gpu-", &number);
+	if (rest && !*rest)
+		return is_node(d, "nvidia", number);
+	if (rest) {
+		rest = skip_number(rest, "-", &render);
+		return rest && !*rest && is_node(d, "card", number);
+	}
+	char pci[] = "0000:00:00.0";
+	size_t len = sizeof pci - 1;
+	if (!d->pci_bus_id[0] || strnlen(name, len) < len || (name[len] && name[len] != '-'))
+		return false;
+	for (size_t i = 0; pci[i]; i++)
+		pci[i] = pci[i] == '0' ? name[i] : name[i] == '-' ? pci[i] : 'x';
+	return same_pci(pci, d->pci_bus_id);
+}
+
+static bool is_plugin_device(const char *id, const struct device *d)
+{
+	if (d->mig_id[0])
+		return (d->mig_uuid[0] && strcasecmp(id, d->mig_uuid) == 0) || is_instance(id, d);
+	return (d->uuid[0] && strcasecmp(id, d->uuid) == 0) || (d->node[0] && strcmp(id, d->node) == 0) ||
+	       (d->pci_bus_id[0] && strchr(id, ':') && same_pci(id, d->pci_bus_id));
+}
+
+// Returns whether `name` is devices[at]. `devices` are all `n` devices of the node, because the name of a claimed MIG
+// instance may fit several of them, and is then none of them. `is_claimed`: the name comes from a claim, so that it may
+// also be one that a DRA driver publishes (pod_resources.h lists both kinds).
+static bool device_name_is(const char *name, bool is_claimed, const struct device *devices, size_t n, size_t at)
+{
+	const struct device *d = &devices[at];
+	if (is_plugin_device(name, d))
+		return true;
+	if (!is_claimed)
+		return false;
+	return d->mig_id[0] ? is_claimed_instance(name, devices, n, at) : is_claimed_device(name, d);
+}
+
+// ---- the map ----
 
 struct entry {
 	const char *id; // without the replica
@@ -87,6 +207,22 @@ static int next_field(struct span *s, uint32_t *ret_number, struct span *ret_byt
 			return 1;
 	}
 	return 0;
+}
+
+#define FIELDS_MAX 6 // numbers that are read
+
+// Writes the last bytes of each field with a number below FIELDS_MAX to `ret_fields`, empty spans for the others.
+// Returns -1 if the message is malformed.
+static int collect(struct span message, struct span ret_fields[FIELDS_MAX])
+{
+	struct span bytes;
+	uint32_t number;
+	int rc;
+	memset(ret_fields, 0, FIELDS_MAX * sizeof *ret_fields);
+	while ((rc = next_field(&message, &number, &bytes)) > 0)
+		if (number < FIELDS_MAX)
+			ret_fields[number] = bytes;
+	return rc;
 }
 
 static int malformed(struct err *e)
@@ -225,14 +361,11 @@ static int add_device(struct pod_map *m, const struct entry *owner, struct span 
 static int read_devices(struct pod_map *m, struct span devices, const struct pod_map_options *options,
                         const struct entry *owner, struct err *e)
 {
-	struct span all = devices, bytes, name = {NULL, NULL};
+	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
-	int rc;
-	while ((rc = next_field(&all, &number, &bytes)) > 0)
-		if (number == 1)
-			name = bytes;
-	if (rc < 0)
+	if (collect(devices, fields) < 0)
 		return malformed(e);
+	struct span name = fields[1];
 	if (!name.p || !is_gpu_resource(name, options))
 		return 0;
 	struct entry of_resource = *owner;
@@ -247,13 +380,10 @@ static int read_devices(struct pod_map *m, struct span devices, const struct pod
 // driver; else the span is empty. Returns 0, or -1 for a malformed message.
 static int read_cdi_uuid(struct span cdi, struct span *ret_uuid)
 {
-	struct span bytes, name = {NULL, NULL};
-	uint32_t number;
-	int rc;
+	struct span fields[FIELDS_MAX];
 	*ret_uuid = (struct span){NULL, NULL};
-	while ((rc = next_field(&cdi, &number, &bytes)) > 0)
-		if (number == 1)
-			name = bytes;
+	int rc = collect(cdi, fields);
+	struct span name = fields[1];
 	const unsigned char *at = name.p ? memchr(name.p, '=', (size_t)(name.end - name.p)) : NULL;
 	struct span device = {at ? at + 1 : NULL, at ? name.end : NULL};
 	if (at && (begins_with(device, "GPU-") || begins_with(device, "MIG-")))
@@ -266,21 +396,17 @@ static int read_cdi_uuid(struct span cdi, struct span *ret_uuid)
 static int read_claim_resource(struct pod_map *m, struct span resource, const struct pod_map_options *options,
                                const struct entry *owner, struct err *e)
 {
-	struct span all = resource, bytes, driver = {NULL, NULL}, device = {NULL, NULL}, uuid, last = {NULL, NULL};
+	struct span all = resource, fields[FIELDS_MAX], bytes, uuid, last = {NULL, NULL};
 	uint32_t number;
-	int rc;
-	while ((rc = next_field(&all, &number, &bytes)) > 0) {
-		if (number == 2)
-			driver = bytes;
-		else if (number == 4)
-			device = bytes;
+	if (collect(resource, fields) < 0)
+		return malformed(e);
+	struct span driver = fields[2], device = fields[4];
+	while (next_field(&all, &number, &bytes) > 0) {
 		if (number == 1 && read_cdi_uuid(bytes, &uuid) < 0)
 			return malformed(e);
 		if (number == 1 && uuid.p)
 			last = uuid;
 	}
-	if (rc < 0)
-		return malformed(e);
 	if (driver.p && device.p && device.p < device.end) {
 		if (!last.p && !is_gpu_driver(driver, options))
 			return 0;
@@ -296,15 +422,11 @@ static int read_claim_resource(struct pod_map *m, struct span resource, const st
 static int read_claim(struct pod_map *m, struct span claim, const struct pod_map_options *options,
                       const struct entry *owner, struct err *e)
 {
-	struct span all = claim, bytes, namespace_ = {NULL, NULL};
+	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
-	int rc;
-	while ((rc = next_field(&all, &number, &bytes)) > 0)
-		if (number == 3)
-			namespace_ = bytes;
-	if (rc < 0)
+	if (collect(claim, fields) < 0)
 		return malformed(e);
-	if (options && is_listed(namespace_, &options->admin_namespaces))
+	if (options && is_listed(fields[3], &options->admin_namespaces))
 		return 0;
 	while (next_field(&claim, &number, &bytes) > 0)
 		if (number == 4 && read_claim_resource(m, bytes, options, owner, e) < 0)
@@ -316,19 +438,13 @@ static int read_claim(struct pod_map *m, struct span claim, const struct pod_map
 static int read_container(struct pod_map *m, struct span container, const struct pod_map_options *options,
                           struct entry owner, struct err *e)
 {
-	struct span all = container, bytes, name = {NULL, NULL};
+	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
-	int rc, has_devices = 0;
-	while ((rc = next_field(&all, &number, &bytes)) > 0) {
-		if (number == 1)
-			name = bytes;
-		has_devices |= number == 2 || number == 5;
-	}
-	if (rc < 0)
+	if (collect(container, fields) < 0)
 		return malformed(e);
-	if (!has_devices)
+	if (!fields[2].p && !fields[5].p)
 		return 0; // most containers use no device; their names are not copied
-	if (copy_text(m, name, POD_NAME_BYTES_MAX, &owner.container, e) < 0)
+	if (copy_text(m, fields[1], POD_NAME_BYTES_MAX, &owner.container, e) < 0)
 		return -1;
 	while (next_field(&container, &number, &bytes) > 0) {
 		if (number == 2 && read_devices(m, bytes, options, &owner, e) < 0)
@@ -342,20 +458,13 @@ static int read_container(struct pod_map *m, struct span container, const struct
 // PodResources: 1 = name, 2 = namespace, 3 = containers.
 static int read_pod(struct pod_map *m, struct span pod, const struct pod_map_options *options, struct err *e)
 {
-	struct span all = pod, bytes, name = {NULL, NULL}, namespace_ = {NULL, NULL};
+	struct span fields[FIELDS_MAX], bytes;
 	struct entry owner = {.id = NULL};
 	uint32_t number;
-	int rc;
-	while ((rc = next_field(&all, &number, &bytes)) > 0) {
-		if (number == 1)
-			name = bytes;
-		else if (number == 2)
-			namespace_ = bytes;
-	}
-	if (rc < 0)
+	if (collect(pod, fields) < 0)
 		return malformed(e);
-	if (copy_text(m, name, POD_NAME_BYTES_MAX, &owner.pod, e) < 0 ||
-	    copy_text(m, namespace_, POD_NAME_BYTES_MAX, &owner.namespace_, e) < 0)
+	if (copy_text(m, fields[1], POD_NAME_BYTES_MAX, &owner.pod, e) < 0 ||
+	    copy_text(m, fields[2], POD_NAME_BYTES_MAX, &owner.namespace_, e) < 0)
 		return -1;
 	while (next_field(&pod, &number, &bytes) > 0)
 		if (number == 3 && read_container(m, bytes, options, owner, e) < 0)

@@ -2,18 +2,350 @@
 #include "exporter/otlp/otlp_push.h"
 
 #include <event2/event.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
+#include "base/text.h"
+#include "exporter/health_policy.h"
 #include "exporter/http_call.h"
-#include "exporter/otlp/otlp_delivery.h"
+#include "exporter/kubelet/pod_resources.h"
+#include "exporter/naming.h"
 #include "exporter/sampler.h"
+#include "exporter/xid.h"
+
+// ---- one round as a request ----
+
+#define SERVICE     "gpuscale-exporter" // service.name, and the scope
+#define CUMULATIVE  2                   // AGGREGATION_TEMPORALITY_CUMULATIVE
+#define HW_ID_BYTES (DEVICE_UUID_BYTES + 64)
+#define NANOS_BYTES 32
+#define STATE_COUNT 3
+
+struct encoder {
+	struct json_writer w;
+	const struct otlp_encode_options *options;
+	const struct sampler_round *round;
+	char time[NANOS_BYTES]; // time of the round, as JSON writes a fixed64
+};
+
+// Writes one item of an array of attributes. A text of "" or NULL is left out.
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+	if (!value || !value[0])
+		return;
+	json_write_object_begin(w);
+	json_write_member_str(w, "key", key);
+	json_write_member_object(w, "value");
+	json_write_member_str(w, "stringValue", value);
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
+
+static const char *location_of(const struct otel_metric *m)
+{
+	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
+		if (strcmp(m->attributes[a].key, "hw.sensor_location") == 0)
+			return m->attributes[a].value;
+	return NULL;
+}
+
+// Writes the attributes of device `i`: which component the point is about.
+static void put_component(struct encoder *x, size_t i, const struct otel_metric *m)
+{
+	const struct device *d = &x->round->devices[i];
+	bool instance = device_is_instance(x->round->devices, i);
+	const char *location = location_of(m);
+	char id[HW_ID_BYTES], part[HW_ID_BYTES + 64];
+	if (instance && !d->mig_uuid[0])
+		snprintf(id, sizeof id, "%s/%s", d->uuid, d->mig_id);
+	else if (d->uuid[0])
+		snprintf(id, sizeof id, "%s", instance ? d->mig_uuid : d->uuid);
+	else
+		snprintf(id, sizeof id, "gpu%" PRId32, d->index);
+	snprintf(part, sizeof part, "%s/%s", id, location ? location : "");
+	put_text(&x->w, "hw.id", location ? part : id);
+	if (location || instance)
+		put_text(&x->w, "hw.parent", location ? id : d->uuid);
+	if (!m)
+		return; // short: the conventions do not have it
+	put_text(&x->w, "hw.name", d->node);
+	put_text(&x->w, "hw.model", d->model);
+	put_text(&x->w, "hw.driver_version", x->round->driver_version);
+}
+
+static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m)
+{
+	json_write_object_begin(&x->w);
+	json_write_member_str(&x->w, "timeUnixNano", x->time);
+	json_write_member_array(&x->w, "attributes");
+	put_component(x, i, m);
+	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
+		put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
+}
+
+static void end_point_i64(struct encoder *x, int64_t value)
+{
+	json_write_array_end(&x->w);
+	char text[NANOS_BYTES]; // the JSON encoding of Protobuf writes a 64-bit integer in quotes
+	snprintf(text, sizeof text, "%" PRId64, value);
+	json_write_member_str(&x->w, "asInt", text);
+	json_write_object_end(&x->w);
+}
+
+static void end_point_f64(struct encoder *x, double value)
+{
+	json_write_array_end(&x->w);
+	json_write_member_f64(&x->w, "asDouble", value);
+	json_write_object_end(&x->w);
+}
+
+static void begin_metric(struct encoder *x, const char *name, const char *unit, const char *help, bool sum,
+                         bool monotonic)
+{
+	json_write_object_begin(&x->w);
+	json_write_member_str(&x->w, "name", name);
+	if (unit[0])
+		json_write_member_str(&x->w, "unit", unit);
+	json_write_member_str(&x->w, "description", help);
+	json_write_member_object(&x->w, sum ? "sum" : "gauge");
+	if (sum) {
+		json_write_member_i64(&x->w, "aggregationTemporality", CUMULATIVE);
+		json_write_member_bool(&x->w, "isMonotonic", monotonic);
+	}
+	json_write_member_array(&x->w, "dataPoints");
+}
+
+static void end_metric(struct encoder *x)
+{
+	json_write_array_end(&x->w);
+	json_write_object_end(&x->w);
+	json_write_object_end(&x->w);
+}
+
+static void put_field(struct encoder *x, enum field f, const struct naming_family *nf)
+{
+	for (size_t i = 0; i < x->round->n; i++) {
+		const struct device_sample *s = &x->round->samples[i];
+		if (!sample_has(s, f))
+			continue;
+		begin_point(x, i, nf->otel);
+		if (family_of(f)->kind == FIELD_INT && nf->factor >= 1)
+			end_point_i64(x, s->value[f].i * (int64_t)nf->factor);
+		else
+			end_point_f64(x, sample_get(s, f) * nf->factor);
+	}
+}
+
+static bool any_has(const struct sampler_round *round, enum field f)
+{
+	for (size_t i = 0; i < round->n; i++)
+		if (sample_has(&round->samples[i], f))
+			return true;
+	return false;
+}
+
+static void put_metrics(struct encoder *x)
+{
+	bool done[FIELD__COUNT] = {false};
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
+		if (done[f] || !any_has(x->round, f))
+			continue;
+		struct naming_family nf = naming_family_of(NAMING_OTEL, f, name);
+		naming_write_help(help, sizeof help, &nf, f, family_of(f)->help);
+		bool counter = nf.type == METRIC_COUNTER;
+		begin_metric(x, nf.otel ? nf.otel->name : nf.name, nf.otel ? nf.otel->unit : "", help,
+		             nf.otel ? nf.otel->instrument != OTEL_GAUGE : counter, counter);
+		for (enum field g = f; g < FIELD__COUNT; g++) {
+			struct naming_family other = naming_family_of(NAMING_OTEL, g, name);
+			if (g != f && (!nf.otel || !other.otel || strcmp(nf.otel->name, other.otel->name) != 0))
+				continue;
+			put_field(x, g, &other);
+			done[g] = true;
+		}
+		end_metric(x);
+	}
+}
+
+// hw.status: 1 for the state of the GPU, 0 for the others. Instances share the state of their GPU.
+static void put_status(struct encoder *x)
+{
+	static const char *const states[STATE_COUNT] = {"ok", "degraded", "failed"};
+	begin_metric(x, "hw.status", "1", "1 for the state of the GPU, 0 for the other states.", true, false);
+	for (size_t i = 0; i < x->round->n; i++) {
+		struct xid_count counts[XID_CODES_MAX + 1];
+		struct health_verdict v;
+		if (device_is_instance(x->round->devices, i))
+			continue;
+		size_t n = xid_store_read(x->options->xids, x->round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		health_verdict_of(x->options->health, &x->round->samples[i], counts, n, x->round->wall_ms, &v);
+		int state = v.action >= HEALTH_PROBLEM ? 2 : v.action != HEALTH_IGNORE;
+		for (int k = 0; k < STATE_COUNT; k++) {
+			const struct otel_metric m = {.name = "hw.status",
+			                              .attributes = {{"hw.state", states[k]}, {"hw.type", "gpu"}}};
+			begin_point(x, i, &m);
+			end_point_i64(x, state == k);
+		}
+	}
+	end_metric(x);
+}
+
+static void put_resource(struct encoder *x)
+{
+	const struct pod_share *pod = x->options->sidecar_of;
+	json_write_member_object(&x->w, "resource");
+	json_write_member_array(&x->w, "attributes");
+	put_text(&x->w, "service.name", SERVICE);
+	put_text(&x->w, "service.version", GPUSCALE_VERSION);
+	put_text(&x->w, "service.instance.id", x->options->hostname);
+	put_text(&x->w, "host.name", x->options->hostname);
+	put_text(&x->w, "k8s.namespace.name", pod ? pod->namespace_ : "");
+	put_text(&x->w, "k8s.pod.name", pod ? pod->pod : "");
+	put_text(&x->w, "k8s.container.name", pod ? pod->container : "");
+	json_write_array_end(&x->w);
+	json_write_object_end(&x->w);
+}
+
+static void put_scope(struct encoder *x)
+{
+	json_write_member_object(&x->w, "scope");
+	json_write_member_str(&x->w, "name", SERVICE);
+	json_write_member_str(&x->w, "version", GPUSCALE_VERSION);
+	json_write_object_end(&x->w);
+	json_write_member_str(&x->w, "schemaUrl", NAMING_SCHEMA_URL);
+}
+
+void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out)
+{
+	struct encoder x = {.options = o, .round = round};
+	snprintf(x.time, sizeof x.time, "%" PRId64 "000000", round->wall_ms);
+	json_write_init(&x.w, out, 0);
+	json_write_object_begin(&x.w);
+	json_write_member_array(&x.w, "resourceMetrics");
+	json_write_object_begin(&x.w);
+	put_resource(&x);
+	json_write_member_array(&x.w, "scopeMetrics");
+	json_write_object_begin(&x.w);
+	put_scope(&x);
+	json_write_member_array(&x.w, "metrics");
+	put_metrics(&x);
+	put_status(&x);
+	json_write_array_end(&x.w);
+	json_write_object_end(&x.w);
+	json_write_array_end(&x.w);
+	json_write_member_str(&x.w, "schemaUrl", NAMING_SCHEMA_URL);
+	json_write_object_end(&x.w);
+	json_write_array_end(&x.w);
+	json_write_object_end(&x.w);
+}
+
+// ---- the rules of delivery ----
+
+#define SHOWN_BYTES 200 // longest text of the endpoint in a message
+
+int otlp_url(const char *endpoint, const char *path, char url[OTLP_URL_BYTES], struct err *e)
+{
+	size_t len = strlen(endpoint), path_len = strlen(path);
+	while (len > 0 && endpoint[len - 1] == '/')
+		len--;
+	bool has_path = len >= path_len && memcmp(endpoint + len - path_len, path, path_len) == 0;
+	int n = snprintf(url, OTLP_URL_BYTES, "%.*s%s", (int)len, endpoint, has_path ? "" : path);
+	if (n < 0 || n >= OTLP_URL_BYTES)
+		return err_set(e, ERR_LIMIT, "the URL has %zu bytes, the ceiling is %d", len, OTLP_URL_BYTES - 16);
+	return 0;
+}
+
+// In JSON, an int64 is a string or a number.
+static int64_t read_count(const cJSON *item)
+{
+	int64_t n = 0;
+	if (cJSON_IsString(item) &&
+	    num_parse_i64(item->valuestring, strlen(item->valuestring), 0, INT64_MAX, &n, NULL) < 0)
+		return 0;
+	if (cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble < 9e15)
+		n = (int64_t)item->valuedouble;
+	return n;
+}
+
+// Returns the number of items that a reply of status 2xx with this body rejects: rejectedSpans, rejectedDataPoints or
+// rejectedLogRecords of its partialSuccess. Writes its errorMessage to `message`, made safe for a log. A body that is
+// not a readable partialSuccess rejects nothing, because the status alone reports that the request was accepted.
+static int64_t read_rejected(const char *body, size_t len, char message[OTLP_WHY_BYTES])
+{
+	static const char *const names[] = {"rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"};
+	int64_t rejected = 0;
+	struct err e;
+	message[0] = '\0';
+	cJSON *root = len > 0 && len <= OTLP_REPLY_BYTES ? json_read(body, len, &e) : NULL;
+	const cJSON *partial = json_get(root, "partialSuccess");
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && rejected == 0; i++)
+		rejected = read_count(json_get(partial, names[i]));
+	const char *text = json_get_str(partial, "errorMessage", "");
+	if (rejected > 0)
+		text_show(message, SHOWN_BYTES, text, strlen(text));
+	cJSON_Delete(root);
+	return rejected;
+}
+
+// OTLP/HTTP: 429, 502, 503 and 504 are worth another attempt, other errors are not.
+static bool is_transient(int status)
+{
+	return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+// Returns true when the request was not accepted.
+static bool explain_failure(const struct otlp_reply *reply, char why[OTLP_WHY_BYTES])
+{
+	char shown[SHOWN_BYTES];
+	if (reply->error) {
+		text_show(why, OTLP_WHY_BYTES, reply->error->msg, strlen(reply->error->msg));
+		return true;
+	}
+	if (reply->status >= 200 && reply->status <= 299)
+		return false;
+	text_show(shown, sizeof shown, reply->body, reply->len);
+	snprintf(why, OTLP_WHY_BYTES, "status %d%s%s", reply->status, shown[0] ? ": " : "", shown);
+	return true;
+}
+
+enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_reply *reply, char why[OTLP_WHY_BYTES])
+{
+	static const struct backoff pauses = {
+	        .first_ms = OTLP_PAUSE_MS, .max_ms = OTLP_PAUSE_MS * 8, .max_retry_after_ms = OTLP_RETRY_AFTER_MS};
+	char message[OTLP_WHY_BYTES];
+	why[0] = '\0';
+	d->attempts++;
+	if (explain_failure(reply, why)) {
+		if (d->attempts < OTLP_ATTEMPTS_MAX && (reply->error || is_transient(reply->status))) {
+			d->wait_ms = backoff_ms(&pauses, d->attempts, reply->error ? 0 : reply->retry_after_ms);
+			return OTLP_AGAIN;
+		}
+		d->attempts = 0;
+		return OTLP_GIVEN_UP;
+	}
+	d->attempts = 0;
+	d->rejected = read_rejected(reply->body, reply->len, message);
+	if (d->rejected == 0)
+		return OTLP_ACCEPTED;
+	snprintf(why, OTLP_WHY_BYTES, "the endpoint rejected %" PRId64 " items%s%s", d->rejected,
+	         message[0] ? ": " : "", message);
+	return OTLP_PARTIAL;
+}
+
+// ---- the pushes ----
 
 #define PATH    "/v1/metrics"
 #define TICK_MS 250

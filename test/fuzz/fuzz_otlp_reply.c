@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "exporter/otlp/otlp_delivery.h"
+#include "exporter/otlp/otlp_push.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

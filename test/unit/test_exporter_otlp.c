@@ -17,7 +17,6 @@
 #include "exporter/health_policy.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
-#include "exporter/otlp/otlp_delivery.h"
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"

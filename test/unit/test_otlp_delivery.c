@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/otlp/otlp_delivery.h"
+#include "exporter/otlp/otlp_push.h"
 
 static void path_is_appended_once(void **state)
 {
