@@ -29,7 +29,7 @@ struct exporter_server_options {
 	const struct clock *clock;
 	struct log *log;           // may be NULL
 	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names
-	const char *web_config;    // a file as in exporter/page/web_config.h; NULL: plain HTTP without authentication
+	const char *web_config;    // a file as in exporter/page/web.h; NULL: plain HTTP without authentication
 	struct buf *ret_errors;    // receives one line for each error in web_config
 	uint64_t counter_rows_skipped; // reported in gpuscale_exporter_file_rows_skipped
 };

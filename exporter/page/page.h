@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reply to /metrics: the text of the last round and the self metrics, in the format and encoding that the client
-// accepts. A round is compressed at the first request for it in gzip, and that form is kept until the next round.
-// Uncompressed forms are rendered for each request: keeping them would cost more memory than it saves work.
+// accepts: the text exposition of base/exposition or OpenMetrics 1.0, in which counters without the suffix _total
+// (DCGM's) become `unknown`, because it does not allow such names. A round is compressed at the first request for it in
+// gzip, and that form is kept until the next round. Uncompressed forms are rendered for each request: keeping them
+// would cost more memory than it saves work.
 #ifndef GPUSCALE_EXPORTER_PAGE_PAGE_H
 #define GPUSCALE_EXPORTER_PAGE_PAGE_H
 
@@ -11,9 +13,24 @@
 #include <zlib.h>
 
 #include "base/buf.h"
-#include "exporter/page/openmetrics.h"
 
+struct buf;
 struct err;
+
+enum page_format { PAGE_TEXT, PAGE_OPENMETRICS, PAGE_FORMAT__COUNT };
+
+// "text/plain; version=0.0.4; ..", "application/openmetrics-text; version=1.0.0; ..".
+const char *page_content_type(enum page_format format);
+// The format that an Accept header prefers: the one with the highest q, OpenMetrics among equals, the text format if
+// the header names neither or is NULL. Versions of OpenMetrics other than 1.0.0 and 0.0.1 are ignored. RFC 9110,
+// 12.5.1.
+enum page_format page_format_wanted(const char *accept);
+// True if an Accept-Encoding header accepts gzip. NULL: no header. RFC 9110, 12.5.3.
+bool page_gzip_wanted(const char *accept_encoding);
+
+// Appends text[0..len), families with HELP and TYPE as written by base/exposition, to `out` as OpenMetrics, without the
+// last line of a page.
+void openmetrics_convert(struct buf *out, const char *text, size_t len);
 
 // A gzip page (RFC 1952) in two parts: a front that is compressed once and shared by many replies, and a tail that is
 // new in each reply. Both form one gzip member, whose checksum is combined from the two.

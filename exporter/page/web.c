@@ -1,29 +1,275 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/web.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file_stamp.h"
 #include "base/http/http_server.h"
+#include "base/num.h"
 #include "base/process/log.h"
-#include "exporter/page/peer_rate.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "base/timer.h"
 #include "exporter/page/web_auth.h"
-#include "exporter/page/web_config.h"
+
+// ---- the file ----
+
+#define COUNT(a)                              (sizeof(a) / sizeof((a)[0]))
+#define FIELD(parent, key, kind, member, ...) FIELD_WITH(parent, key, kind, member, SCHEMA_NO_OFFSET, __VA_ARGS__)
+#define FIELD_WITH(parent, key, kind, member, set, ...)                                                                \
+	{                                                                                                              \
+		.name = key, .type = SCHEMA_##kind, .offset = offsetof(struct parent, member), .set_offset = set,      \
+		.count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                                                          \
+	}
+#define NOT_SUPPORTED(parent, key, text) FIELD(parent, key, ANY, not_supported, .doc = text, .unsupported = true)
+#define SCHEMA(title, parent, list, ...)                                                                               \
+	{                                                                                                              \
+		.name = title, .struct_size = sizeof(struct parent), .fields = list, .n_fields = COUNT(list),          \
+		__VA_ARGS__                                                                                            \
+	}
+
+// The file as decoded by the schema.
+struct tls_section {
+	const char *cert_file, *key_file, *client_ca_file;
+	int client_auth, min_version, max_version;
+	const struct doc_node *not_supported;
+};
+struct rate_section {
+	int64_t interval_ms;
+	int32_t burst;
+};
+struct http_section {
+	bool http2;
+	const struct doc_node *not_supported;
+};
+struct file {
+	struct tls_section tls;
+	bool has_tls;
+	struct http_section http;
+	const struct doc_node *users;
+	struct rate_section rate;
+};
+
+static const char *const auth_names[] = {
+        "NoClientCert",
+        "RequestClientCert",
+        "RequireAnyClientCert",
+        "VerifyClientCertIfGiven",
+        "RequireAndVerifyClientCert",
+        NULL,
+};
+static const enum http_client_auth auth_kinds[] = {HTTP_CLIENT_AUTH_NONE, HTTP_CLIENT_AUTH_REQUEST,
+                                                   HTTP_CLIENT_AUTH_REQUIRE_ANY, HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN,
+                                                   HTTP_CLIENT_AUTH_REQUIRE};
+_Static_assert(COUNT(auth_names) == COUNT(auth_kinds) + 1, "one kind per name");
+static const char *const version_names[] = {"TLS12", "TLS13", NULL};
+#define VERSION_MINOR(index) ((index) + 2)
+
+// clang-format off
+static const struct schema_field tls_fields[] = {
+	FIELD(tls_section, "cert_file", STRING, cert_file, .doc = "Certificate with its chain, PEM.", .required = true, .min = 1, .max = 4096),
+	FIELD(tls_section, "key_file", STRING, key_file, .doc = "Key of the certificate, PEM.", .required = true, .min = 1, .max = 4096),
+	FIELD(tls_section, "client_auth_type", ENUM, client_auth, .doc = "Whether client certificates are requested and verified.", .default_text = "NoClientCert", .enum_names = auth_names),
+	FIELD(tls_section, "client_ca_file", STRING, client_ca_file, .doc = "CA of the client certificates, PEM.", .min = 1, .max = 4096),
+	FIELD(tls_section, "min_version", ENUM, min_version, .doc = "Lowest TLS version.", .default_text = "TLS12", .enum_names = version_names),
+	FIELD(tls_section, "max_version", ENUM, max_version, .doc = "Highest TLS version.", .default_text = "TLS13", .enum_names = version_names),
+	NOT_SUPPORTED(tls_section, "cert", "Certificate as text."),
+	NOT_SUPPORTED(tls_section, "key", "Key as text."),
+	NOT_SUPPORTED(tls_section, "client_ca", "CA certificates as text."),
+	NOT_SUPPORTED(tls_section, "client_allowed_sans", "Names that a client certificate must contain."),
+	NOT_SUPPORTED(tls_section, "cipher_suites", "Ciphers of TLS 1.2."),
+	NOT_SUPPORTED(tls_section, "curve_preferences", "Curves."),
+	NOT_SUPPORTED(tls_section, "prefer_server_cipher_suites", "Whether the server chooses the cipher."),
+};
+static const struct schema_field http_fields[] = {
+	FIELD(http_section, "http2", BOOL, http2, .doc = "Accepted for compatibility; the server always uses HTTP/1.1.", .default_text = "true"),
+	NOT_SUPPORTED(http_section, "headers", "Headers of every reply."),
+};
+static const struct schema_field rate_fields[] = {
+	FIELD(rate_section, "interval", DURATION_MS, interval_ms, .doc = "Time per request beyond the burst; 0: no limit.", .default_text = "0", .max = 86400000),
+	FIELD(rate_section, "burst", INT32, burst, .doc = "Requests allowed at once.", .default_text = "20", .min = 1, .max = 1000000),
+};
+// clang-format on
+
+static size_t tls_validate(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct tls_section *t = value;
+	enum http_client_auth auth = auth_kinds[t->client_auth];
+	if (t->min_version > t->max_version)
+		return schema_fault_put(ret_faults, max, "max_version", "is below min_version");
+	if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
+		return schema_fault_put(
+		        ret_faults, max, "client_auth_type",
+		        "client_ca_file has no effect without a client_auth_type such as RequireAndVerifyClientCert");
+	if (!t->client_ca_file && (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
+		return schema_fault_put(ret_faults, max, "client_auth_type",
+		                        "verifying client certificates needs a client_ca_file");
+	return 0;
+}
+
+// clang-format off
+static const struct schema tls_schema = SCHEMA("tls_server_config", tls_section, tls_fields, .doc = "TLS.", .validate = tls_validate);
+static const struct schema http_schema = SCHEMA("http_server_config", http_section, http_fields, .doc = "HTTP.");
+static const struct schema rate_schema = SCHEMA("rate_limit", rate_section, rate_fields, .doc = "Limit on the requests of each client address.");
+static const struct schema_field file_fields[] = {
+	FIELD_WITH(file, "tls_server_config", OBJECT, tls, offsetof(struct file, has_tls), .doc = "TLS.", .child = &tls_schema),
+	FIELD(file, "http_server_config", OBJECT, http, .doc = "HTTP.", .child = &http_schema),
+	FIELD(file, "basic_auth_users", ANY, users, .doc = "User name to bcrypt hash."),
+	FIELD(file, "rate_limit", OBJECT, rate, .doc = "Rate limit.", .child = &rate_schema),
+};
+static const struct schema file_schema = SCHEMA("web-config", file, file_fields, .doc = "How the pages are served.");
+// clang-format on
+
+// Returns NULL, or what is wrong with a hash.
+static const char *hash_fault(const char *hash, size_t len)
+{
+	static const char alphabet[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	int64_t cost;
+	if (len != WEB_CONFIG_HASH_BYTES || hash[0] != '$' || hash[1] != '2' || !strchr("aby", hash[2]) ||
+	    hash[3] != '$' || hash[6] != '$' || strspn(hash + 7, alphabet) != WEB_CONFIG_HASH_BYTES - 7)
+		return "is not a bcrypt hash: create one with `htpasswd -nBC 10 \"\"`";
+	if (num_parse_i64(hash + 4, 2, 4, 31, &cost, NULL) < 0)
+		return "has a bcrypt cost outside 04 .. 31";
+	if (cost > WEB_CONFIG_COST_MAX)
+		return "has a bcrypt cost above 12: a login would block every page for longer than 0.2 s";
+	return NULL;
+}
+
+static void decode_users(struct web_config *c, const struct doc_node *users, struct schema_errors *errors)
+{
+	if (!users || users->kind == DOC_NULL)
+		return;
+	if (users->kind != DOC_MAP) {
+		schema_report(errors, users, "basic_auth_users", "must be a map from a user name to a bcrypt hash");
+		return;
+	}
+	for (const struct doc_node *u = users->child; u; u = u->next) {
+		const char *why = u->kind == DOC_SCALAR ? hash_fault(u->text, u->text_len) : "must be a bcrypt hash";
+		size_t len = strlen(u->key);
+		if (len == 0 || len >= WEB_CONFIG_USER_BYTES || strchr(u->key, ':'))
+			schema_report_at(errors, u->key_line, u->key_col, "basic_auth_users",
+			                 "a user name has 1 to %d bytes and no colon", WEB_CONFIG_USER_BYTES - 1);
+		else if (why) // the hash itself is not shown: messages end in logs
+			schema_report(errors, u, "basic_auth_users", "the value of user \"%s\" %s", u->key, why);
+		else if (c->n_users == WEB_CONFIG_USERS_MAX)
+			schema_report(errors, u, "basic_auth_users", "more than %d users", WEB_CONFIG_USERS_MAX);
+		else {
+			struct web_user *user = &c->users[c->n_users++];
+			memcpy(user->name, u->key, len + 1);
+			memcpy(user->hash, u->text, WEB_CONFIG_HASH_BYTES + 1);
+		}
+	}
+}
+
+// Copies a path into the arena, relative to the folder of the file.
+static int keep_path(struct web_config *c, const char *file, const char *path, const char **ret_path, struct err *e)
+{
+	const char *slash = strrchr(file, '/');
+	*ret_path = NULL;
+	if (!path)
+		return 0;
+	if (path[0] == '/' || !slash)
+		*ret_path = arena_strdup(&c->arena, path);
+	else
+		*ret_path = arena_printf(&c->arena, "%.*s/%s", (int)(slash - file), file, path);
+	return *ret_path ? 0 : err_no_memory(e);
+}
+
+static int keep(struct web_config *c, const char *name, const struct file *f, struct err *e)
+{
+	c->rate_interval_ms = f->rate.interval_ms;
+	c->rate_burst = f->rate.burst;
+	if (!f->has_tls)
+		return 0;
+	c->client_auth = auth_kinds[f->tls.client_auth];
+	c->tls_min_minor = VERSION_MINOR(f->tls.min_version);
+	c->tls_max_minor = VERSION_MINOR(f->tls.max_version);
+	if (keep_path(c, name, f->tls.cert_file, &c->cert_file, e) < 0 ||
+	    keep_path(c, name, f->tls.key_file, &c->key_file, e) < 0)
+		return -1;
+	return keep_path(c, name, f->tls.client_ca_file, &c->client_ca_file, e);
+}
+
+// Prometheus also reads the number 0 as a duration, which means no limit; the schema requires a unit.
+static void accept_zero(struct doc_node *root)
+{
+	for (struct doc_node *r = root->kind == DOC_MAP ? root->child : NULL; r; r = r->next)
+		for (struct doc_node *i = r->kind == DOC_MAP ? r->child : NULL; i; i = i->next)
+			if (strcmp(r->key, "rate_limit") == 0 && strcmp(i->key, "interval") == 0 &&
+			    i->kind == DOC_SCALAR && strcmp(i->text, "0") == 0)
+				i->quoted = true;
+}
+
+static int decode(struct web_config *c, struct arena *a, const char *name, const char *text, size_t len,
+                  struct buf *ret_errors, struct err *e)
+{
+	static const struct doc_node nothing = {.kind = DOC_MAP, .text = ""};
+	struct doc_file doc;
+	struct file f = {.users = NULL};
+	if (doc_parse_yaml(a, name, text, len, &doc, e) < 0)
+		return -1;
+	if (doc.n_roots > 1)
+		return err_set(e, ERR_INPUT, "%s: more than one document", name);
+	struct schema_errors *errors = arena_alloc(a, sizeof *errors);
+	if (!errors)
+		return err_set(e, ERR_LIMIT, "%s: the memory exceeds the ceiling of %d bytes", name,
+		               WEB_CONFIG_MEMORY_MAX);
+	schema_errors_init(errors, name);
+	c->no_document = doc.n_roots == 0;
+	if (doc.n_roots)
+		accept_zero(doc.roots[0]);
+	schema_decode(&file_schema, doc.n_roots ? doc.roots[0] : &nothing, &f, a, errors, "");
+	decode_users(c, f.users, errors);
+	if (errors->n > 0) {
+		schema_errors_print(errors, ret_errors);
+		return err_set(e, ERR_INPUT, "%s: %zu error%s", name, errors->n + errors->dropped,
+		               errors->n + errors->dropped == 1 ? "" : "s");
+	}
+	return keep(c, name, &f, e);
+}
+
+int web_config_parse(struct web_config *c, const char *name, const char *text, size_t len, struct buf *ret_errors,
+                     struct err *e)
+{
+	struct arena a;
+	memset(c, 0, sizeof *c);
+	arena_init(&a, WEB_CONFIG_MEMORY_MAX);
+	arena_init(&c->arena, 64 * 1024);
+	int rc = decode(c, &a, name, text, len, ret_errors, e);
+	arena_done(&a);
+	if (rc < 0)
+		web_config_done(c);
+	return rc;
+}
+
+int web_config_read(struct web_config *c, const char *path, struct buf *ret_errors, struct err *e)
+{
+	struct buf text;
+	memset(c, 0, sizeof *c);
+	buf_init(&text, DOC_BYTES_MAX);
+	int rc = buf_read_file(&text, path, e);
+	if (rc == 0)
+		rc = web_config_parse(c, path, buf_str(&text), text.len, ret_errors, e);
+	buf_done(&text);
+	return rc;
+}
+
+void web_config_done(struct web_config *c)
+{
+	if (c->arena.max_bytes)
+		arena_done(&c->arena);
+	memset(c, 0, sizeof *c);
+}
+
+// ---- its enforcement ----
 
 #define FILES      4 // configuration, certificate, key, client CA
 #define ERRORS_MAX (64 * 1024)
-
-// Identifies a version of a file.
-struct stamp {
-	int64_t mtime_s, mtime_ns, size;
-	uint64_t inode;
-};
 
 struct web {
 	const char *path;
@@ -33,35 +279,25 @@ struct web {
 	struct web_auth *auth; // NULL: no basic auth
 	struct http_server *server;
 	struct event *tick;
-	struct stamp stamps[FILES]; // stamps of the files, taken just before they were read
-	struct stamp seen[FILES];   // stamps of the files at the last check
-	bool failing;               // the last change had errors: retry, because a missing file may appear
+	struct file_stamp stamps[FILES]; // stamps of the files, taken just before they were read
+	struct file_stamp seen[FILES];   // stamps of the files at the last check
+	bool failing;                    // the last change had errors: retry, because a missing file may appear
 	char last_error[ERR_MSG_BYTES];
 	struct peer_rate rates; // request rates
 	struct web_stats stats;
 };
 
-static struct stamp stamp_of(const char *path)
-{
-	struct stat st;
-	if (!path || stat(path, &st) < 0)
-		return (struct stamp){0};
-	return (struct stamp){
-	        .mtime_s = st.st_mtim.tv_sec, .mtime_ns = st.st_mtim.tv_nsec, .size = st.st_size, .inode = st.st_ino};
-}
-
-static void take_stamps(const struct web *w, const struct web_config *c, struct stamp out[FILES])
+static void take_stamps(const struct web *w, const struct web_config *c, struct file_stamp out[FILES])
 {
 	const char *const paths[FILES] = {w->path, c->cert_file, c->key_file, c->client_ca_file};
 	for (int i = 0; i < FILES; i++)
-		out[i] = stamp_of(paths[i]);
+		out[i] = file_stamp_of(paths[i]);
 }
 
-static bool same_stamps(const struct stamp *a, const struct stamp *b)
+static bool same_stamps(const struct file_stamp *a, const struct file_stamp *b)
 {
 	for (int i = 0; i < FILES; i++)
-		if (a[i].mtime_s != b[i].mtime_s || a[i].mtime_ns != b[i].mtime_ns || a[i].size != b[i].size ||
-		    a[i].inode != b[i].inode)
+		if (!file_stamp_is_same(&a[i], &b[i]))
 			return false;
 	return true;
 }
@@ -90,7 +326,7 @@ struct web *web_new(const char *path, const struct clock *clock, struct log *log
 	w->path = path;
 	w->clock = clock;
 	w->log = log;
-	struct stamp file = stamp_of(path);
+	struct file_stamp file = file_stamp_of(path);
 	if (path && load(w, &w->config, &w->auth, ret_errors, e) < 0) {
 		free(w);
 		return NULL;
@@ -129,7 +365,7 @@ void web_fill_tls(const struct web *w, struct http_server_options *options)
 // Stamps are taken before reading: a change in between causes another read and is never missed.
 static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 {
-	struct stamp stamps[FILES], file = stamp_of(w->path);
+	struct file_stamp stamps[FILES], file = file_stamp_of(w->path);
 	struct web_config *c = malloc(sizeof *c);
 	struct web_auth *auth;
 	struct http_server_options o = {0};
@@ -169,7 +405,7 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct web *w = arg;
-	struct stamp now[FILES];
+	struct file_stamp now[FILES];
 	struct buf errors;
 	struct err e;
 	take_stamps(w, &w->config, now);
@@ -198,12 +434,11 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 int web_watch(struct web *w, struct event_base *loop, struct http_server *server, struct err *e)
 {
-	static const struct timeval every = {.tv_sec = WEB_WATCH_MS / 1000, .tv_usec = WEB_WATCH_MS % 1000 * 1000};
 	w->server = server;
 	if (!w->path)
 		return 0;
 	w->tick = event_new(loop, -1, EV_PERSIST, on_tick, w);
-	if (!w->tick || event_add(w->tick, &every) < 0)
+	if (!w->tick || timer_start(w->tick, WEB_WATCH_MS) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot create a timer");
 	return 0;
 }

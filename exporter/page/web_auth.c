@@ -16,8 +16,6 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "exporter/page/peer_rate.h"
-#include "exporter/page/web_config.h"
 
 // ---- bcrypt from the system's libcrypt, which is loaded on first use ----
 
@@ -68,6 +66,59 @@ static bool bcrypt_verify(struct bcrypt *b, const char *password, const char *ha
 	const char *got = b->crypt_rn(password, hash, b->data, sizeof b->data);
 	size_t len = strlen(hash);
 	return got && strlen(got) == len && CRYPTO_memcmp(got, hash, len) == 0;
+}
+
+// ---- rates of addresses ----
+
+bool peer_rate_take(int64_t *full_ms, int64_t interval_ms, int64_t burst, int64_t now_ms)
+{
+	int64_t full = *full_ms > now_ms ? *full_ms : now_ms;
+	if (full - now_ms > (burst - 1) * interval_ms)
+		return false;
+	*full_ms = full + interval_ms;
+	return true;
+}
+
+struct peer_rate_entry *peer_rate_find(struct peer_rate *r, const char *peer)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->entries[i].peer, peer) == 0)
+			return &r->entries[i];
+	return NULL;
+}
+
+// Returns the least recently used entry of the trusted peers or of the others; NULL if there is none.
+static struct peer_rate_entry *oldest(struct peer_rate *r, bool trusted)
+{
+	struct peer_rate_entry *found = NULL;
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entries[i].trusted == trusted && (!found || r->entries[i].used_ms < found->used_ms))
+			found = &r->entries[i];
+	return found;
+}
+
+static size_t count_trusted(const struct peer_rate *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		n += r->entries[i].trusted;
+	return n;
+}
+
+struct peer_rate_entry *peer_rate_add(struct peer_rate *r, const char *peer, bool trusted, int64_t now_ms)
+{
+	struct peer_rate_entry *entry = peer_rate_find(r, peer);
+	bool becomes_trusted = trusted && !(entry && entry->trusted);
+	if (becomes_trusted && count_trusted(r) == PEER_RATE_TRUSTED_MAX)
+		oldest(r, true)->trusted = false; // it can be evicted now
+	if (!entry) {
+		entry = r->n < PEER_RATE_PEERS_MAX ? &r->entries[r->n++] : oldest(r, false);
+		*entry = (struct peer_rate_entry){.trusted = false};
+		snprintf(entry->peer, sizeof entry->peer, "%s", peer);
+	}
+	entry->trusted |= trusted;
+	entry->used_ms = now_ms;
+	return entry;
 }
 
 // ---- tries of addresses ----
@@ -221,40 +272,20 @@ void web_auth_free(struct web_auth *a)
 	free(a);
 }
 
-static int base64_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 // Decodes strict base64 (RFC 4648, padding required). Returns -1 if it is invalid, contains a NUL, or does not fit
 // with its terminator.
 static int decode_base64(const char *s, char *out, size_t size)
 {
-	size_t len = strlen(s), n = 0, pad = 0;
-	while (pad < 2 && len > pad && s[len - 1 - pad] == '=')
-		pad++;
-	if (len == 0 || len % 4 != 0 || len / 4 * 3 >= size)
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	size_t len = strlen(s), pad = len - strspn(s, alphabet), n = len / 4 * 3 - pad;
+	if (len == 0 || len % 4 != 0 || pad > 2 || strspn(s + len - pad, "=") != pad || len / 4 * 3 >= size)
 		return -1;
-	uint32_t bits = 0;
-	for (size_t i = 0; i < len - pad; i++) {
-		int v = base64_value(s[i]);
-		if (v < 0)
-			return -1;
-		bits = bits << 6 | (uint32_t)v;
-		if (i % 4 == 0)
-			continue;
-		out[n] = (char)(bits >> (6 - 2 * (i % 4)) & 0xff);
-		if (out[n++] == '\0')
-			return -1;
-	}
+	EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)s, (int)len);
+	for (size_t i = 0; i < pad; i++)
+		if (out[n + i] != '\0')
+			return -1; // unused bits must be 0
 	out[n] = '\0';
-	return pad && bits & (pad == 1 ? 3 : 15) ? -1 : 0; // unused bits must be 0
+	return strlen(out) == n ? 0 : -1;
 }
 
 // Decodes "Basic dXNlcjpwYXNz" into the name and the password in `text`. False if the header is invalid.

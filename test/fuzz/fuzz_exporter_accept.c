@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "exporter/page/openmetrics.h"
+#include "exporter/page/page.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "exporter/page/web.h"
 #include "exporter/page/web_auth.h"
-#include "exporter/page/web_config.h"
 
 // The user "u" with the password "secret", at bcrypt's least cost.
 static const struct web_user user = {.name = "u",

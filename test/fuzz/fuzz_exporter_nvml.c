@@ -17,7 +17,7 @@
 #include "exporter/device_history.h"
 #include "exporter/nvml/nvml_find.h"
 #include "exporter/nvml/nvml_read.h"
-#include "exporter/page/openmetrics.h"
+#include "exporter/page/page.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
 #include "test/fuzz/page_check.h"

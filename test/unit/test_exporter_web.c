@@ -14,9 +14,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/page/peer_rate.h"
+#include "exporter/page/web.h"
 #include "exporter/page/web_auth.h"
-#include "exporter/page/web_config.h"
 
 #define ERRORS_MAX (64 * 1024)
 #define SCRAPER    "192.0.2.1"
