@@ -9,9 +9,12 @@
 #include "base/alloc.h"
 #include "base/err.h"
 
+#define SPANS_FIRST  1024
 #define SLOTS        64                   // slots of a gap: one bit each
 #define ZERO_GAP_NS  INT64_C(60000000000) // events at 0 are isolated when the others start that much later,
 #define ZERO_WINDOWS 100                  // and that many times as late as they last
+#define NAMES_BYTES  ((size_t)64 * 1024 * 1024)
+#define OTHER        "(other)"
 
 // A gap as equal slots: bit k of covered[a] is set when activity a covered the middle of slot k. Nested operations and
 // several threads therefore count once, in any order of events.
@@ -20,6 +23,131 @@ struct gpu_gap {
 	uint64_t covered[TRACE_UNKNOWN];
 	int32_t at; // in gpu_trace.longest, or -1
 };
+
+// ---- spans ----
+
+static void span_set_done(struct span_set *s)
+{
+	free(s->spans);
+	*s = (struct span_set){0};
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+// Sorts the spans and joins those that overlap or touch.
+static void span_set_join(struct span_set *s)
+{
+	bool sorted = true;
+	for (size_t i = 1; i < s->n && sorted; i++)
+		sorted = s->spans[i - 1].start_ns <= s->spans[i].start_ns;
+	if (!sorted)
+		qsort(s->spans, s->n, sizeof *s->spans, by_start);
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct span *x = &s->spans[i];
+		if (n > 0 && x->start_ns <= s->spans[n - 1].end_ns) {
+			if (x->end_ns > s->spans[n - 1].end_ns)
+				s->spans[n - 1].end_ns = x->end_ns;
+		} else {
+			s->spans[n++] = *x;
+		}
+	}
+	s->n = n;
+}
+
+// Joins first; grows only when that freed less than half.
+static int make_room(struct span_set *s, struct err *e)
+{
+	span_set_join(s);
+	if (s->cap > 0 && s->n < s->cap / 2)
+		return 0;
+	if (s->n >= GPU_TRACE_SPANS_MAX)
+		return err_set(e, ERR_LIMIT,
+		               "a GPU of this trace has more than %zu separate busy spans: record fewer "
+		               "steps",
+		               GPU_TRACE_SPANS_MAX);
+	if (alloc_reserve(&s->spans, s->cap, &s->cap, sizeof *s->spans, SPANS_FIRST) < 0)
+		return err_no_memory(e);
+	return 0;
+}
+
+static int span_set_add(struct span_set *s, int64_t start_ns, int64_t end_ns, struct err *e)
+{
+	struct span *last = s->n > 0 ? &s->spans[s->n - 1] : NULL;
+	if (last && start_ns >= last->start_ns && start_ns <= last->end_ns) { // the usual order of a trace
+		last->end_ns = end_ns > last->end_ns ? end_ns : last->end_ns;
+		return 0;
+	}
+	if (s->n == s->cap && make_room(s, e) < 0)
+		return -1;
+	s->spans[s->n++] = (struct span){start_ns, end_ns};
+	return 0;
+}
+
+// Returns the length of a joined union.
+static int64_t span_set_length_ns(const struct span_set *s)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < s->n; i++)
+		sum += s->spans[i].end_ns - s->spans[i].start_ns;
+	return sum;
+}
+
+// ---- kernels ----
+
+static void kernels_done(struct kernel_table *t)
+{
+	HASH_CLEAR(hh, t->by_name);
+	free(t->rows);
+	arena_done(&t->names);
+}
+
+// Counts one run of the kernel.
+static int kernels_add(struct kernel_table *t, const char *name, int64_t ns, struct err *e)
+{
+	struct kernel_time *row;
+	if (!t->rows) {
+		arena_init(&t->names, NAMES_BYTES);
+		t->rows = alloc_zeroed((GPU_TRACE_KERNELS_MAX + 1) * sizeof *t->rows, e);
+	}
+	if (!t->rows)
+		return -1;
+	HASH_FIND_STR(t->by_name, name, row);
+	const char *copy = !row && t->n < GPU_TRACE_KERNELS_MAX ? arena_strdup(&t->names, name) : NULL;
+	if (!row && !copy)
+		HASH_FIND_STR(t->by_name, OTHER, row);
+	if (!row) {
+		row = &t->rows[t->n++];
+		row->name = copy ? copy : OTHER;
+		HASH_ADD_KEYPTR(hh, t->by_name, row->name, strlen(row->name), row);
+	}
+	row->total_ns = ns > INT64_MAX - row->total_ns ? INT64_MAX : row->total_ns + ns;
+	row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+	row->count++;
+	return 0;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct kernel_time *x = a, *y = b;
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+// Ends the counting: the table no longer finds its rows.
+static void kernels_sort(struct kernel_table *t)
+{
+	HASH_CLEAR(hh, t->by_name);
+	if (t->n > 0)
+		qsort(t->rows, t->n, sizeof *t->rows, by_total);
+}
+
+// ---- the trace ----
 
 void gpu_trace_init(struct gpu_trace *t, size_t n_longest)
 {
@@ -33,7 +161,7 @@ void gpu_trace_done(struct gpu_trace *t)
 		span_set_done(&t->gpus[i]->collectives);
 		free(t->gpus[i]);
 	}
-	kernel_table_done(&t->kernels);
+	kernels_done(&t->kernels);
 	free(t->gaps);
 	*t = (struct gpu_trace){0};
 }
@@ -289,8 +417,10 @@ int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
 			g->is_shared_index |= k != i && t->gpus[k]->index == g->index;
 		span_set_join(&g->spans);
 		int64_t other_ns = span_set_length_ns(&g->spans);
-		if (span_set_add_all(&g->spans, &g->collectives, e) < 0)
-			return -1;
+		for (size_t k = 0; k < g->collectives.n; k++)
+			if (span_set_add(&g->spans, g->collectives.spans[k].start_ns, g->collectives.spans[k].end_ns,
+			                 e) < 0)
+				return -1;
 		span_set_done(&g->collectives);
 		span_set_join(&g->spans);
 		g->busy_ns = span_set_length_ns(&g->spans);
@@ -371,7 +501,7 @@ int gpu_trace_second(void *arg, const struct trace_event *event, struct err *e)
 		return 0;
 	if (event->place == TRACE_ON_GPU) {
 		gpu_of(t, event, e)->n_events++;
-		return kernel_table_add(&t->kernels, event->name, event->end_ns - event->start_ns, e);
+		return kernels_add(&t->kernels, event->name, event->end_ns - event->start_ns, e);
 	}
 	if (event->place != TRACE_ON_HOST || event->end_ns == event->start_ns || is_of_other_thread(t, event))
 		return 0;
@@ -420,5 +550,5 @@ void gpu_trace_finish(struct gpu_trace *t)
 			if (t->gaps[k].at >= 0)
 				t->longest[t->gaps[k].at].activity = a;
 		}
-	kernel_table_sort(&t->kernels);
+	kernels_sort(&t->kernels);
 }

@@ -2,25 +2,42 @@
 // The analysis of a profiler trace: the share of the time in which nothing ran (the complement of the union of
 // kernels, memcpys and memsets, so that overlapping streams count once), what the host did in the gaps, and the kernels
 // that took the most time. The events of the trace are given twice: the first pass finds the gaps, the second one what
-// the host did in them. Memory is bounded: SPAN_SET_MAX spans per GPU and GPU_TRACE_GAPS_MAX gaps.
+// the host did in them. Memory is bounded: GPU_TRACE_SPANS_MAX spans per GPU and GPU_TRACE_GAPS_MAX gaps.
 #ifndef GPUSCALE_INSIGHT_GPU_TRACE_H
 #define GPUSCALE_INSIGHT_GPU_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "insight/kernel_table.h"
-#include "insight/span_set.h"
+#include "base/arena.h"
+#include "base/hash_table.h"
 #include "insight/trace_event.h"
 
 struct err;
 
-#define GPU_TRACE_GPUS_MAX 64
-#define GPU_TRACE_GAPS_MAX 2097152 // gaps of all GPUs, 112 MiB; shorter ones are treated as TRACE_UNKNOWN
-#define GPU_TRACE_LONG_MAX 100     // gaps that are reported one by one
-#define GPU_TRACE_BINS     240     // bins of the timeline
-#define GPU_TRACE_THREADS  1024    // threads of hosts; further ones are treated as main threads
-#define GPU_TRACE_TEXT     256     // longer names are cut
+#define GPU_TRACE_GPUS_MAX    64
+#define GPU_TRACE_SPANS_MAX   ((size_t)4 * 1024 * 1024) // spans of a GPU that do not overlap; 64 MiB
+#define GPU_TRACE_GAPS_MAX    2097152                   // of all GPUs, 112 MiB; shorter ones are TRACE_UNKNOWN
+#define GPU_TRACE_LONG_MAX    100                       // gaps that are reported one by one
+#define GPU_TRACE_KERNELS_MAX 16384                     // names; further ones are treated as "(other)"
+#define GPU_TRACE_BINS        240                       // bins of the timeline
+#define GPU_TRACE_THREADS     1024                      // threads of hosts; further ones are treated as main threads
+#define GPU_TRACE_TEXT        256                       // longer names are cut
+
+// A union of time spans: spans that overlap or touch count once. Zeroed: empty.
+struct span_set {
+	struct span {
+		int64_t start_ns, end_ns;
+	} * spans;
+	size_t n, cap;
+};
+
+struct kernel_time {
+	const char *name;
+	int64_t total_ns, max_ns; // kernels that run at the same time on several streams all count
+	size_t count;
+	UT_hash_handle hh; // private: by name
+};
 
 struct trace_gpu {
 	int32_t index; // as the trace numbers it, in its process
@@ -51,7 +68,13 @@ struct gpu_trace {
 	int64_t start_ns, end_ns;                   // the window: from the first to the last event of a host or a GPU
 	struct trace_gpu *gpus[GPU_TRACE_GPUS_MAX]; // by index
 	size_t n_gpus;
-	struct kernel_table kernels;
+	struct kernel_table {
+		struct kernel_time *rows; // most total time first
+		size_t n;
+		// Private.
+		struct kernel_time *by_name; // hash table, until the trace is finished
+		struct arena names;
+	} kernels;
 	struct trace_gap longest[GPU_TRACE_LONG_MAX]; // longest first
 	size_t n_longest;
 	int64_t unattributed_below_ns;       // shorter gaps were not compared with the host; 0: all were
