@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "cli/replay/svg_chart.h"
@@ -18,14 +25,116 @@
 #include "cli/term/progress.h"
 #include "cli/term/table.h"
 #include "insight/gpu_trace.h"
-#include "insight/trace_file.h"
+#include "insight/trace_reader.h"
 #include "runtime/options/flag_table.h"
 
 struct trace_report {
-	const struct gpu_trace *trace;
-	const struct trace_file_counts *counts;
-	size_t n_kernels; // at most
+	struct gpu_trace *trace;
+	size_t n_events;                // with a start and an end
+	size_t n_negative, n_unmatched; // left out: they end before they start; "B" without "E", or "E" without "B"
+	size_t n_kernels;               // at most
 };
+
+// ---- reading ----
+
+#define PIECE_BYTES    ((unsigned)(256 * 1024))
+#define TEXT_BYTES_MAX ((size_t)1024 * 1024 * 1024) // after decompression
+
+struct input {
+	gzFile gz;
+	char *piece;
+	size_t file_bytes; // compressed, if it is
+	struct progress progress;
+};
+
+static int read_failed(gzFile gz, size_t at, struct err *e)
+{
+	int code;
+	const char *message = gzerror(gz, &code);
+	if (code == Z_BUF_ERROR)
+		return err_set(e, ERR_INPUT, "byte %zu: the compressed file ends early", at);
+	if (code == Z_DATA_ERROR)
+		return err_set(e, ERR_INPUT, "byte %zu: the compressed data is damaged: %s", at, message);
+	return err_set(e, ERR_IO, "byte %zu: %s", at, code == Z_ERRNO ? strerror(errno) : message);
+}
+
+static int read_pass(struct input *in, struct trace_reader *r, size_t pass, struct err *e)
+{
+	size_t bytes = 0;
+	for (;;) {
+		int n = gzread(in->gz, in->piece, PIECE_BYTES);
+		if (n < 0)
+			return read_failed(in->gz, bytes, e);
+		if (n == 0)
+			break;
+		if ((size_t)n > TEXT_BYTES_MAX - bytes)
+			return err_set(e, ERR_LIMIT,
+			               "the text is longer than the ceiling of %zu bytes: record fewer steps",
+			               TEXT_BYTES_MAX);
+		bytes += (size_t)n;
+		if (trace_reader_feed(r, in->piece, (size_t)n, e) < 0)
+			return -1;
+		progress_show(&in->progress, pass * in->file_bytes + (size_t)gzoffset(in->gz), 2 * in->file_bytes, "");
+	}
+	// A gzip file that ends early is reported here, not by gzread().
+	int code;
+	gzerror(in->gz, &code);
+	return code == Z_OK ? trace_reader_finish(r, e) : read_failed(in->gz, bytes, e);
+}
+
+static int run_pass(struct input *in, struct trace_report *r, size_t pass, struct err *e)
+{
+	struct trace_reader reader;
+	trace_reader_init(&reader, pass == 0 ? gpu_trace_first : gpu_trace_second, r->trace);
+	reader.classes = r->trace->classes;
+	int rc = read_pass(in, &reader, pass, e);
+	memcpy(r->trace->other_device, reader.other_device, sizeof reader.other_device);
+	r->n_events = reader.n_events - (pass == 0 ? 0 : r->trace->n_zero);
+	r->n_negative = reader.n_negative;
+	r->n_unmatched = reader.n_unmatched;
+	trace_reader_done(&reader);
+	return rc;
+}
+
+static int read_twice(struct input *in, struct trace_report *r, struct err *e)
+{
+	if (run_pass(in, r, 0, e) < 0 || gpu_trace_find_gaps(r->trace, e) < 0)
+		return -1;
+	if (gzrewind(in->gz) < 0)
+		return read_failed(in->gz, 0, e);
+	if (run_pass(in, r, 1, e) < 0)
+		return -1;
+	gpu_trace_finish(r->trace);
+	return 0;
+}
+
+// Reads the regular file at `path`, plain or compressed with gzip, and analyses it. The error names the path and, for
+// invalid text, the byte (from 0, of the decompressed text).
+static int read_file(const char *path, struct trace_report *r, struct err *e)
+{
+	struct stat st;
+	struct input in = {.progress = {.what = "reading"}};
+	int rc = -1, fd = file_open(path, e);
+	if (fd < 0)
+		return -1; // names the path
+	if (fstat(fd, &st) == 0 && st.st_size > 0)
+		in.file_bytes = (size_t)st.st_size;
+	in.piece = malloc(PIECE_BYTES);
+	in.gz = gzdopen(fd, "rb");
+	if (in.gz && in.piece)
+		rc = read_twice(&in, r, e);
+	else
+		err_no_memory(e);
+	if (in.gz)
+		gzclose(in.gz); // closes fd
+	else
+		close(fd);
+	free(in.piece);
+	progress_clear(&in.progress);
+	return rc < 0 ? err_wrap(e, "%s", path) : 0;
+}
+
+// ---- tables ----
 
 #define TIME_BYTES 32
 #define NAME_WIDTH 60
@@ -51,8 +160,6 @@ static size_t n_kernels(const struct trace_report *r)
 {
 	return r->trace->kernels.n < r->n_kernels ? r->trace->kernels.n : r->n_kernels;
 }
-
-// ---- tables ----
 
 static void put_gpus(const struct gpu_trace *t, struct buf *out)
 {
@@ -129,7 +236,7 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 static void trace_report_table(const struct trace_report *r, struct buf *out)
 {
 	char time[TIME_BYTES];
-	print_to(out, "%zu events in %s; percentages are shares of this window\n\n", r->counts->n_events,
+	print_to(out, "%zu events in %s; percentages are shares of this window\n\n", r->n_events,
 	         show_ns(time, (double)gpu_trace_window_ns(r->trace)));
 	put_gpus(r->trace, out);
 	if (r->trace->n_longest > 0)
@@ -142,11 +249,11 @@ static void trace_report_table(const struct trace_report *r, struct buf *out)
 static void trace_report_notes(const struct trace_report *r, struct buf *out)
 {
 	char time[TIME_BYTES];
-	if (r->counts->n_negative > 0)
-		print_to(out, "%zu events were left out, because they end before they start\n", r->counts->n_negative);
-	if (r->counts->n_unmatched > 0)
+	if (r->n_negative > 0)
+		print_to(out, "%zu events were left out, because they end before they start\n", r->n_negative);
+	if (r->n_unmatched > 0)
 		print_to(out, "%zu events of phase B or E were left out, because their counterpart is missing\n",
-		         r->counts->n_unmatched);
+		         r->n_unmatched);
 	if (r->trace->n_zero > 0)
 		print_to(out, "%zu events were left out, because they are at time 0, long before all others\n",
 		         r->trace->n_zero);
@@ -222,9 +329,9 @@ static void trace_report_json(const struct trace_report *r, struct buf *out)
 	json_write_member_str(&w, "apiVersion", "gpuscale.dev/v1alpha1");
 	json_write_member_str(&w, "kind", "TraceReport");
 	put_seconds(&w, "windowSeconds", (double)gpu_trace_window_ns(t));
-	json_write_member_i64(&w, "events", (int64_t)r->counts->n_events);
+	json_write_member_i64(&w, "events", (int64_t)r->n_events);
 	json_write_member_i64(&w, "eventsLeftOut",
-	                      (int64_t)(r->counts->n_negative + r->counts->n_unmatched + t->n_zero));
+	                      (int64_t)(r->n_negative + r->n_unmatched + t->n_zero));
 	json_write_member_array(&w, "gpus");
 	for (size_t i = 0; i < t->n_gpus; i++)
 		put_gpu_json(&w, t, t->gpus[i]);
@@ -397,25 +504,15 @@ static int print(const struct trace_args *a, const struct trace_report *r)
 	return rc;
 }
 
-static void show_progress(void *arg, size_t done, size_t total)
-{
-	progress_show(arg, done, total, "");
-}
-
 static int run(const struct trace_args *a, struct err *e)
 {
-	struct trace_file_counts counts = {0};
-	struct progress progress = {.what = "reading"};
-	struct gpu_trace *t = malloc(sizeof *t);
-	if (!t) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct gpu_trace *t = alloc_zeroed(sizeof *t, e);
+	struct trace_report report = {.trace = t, .n_kernels = a->n_rows};
+	if (!t)
 		return EXIT_FAILED;
-	}
 	gpu_trace_init(t, a->n_rows);
 	t->classes = &a->classes;
-	int rc = trace_file_analyse(a->path, t, show_progress, &progress, &counts, e);
-	progress_clear(&progress);
-	const struct trace_report report = {t, &counts, a->n_rows};
+	int rc = read_file(a->path, &report, e);
 	int code = rc < 0                  ? err_kind_info(e->kind)->exit_code
 	           : print(a, &report) < 0 ? EXIT_FAILED
 	                                   : check_limits(a, t);
