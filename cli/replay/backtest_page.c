@@ -6,24 +6,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/html_page.h"
 #include "base/num.h"
 #include "base/xml_text.h"
-#include "cli/replay/backtest_charts.h"
-#include "cli/replay/backtest_closeup.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/svg_chart.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/reason.h"
+#include "policies/explain/explain.h"
 #include "replay/backtest.h"
+#include "replay/backtest_history.h"
+#include "replay/closed_loop.h"
 
-#define PAGE_BYTES_MAX ((size_t)32 * 1024 * 1024)
-#define NOTES_BYTES    (1024 * 1024)
-#define VERDICT_BYTES  1024
-#define P95            0.95
+#define PAGE_BYTES_MAX  ((size_t)32 * 1024 * 1024)
+#define NOTES_BYTES     (1024 * 1024)
+#define VERDICT_BYTES   1024
+#define P95             0.95
+#define DECISIONS_MAX   1200 // of the worst ten minutes
+#define DECISIONS_SIZE  ((size_t)8 * 1024 * 1024)
+#define TRACKS_MAX      (BACKTEST_ROWS_MAX + 1)
+#define TIME_HEIGHT     300
+#define FRONTIER_HEIGHT 380
+#define WORST_HEIGHT    220
+#define WAIT_HEIGHT     120
 
 // Relative to the folder that make runs in; scripts/embedded_pages.mk has the dependency.
 __asm__(".section .rodata\n"
@@ -35,7 +48,395 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char backtest_page_begin[], backtest_page_end[];
 
-// ---- rows ----
+// ---- the look of a row ----
+
+static enum chart_style style_of(const struct backtest_row *row)
+{
+	static const enum chart_style of_peer[] = {CHART_HPA, CHART_KEDA, CHART_WPA, CHART_KNATIVE, CHART_FIXED};
+	_Static_assert(sizeof of_peer / sizeof *of_peer == PEER__COUNT, "one style per peer");
+	static const enum chart_style of_kind[] = {CHART_ACTUAL, CHART_POLICY, CHART_OTHER, CHART_FIXED, CHART_BOUND};
+	_Static_assert(sizeof of_kind / sizeof *of_kind == BACKTEST__COUNT, "one style per kind");
+	return row->kind == BACKTEST_PEER ? of_peer[row->peer] : of_kind[row->kind];
+}
+
+// The settings of a peer that were not its best are in the table and in the frontier, not in the chart over time.
+static bool is_shown_over_time(const struct backtest_history *h, const struct backtest *b, size_t i)
+{
+	return h->has_row[i] && (b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best);
+}
+
+// ---- demand and replicas over time ----
+
+// Peers start hidden, because many curves hide each other; a peer that rises far above the demand does not flatten the
+// others.
+static bool is_peer(enum chart_style style)
+{
+	return style >= CHART_HPA && style <= CHART_KNATIVE;
+}
+
+// Tracks as the series of a chart. Zeroed memory has none.
+struct tracks {
+	struct chart_series series[TRACKS_MAX];
+	double x[TRACKS_MAX][TRACK_POINTS_MAX], y[TRACKS_MAX][TRACK_POINTS_MAX];
+	size_t n;
+};
+
+// Adds a track, unless it is empty. `name` is not copied.
+static void add_track(struct tracks *c, const struct track *t, const char *name, enum chart_style style,
+                         enum chart_mark mark)
+{
+	double *x = c->x[c->n], *y = c->y[c->n];
+	size_t n = track_points(t, x, y);
+	if (n == 0)
+		return;
+	c->series[c->n++] = (struct chart_series){.name = name, .style = style, .mark = mark, .x = x, .y = y, .n = n};
+}
+
+// Appends a chart over time with its legend, in which each curve has a checkbox when `has_boxes` is set: once per page.
+static void put_chart(struct buf *out, const struct chart *c, bool has_boxes)
+{
+	buf_printf(out, "<figure>\n<div class=\"legend\"%s>", has_boxes ? " role=\"group\" aria-label=\"Curves\"" : "");
+	for (size_t i = 0; i < c->n_series; i++) {
+		const struct chart_series *s = &c->series[i];
+		buf_puts(out, has_boxes ? "<label>" : "<span>");
+		if (has_boxes) // the style sheet obeys it
+			buf_printf(out, "<input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
+			           is_peer(s->style) ? "" : " checked=\"\"");
+		svg_chart_put_swatch(out, s->style, s->mark);
+		xml_put_text(out, s->name);
+		buf_puts(out, has_boxes ? "</label>" : "</span>");
+	}
+	buf_puts(out, "</div>\n<div class=\"frame\">");
+	svg_chart_put(out, c);
+	buf_puts(out, "</div><output></output></figure>\n");
+}
+
+static int put_over_time(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
+                                  struct err *e)
+{
+	const struct backtest *b = r->backtest;
+	struct tracks *o = alloc_zeroed(sizeof *o, e);
+	if (!o)
+		return -1;
+	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (is_shown_over_time(h, b, i) && b->rows[i].kind != BACKTEST_POLICY)
+			add_track(o, &h->rows[i], b->rows[i].name, style_of(&b->rows[i]),
+			                    CHART_STEPS);
+	for (size_t i = 0; i < b->n_rows; i++) // on top
+		if (b->rows[i].kind == BACKTEST_POLICY && h->has_row[i])
+			add_track(o, &h->rows[i], b->rows[i].name, CHART_POLICY, CHART_STEPS);
+	for (size_t i = 0; i < o->n; i++)
+		o->series[i].is_cut = is_peer(o->series[i].style);
+	const struct chart c = {.id = "over-time",
+	                        .title = b->config.open_loop ? "Replicas over time" : "Demand and replicas over time",
+	                        .description = "The totals of each curve are in the table of results.",
+	                        .x = {"UTC", CHART_TIME, false},
+	                        .y = {"replicas", CHART_LINEAR, true},
+	                        .series = o->series,
+	                        .n_series = o->n,
+	                        .height = TIME_HEIGHT};
+	buf_puts(out, "<section id=\"time\" aria-labelledby=\"h-time\"><h2 id=\"h-time\">");
+	buf_puts(out, c.title);
+	buf_puts(out, "</h2>\n");
+	put_chart(out, &c, true);
+	buf_puts(out, "</section>\n");
+	free(o);
+	return 0;
+}
+
+// A checkbox that is not checked hides its curve.
+static void put_toggle_rules(struct buf *out)
+{
+	for (int i = 0; i < CHART_STYLE__COUNT; i++) {
+		const char *name = chart_style_name((enum chart_style)i);
+		buf_printf(out, "#time:has(#t-%s:not(:checked)) .plot .s-%s{display:none}\n", name, name);
+	}
+}
+
+// ---- frontier ----
+
+struct points {
+	double x[BACKTEST_ROWS_MAX], y[BACKTEST_ROWS_MAX];
+	const char *labels[BACKTEST_ROWS_MAX];
+};
+
+static const char *series_name(const struct backtest_report *r, const struct backtest_row *row)
+{
+	static const char *const names[BACKTEST__COUNT] = {
+	        [BACKTEST_FIXED] = "fixed", [BACKTEST_BOUND] = "clairvoyant"};
+	if (row->kind == BACKTEST_PEER)
+		return peer_name(row->peer);
+	if (r->backtest->config.sweep_threads == 0 || row->kind == BACKTEST_ACTUAL)
+		return row->name;
+	return row->kind == BACKTEST_POLICY ? r->policy->name : names[row->kind];
+}
+
+// One series per style; the settings of a peer are joined by a line, in a sweep those of each kind. A sweep has too
+// many points for a label at each.
+static size_t collect_points(const struct backtest_report *r, struct chart_series series[CHART_STYLE__COUNT],
+                             struct points points[CHART_STYLE__COUNT])
+{
+	size_t n_series = 0;
+	bool is_sweep = r->backtest->config.sweep_threads > 0;
+	for (int style = CHART_STYLE__COUNT - 1; style >= 0; style--) { // the policy on top
+		struct points *p = &points[style];
+		const struct backtest_row *first = NULL;
+		size_t n = 0;
+		for (size_t i = 0; i < r->backtest->n_rows; i++) {
+			const struct backtest_row *row = &r->backtest->rows[i];
+			if ((int)style_of(row) != style)
+				continue;
+			first = first ? first : row;
+			p->x[n] = isnan(r->price) ? backtest_gpu_hours(r, row) : backtest_cost(r, row);
+			p->y[n] = score_late_percent(&row->score);
+			p->labels[n++] = is_sweep && row->kind != BACKTEST_POLICY && row->kind != BACKTEST_FIXED
+			                         ? NULL
+			                         : row->name;
+		}
+		if (n == 0)
+			continue;
+		series[n_series++] = (struct chart_series){
+		        .name = series_name(r, first),
+		        .style = (enum chart_style)style,
+		        .mark = is_sweep || first->kind == BACKTEST_PEER ? CHART_LINKED_POINTS : CHART_POINTS,
+		        .x = p->x,
+		        .y = p->y,
+		        .labels = p->labels,
+		        .n = n};
+	}
+	return n_series;
+}
+
+static void put_frontier(struct buf *out, const struct backtest_report *r,
+                         void (*put)(struct buf *, const struct chart *))
+{
+	struct chart_series series[CHART_STYLE__COUNT];
+	struct points *points = calloc(CHART_STYLE__COUNT, sizeof *points);
+	if (!points) {
+		out->failed = true;
+		return;
+	}
+	const struct chart c = {.id = "frontier",
+	                        .title = "Cost against lateness",
+	                        .description = "Each point is a row of the table of results.",
+	                        .x = {isnan(r->price) ? "GPU-hours" : "cost", CHART_LINEAR, false},
+	                        .y = {"late, %", CHART_LOG, false},
+	                        .series = series,
+	                        .n_series = collect_points(r, series, points),
+	                        .height = FRONTIER_HEIGHT};
+	put(out, &c);
+	free(points);
+}
+
+void backtest_page_frontier(struct buf *out, const struct backtest_report *r)
+{
+	put_frontier(out, r, svg_chart_put_document);
+}
+
+static void put_frontier_section(struct buf *out, const struct backtest_report *r)
+{
+	buf_puts(out, "<section aria-labelledby=\"h-frontier\"><h2 id=\"h-frontier\">Cost against lateness</h2>\n"
+	              "<p>Lower is less late, further left is cheaper. Lines join the settings of one autoscaler.</p>\n"
+	              "<figure class=\"wide\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+	              "aria-labelledby=\"h-frontier\"><div class=\"frame\">");
+	put_frontier(out, r, svg_chart_put);
+	buf_puts(out, "</div></div></figure></section>\n");
+}
+
+// ---- the worst ten minutes ----
+
+enum curve { CURVE_DEMAND, CURVE_ACTUAL, CURVE_ORDERED, CURVE_READY, CURVE_WAIT, CURVE_LIMIT, CURVE__COUNT };
+
+struct closeup {
+	const struct policy *policy;
+	int64_t from_ms, to_ms;
+	struct track tracks[CURVE__COUNT];
+	struct buf decisions; // as list items
+	size_t n_decisions;
+};
+
+// ---- the worst ten minutes: collecting ----
+
+static void collect_step(void *context, size_t row, enum backtest_kind kind, const struct loop_step *s)
+{
+	struct closeup *c = context;
+	if (kind == BACKTEST_ACTUAL)
+		track_add(&c->tracks[CURVE_ACTUAL], s->time_ms, s->replicas);
+	if (kind != BACKTEST_POLICY)
+		return;
+	track_add(&c->tracks[CURVE_DEMAND], s->time_ms, s->demand);
+	track_add(&c->tracks[CURVE_ORDERED], s->time_ms, s->replicas);
+	track_add(&c->tracks[CURVE_READY], s->time_ms, s->ready >= 0 ? (double)s->ready : (double)NAN);
+	track_add(&c->tracks[CURVE_WAIT], s->time_ms, isfinite(s->wait_s) ? s->wait_s : (double)NAN);
+}
+
+static void put_clock(struct buf *out, int64_t ms)
+{
+	char text[NUM_TEXT_BYTES]; // 2026-01-05T09:00:00Z
+	num_format_rfc3339_ms(text, ms);
+	buf_printf(out, "<time datetime=\"%s\">%.8s</time>", text, text + 11);
+}
+
+static void put_move(struct buf *out, int32_t before, int32_t after)
+{
+	if (before == after)
+		buf_printf(out, "<span class=\"move\">%d</span>", after);
+	else
+		buf_printf(out, "<span class=\"move\">%d &#8594; <b>%d</b></span>", before, after);
+}
+
+static const char *action_class(const struct decision *d)
+{
+	switch (d->action) {
+	case ACTION_SCALE_UP:
+		return "up";
+	case ACTION_SCALE_DOWN:
+		return "down";
+	case ACTION_HOLD:
+		return "held";
+	case ACTION_NONE:
+	case ACTION__COUNT:
+		break;
+	}
+	return "soft";
+}
+
+static void put_decision(struct buf *out, const struct decided *decided)
+{
+	const struct decision *d = decided->decision;
+	char sentence[RENDER_SENTENCE_BYTES];
+	buf_printf(out, "<li><details%s><summary>", d->desired != d->current ? " open=\"\"" : "");
+	put_clock(out, d->time_ms);
+	put_move(out, d->current, d->desired);
+	explain_message(decided, sentence);
+	buf_printf(out, "<span><span class=\"%s\">%s</span> ", action_class(d), reason_info(d->reason)->name);
+	xml_put_text(out, sentence);
+	buf_puts(out, "</span></summary>\n<ol class=\"steps\">\n");
+	for (size_t i = 0; i < d->n_trace; i++) {
+		const struct trace_entry *t = decision_entry(d, i);
+		explain_sentence(decided, t, sentence);
+		buf_printf(out, "<li><span class=\"soft\">%s</span> ", stage_name(t->stage));
+		put_move(out, t->before, t->after);
+		buf_puts(out, "<span>");
+		xml_put_text(out, sentence);
+		buf_puts(out, "</span></li>\n");
+	}
+	buf_puts(out, "</ol></details></li>\n");
+}
+
+static void collect_decision(void *context, const struct decision *d)
+{
+	struct closeup *c = context;
+	const struct decided decided = {.policy = c->policy, .decision = d};
+	if (d->time_ms < c->from_ms || d->time_ms > c->to_ms)
+		return;
+	if (c->n_decisions++ < DECISIONS_MAX)
+		put_decision(&c->decisions, &decided);
+}
+
+// ---- the worst ten minutes: charts ----
+
+static void put_worst_charts(struct buf *out, const struct closeup *c, const struct backtest_report *r,
+                       struct tracks *d)
+{
+	bool open_loop = r->backtest->config.open_loop;
+	struct chart chart = {.id = "worst-replicas",
+	                      .title = "Demand and replicas in the worst ten minutes",
+	                      .description = "The figures are in the decisions below.",
+	                      .x = {"UTC", CHART_TIME, false},
+	                      .y = {"replicas", CHART_LINEAR, true},
+	                      .series = d->series,
+	                      .height = WORST_HEIGHT};
+	d->n = 0;
+	add_track(d, &c->tracks[CURVE_DEMAND], "demand", CHART_DEMAND, CHART_AREA);
+	add_track(d, &c->tracks[CURVE_ACTUAL], "recorded replicas", CHART_ACTUAL, CHART_STEPS);
+	add_track(d, &c->tracks[CURVE_READY], open_loop ? "ready replicas, recorded" : "ready replicas",
+	                    CHART_WPA, CHART_STEPS);
+	add_track(d, &c->tracks[CURVE_ORDERED], open_loop ? "wanted replicas" : "ordered replicas",
+	                    CHART_POLICY, CHART_STEPS);
+	chart.n_series = d->n;
+	put_chart(out, &chart, false);
+	if (open_loop)
+		return;
+	chart.id = "worst-wait";
+	chart.title = "Wait in the worst ten minutes";
+	chart.y.title = "wait, s";
+	chart.height = WAIT_HEIGHT;
+	d->n = 0;
+	add_track(d, &c->tracks[CURVE_LIMIT], "the objective allows", CHART_OTHER, CHART_STEPS);
+	add_track(d, &c->tracks[CURVE_WAIT], "wait of work that arrives", CHART_POLICY, CHART_AREA);
+	chart.n_series = d->n;
+	put_chart(out, &chart, false);
+}
+
+// ---- the worst ten minutes: the section ----
+
+static void put_worst_section(struct buf *out, const struct closeup *c, const struct backtest_report *r,
+                        enum history_worst why, struct tracks *d)
+{
+	char from[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(from, c->from_ms);
+	buf_puts(
+	        out,
+	        "<section id=\"worst\" aria-labelledby=\"h-worst\"><h2 id=\"h-worst\">The worst ten minutes</h2>\n<p>");
+	buf_printf(out, "%.10s, ", from);
+	put_clock(out, c->from_ms);
+	buf_puts(out, " to ");
+	put_clock(out, c->to_ms);
+	buf_puts(out, " UTC: ");
+	if (why == HISTORY_LATEST)
+		buf_puts(out, "no other ten minutes of this policy have as many late requests.");
+	else if (r->backtest->config.open_loop)
+		buf_puts(out, "no other ten minutes have a larger change of the replicas that this policy wants.");
+	else
+		buf_puts(out, "no request is late, and no other ten minutes have a larger change of replicas.");
+	buf_puts(out, "</p>\n");
+	put_worst_charts(out, c, r, d);
+	buf_printf(out, "<p>%zu decision%s; each opens to its trace.</p>\n<ol class=\"decisions\" id=\"decisions\">\n",
+	           c->n_decisions, c->n_decisions == 1 ? "" : "s");
+	buf_put(out, buf_str(&c->decisions), c->decisions.len);
+	buf_puts(out, "</ol>\n");
+	if (c->n_decisions > DECISIONS_MAX)
+		buf_printf(out, "<p>The first %d of %zu decisions are shown; --decisions FILE writes all.</p>\n",
+		           DECISIONS_MAX, c->n_decisions);
+	buf_puts(out, "</section>\n");
+}
+
+// Runs the policy of the backtest once more, which gives the same decisions, and appends the section. Returns 0, or -1
+// and *e as backtest_run().
+static int put_worst(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
+                         struct err *e)
+{
+	struct closeup *c = calloc(1, sizeof *c);
+	struct backtest *again = calloc(1, sizeof *again);
+	struct tracks *d = calloc(1, sizeof *d);
+	int rc = c && again && d ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0) {
+		enum history_worst why = backtest_history_worst(h, &c->from_ms, &c->to_ms);
+		struct backtest_config config = r->backtest->config;
+		config.policy_only = true;
+		config.on_progress = NULL;
+		config.on_step = collect_step;
+		config.on_decision = collect_decision;
+		config.step_context = config.context = c;
+		c->policy = r->policy;
+		buf_init(&c->decisions, DECISIONS_SIZE);
+		for (int i = 0; i < CURVE__COUNT; i++)
+			track_init(&c->tracks[i], c->from_ms, c->to_ms);
+		track_add(&c->tracks[CURVE_LIMIT], c->from_ms, config.wait_s);
+		rc = backtest_run(&config, r->policy, r->backtest->recording, r->backtest->file, again, e);
+		backtest_done(again);
+		if (rc == 0)
+			put_worst_section(out, c, r, why, d);
+		out->failed = out->failed || c->decisions.failed;
+		buf_done(&c->decisions);
+	}
+	free(d);
+	free(again);
+	free(c);
+	return rc;
+}
 
 static bool keeps_objective(const struct backtest *b, const struct backtest_row *row)
 {
@@ -52,7 +453,7 @@ static void put_time(struct buf *out, int64_t ms)
 }
 
 // With the four decimals of the JSON in its value.
-static void put_figure(struct buf *out, double v, const char *unit)
+static void put_value(struct buf *out, double v, const char *unit)
 {
 	char text[BACKTEST_FIGURE_BYTES], exact[NUM_TEXT_BYTES];
 	backtest_report_figure(text, v, unit);
@@ -144,10 +545,10 @@ static void put_open_verdict(struct buf *out, const struct backtest_report *r)
 static void put_number(struct buf *out, const char *name, double v, const char *unit, const double *actual)
 {
 	buf_printf(out, "<div><dt>%s</dt><dd>", name);
-	put_figure(out, v, unit);
+	put_value(out, v, unit);
 	if (actual && isfinite(*actual)) {
 		buf_puts(out, "<small>what ran: ");
-		put_figure(out, *actual, unit);
+		put_value(out, *actual, unit);
 		buf_puts(out, "</small>");
 	}
 	buf_puts(out, "</dd></div>");
@@ -183,7 +584,7 @@ static void put_numbers(struct buf *out, const struct backtest_report *r)
 static void put_cell(struct buf *out, double v, const char *unit)
 {
 	buf_puts(out, "<td>");
-	put_figure(out, v, unit);
+	put_value(out, v, unit);
 	buf_puts(out, "</td>");
 }
 
@@ -195,7 +596,7 @@ static void put_row(struct buf *out, const struct backtest_report *r, const stru
 	           row->kind == BACKTEST_POLICY ? " class=\"policy\""
 	           : other                      ? " class=\"other\""
 	                                        : "");
-	svg_chart_put_swatch(out, backtest_charts_style(row), CHART_POINTS);
+	svg_chart_put_swatch(out, style_of(row), CHART_POINTS);
 	xml_put_text(out, row->name);
 	buf_printf(out, "</th><td class=\"kind\">%s</td>", backtest_kind_name(row->kind));
 	put_cell(out, backtest_gpu_hours(r, row), "");
@@ -203,7 +604,7 @@ static void put_row(struct buf *out, const struct backtest_report *r, const stru
 		put_cell(out, backtest_cost(r, row), "");
 	if (!keeps_objective(r->backtest, row)) {
 		buf_puts(out, "<td class=\"miss\"><span aria-hidden=\"true\">&#10005; </span>");
-		put_figure(out, score_late_percent(s), "%");
+		put_value(out, score_late_percent(s), "%");
 		buf_puts(out, "<span class=\"sr\"> misses the objective</span></td>");
 	} else {
 		put_cell(out, score_late_percent(s), "%");
@@ -277,12 +678,12 @@ static int put_content(struct buf *out, const struct backtest_report *r, const s
 		put_closed_verdict(out, r);
 	buf_puts(out, "</p>\n");
 	put_numbers(out, r);
-	if (backtest_charts_put_over_time(out, r, h, e) < 0)
+	if (put_over_time(out, r, h, e) < 0)
 		return -1;
 	put_table(out, r);
 	if (!open_loop)
-		backtest_charts_put_frontier(out, r);
-	if (backtest_closeup_put(out, r, h, e) < 0)
+		put_frontier_section(out, r);
+	if (put_worst(out, r, h, e) < 0)
 		return -1;
 	put_notes(out, r);
 	buf_puts(out, "</main>\n<footer>gpuscale " GPUSCALE_VERSION "</footer>\n");
@@ -304,7 +705,7 @@ static int render(struct buf *out, const struct backtest_report *r, const struct
 	const char *rest = html_page_until(&page, backtest_page_begin, "title");
 	put_title(&page, r);
 	rest = html_page_until(&page, rest, "toggles");
-	backtest_charts_put_toggle_rules(&page);
+	put_toggle_rules(&page);
 	rest = html_page_until(&page, rest, "chart-style");
 	svg_chart_put_style(&page);
 	rest = html_page_until(&page, rest, "content");

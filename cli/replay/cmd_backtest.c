@@ -13,7 +13,6 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "base/print.h"
-#include "cli/replay/backtest_charts.h"
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
@@ -166,7 +165,7 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 	else if (a->output == OUTPUT_CSV)
 		backtest_report_csv(r, &out);
 	else if (a->output == OUTPUT_SVG)
-		backtest_charts_put_document(&out, r);
+		backtest_page_frontier(&out, r);
 	else
 		backtest_report_table(r, a->output == OUTPUT_WIDE, &out);
 	int rc = output_print("gpuscale backtest", &out, a->output);
