@@ -330,8 +330,7 @@ static void trace_report_json(const struct trace_report *r, struct buf *out)
 	json_write_member_str(&w, "kind", "TraceReport");
 	put_seconds(&w, "windowSeconds", (double)gpu_trace_window_ns(t));
 	json_write_member_i64(&w, "events", (int64_t)r->n_events);
-	json_write_member_i64(&w, "eventsLeftOut",
-	                      (int64_t)(r->n_negative + r->n_unmatched + t->n_zero));
+	json_write_member_i64(&w, "eventsLeftOut", (int64_t)(r->n_negative + r->n_unmatched + t->n_zero));
 	json_write_member_array(&w, "gpus");
 	for (size_t i = 0; i < t->n_gpus; i++)
 		put_gpu_json(&w, t, t->gpus[i]);

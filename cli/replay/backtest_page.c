@@ -83,7 +83,7 @@ struct tracks {
 
 // Adds a track, unless it is empty. `name` is not copied.
 static void add_track(struct tracks *c, const struct track *t, const char *name, enum chart_style style,
-                         enum chart_mark mark)
+                      enum chart_mark mark)
 {
 	double *x = c->x[c->n], *y = c->y[c->n];
 	size_t n = track_points(t, x, y);
@@ -112,7 +112,7 @@ static void put_chart(struct buf *out, const struct chart *c, bool has_boxes)
 }
 
 static int put_over_time(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
-                                  struct err *e)
+                         struct err *e)
 {
 	const struct backtest *b = r->backtest;
 	struct tracks *o = alloc_zeroed(sizeof *o, e);
@@ -121,8 +121,7 @@ static int put_over_time(struct buf *out, const struct backtest_report *r, const
 	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (is_shown_over_time(h, b, i) && b->rows[i].kind != BACKTEST_POLICY)
-			add_track(o, &h->rows[i], b->rows[i].name, style_of(&b->rows[i]),
-			                    CHART_STEPS);
+			add_track(o, &h->rows[i], b->rows[i].name, style_of(&b->rows[i]), CHART_STEPS);
 	for (size_t i = 0; i < b->n_rows; i++) // on top
 		if (b->rows[i].kind == BACKTEST_POLICY && h->has_row[i])
 			add_track(o, &h->rows[i], b->rows[i].name, CHART_POLICY, CHART_STEPS);
@@ -338,7 +337,7 @@ static void collect_decision(void *context, const struct decision *d)
 // ---- the worst ten minutes: charts ----
 
 static void put_worst_charts(struct buf *out, const struct closeup *c, const struct backtest_report *r,
-                       struct tracks *d)
+                             struct tracks *d)
 {
 	bool open_loop = r->backtest->config.open_loop;
 	struct chart chart = {.id = "worst-replicas",
@@ -351,10 +350,10 @@ static void put_worst_charts(struct buf *out, const struct closeup *c, const str
 	d->n = 0;
 	add_track(d, &c->tracks[CURVE_DEMAND], "demand", CHART_DEMAND, CHART_AREA);
 	add_track(d, &c->tracks[CURVE_ACTUAL], "recorded replicas", CHART_ACTUAL, CHART_STEPS);
-	add_track(d, &c->tracks[CURVE_READY], open_loop ? "ready replicas, recorded" : "ready replicas",
-	                    CHART_WPA, CHART_STEPS);
-	add_track(d, &c->tracks[CURVE_ORDERED], open_loop ? "wanted replicas" : "ordered replicas",
-	                    CHART_POLICY, CHART_STEPS);
+	add_track(d, &c->tracks[CURVE_READY], open_loop ? "ready replicas, recorded" : "ready replicas", CHART_WPA,
+	          CHART_STEPS);
+	add_track(d, &c->tracks[CURVE_ORDERED], open_loop ? "wanted replicas" : "ordered replicas", CHART_POLICY,
+	          CHART_STEPS);
 	chart.n_series = d->n;
 	put_chart(out, &chart, false);
 	if (open_loop)
@@ -373,7 +372,7 @@ static void put_worst_charts(struct buf *out, const struct closeup *c, const str
 // ---- the worst ten minutes: the section ----
 
 static void put_worst_section(struct buf *out, const struct closeup *c, const struct backtest_report *r,
-                        enum history_worst why, struct tracks *d)
+                              enum history_worst why, struct tracks *d)
 {
 	char from[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(from, c->from_ms);
@@ -405,8 +404,7 @@ static void put_worst_section(struct buf *out, const struct closeup *c, const st
 
 // Runs the policy of the backtest once more, which gives the same decisions, and appends the section. Returns 0, or -1
 // and *e as backtest_run().
-static int put_worst(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
-                         struct err *e)
+static int put_worst(struct buf *out, const struct backtest_report *r, const struct backtest_history *h, struct err *e)
 {
 	struct closeup *c = calloc(1, sizeof *c);
 	struct backtest *again = calloc(1, sizeof *again);
