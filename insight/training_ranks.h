@@ -5,6 +5,11 @@
 #define GPUSCALE_INSIGHT_TRAINING_RANKS_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct promql_series;
 
 #define TRAINING_JOB_BYTES       254 // with the NUL: a name of Kubernetes has at most 253
 #define TRAINING_RANK_BYTES      254
@@ -30,6 +35,9 @@ struct training_pod {
 	const void *label_arg;
 };
 
+// A label function: label_arg is a series of kube_pod_labels, which has the label under the name of kube-state-metrics.
+const char *training_pod_label(const void *series, const char *name);
+
 struct training_rank {
 	char job[TRAINING_JOB_BYTES]; // "" only for a pod without a name
 	char rank[TRAINING_RANK_BYTES];
@@ -45,5 +53,24 @@ const struct training_kind *training_kinds(size_t *ret_n);
 // when the rest of the pod's name is the job, else the pod's name. This is the order of workload:train_job:info of the
 // recording rules.
 void training_rank_identify(const struct training_pod *pod, struct training_rank *ret_rank);
+
+// The jobs and ranks of the pods of one namespace, gathered from responses of Prometheus: the labels that a trainer
+// reports take precedence over the labels of the pod, its owner and its name.
+struct rank_names;
+
+#define RANK_NAMES_MAX 20000 // pods
+
+// The queries, in the order in which their results must be added.
+enum rank_ask { RANK_ASK_CLAIMS, RANK_ASK_OWNERS, RANK_ASK_LABELS, RANK_ASK__COUNT };
+
+struct rank_names *rank_names_new(void); // NULL: out of memory
+void rank_names_free(struct rank_names *n);
+// Appends the query, for an instant at the end of the period of since_s seconds.
+void rank_names_query(struct buf *out, enum rank_ask what, const char *namespace_name, int64_t since_s);
+// Adds a series of the result. -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int rank_names_add(struct rank_names *n, enum rank_ask what, const struct promql_series *series, struct err *e);
+// Returns the job of the pod and, in *ret_rank, its rank. A pod that no result has is identified by its name. Valid
+// until the next call; NULL when memory is exhausted.
+const char *rank_names_find(struct rank_names *n, const char *pod, const char **ret_rank);
 
 #endif

@@ -6,12 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/err.h"
-#include "insight/gpu_use_query.h"
 #include "promql/promql_result.h"
-
-#define LABEL_NAME_BYTES 700 // "label_" and a name of Kubernetes
 
 void workload_set_init(struct workload_set *s)
 {
@@ -169,21 +165,9 @@ int workload_set_index(struct workload_set *s, struct err *e)
 
 // ---- labels ----
 
-// The value of a label of Kubernetes, under the name that kube-state-metrics gives to it.
-static const char *pod_label(const void *arg, const char *name)
-{
-	const struct promql_series *series = arg;
-	struct buf key;
-	buf_init(&key, LABEL_NAME_BYTES);
-	gpu_label_name(&key, name);
-	const char *value = key.failed ? "" : promql_label(series, buf_str(&key));
-	buf_done(&key);
-	return value;
-}
-
 static int identify(struct workload_set *s, struct workload *w, const struct promql_series *labels, struct err *e)
 {
-	struct training_pod pod = {.pod = w->name, .label = labels ? pod_label : NULL, .label_arg = labels};
+	struct training_pod pod = {.pod = w->name, .label = labels ? training_pod_label : NULL, .label_arg = labels};
 	struct training_rank rank;
 	training_rank_identify(&pod, &rank);
 	w->job = arena_strdup(&s->names, rank.job);
