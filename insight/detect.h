@@ -6,6 +6,7 @@
 #ifndef GPUSCALE_INSIGHT_DETECT_H
 #define GPUSCALE_INSIGHT_DETECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct buf;
@@ -29,9 +30,6 @@ enum detect_input {
 };
 #define DETECT_RANK_INPUTS DETECT_MEMORY
 
-// Returns "step", "compute", "clock", "power", "activity", "memory" or "workingSet".
-const char *detect_input_name(enum detect_input input);
-
 struct detect;
 struct detect_job;
 
@@ -51,5 +49,23 @@ int detect_add_memory(struct detect_job *job, enum detect_input input, const cha
 void detect_tick(struct detect_job *job);
 // Ends the input: detect_tick() for every job.
 void detect_finish(struct detect *d);
+
+// The input of `gpuscale detect`, line by line: JSON, a line per time, or CSV, a row per time and rank.
+//   {"time": 1800, "job": "ml/bert", "step": {"0": 0.47, "1": 0.45}, "memory": {"0": 3.2e10}, "memoryLimit": 8e10}
+//   time,rank,step
+//   1800,0,0.47
+#define DETECT_LINE_BYTES_MAX (1024 * 1024)
+#define DETECT_COLUMNS_MAX    64
+
+struct detect_lines;
+
+// Creates a reader that appends events to `out` as detect_new(). Returns NULL when memory is exhausted.
+struct detect_lines *detect_lines_new(struct buf *out);
+void detect_lines_free(struct detect_lines *l);
+// Reads text[0..len), a line without its end. The first line decides: JSON if it starts with '{', else the header of
+// CSV. -1 and *e: the line was not used, or only up to the value that the message names.
+int detect_lines_read(struct detect_lines *l, const char *text, size_t len, struct err *e);
+// Ends the input. May append events.
+void detect_lines_finish(struct detect_lines *l);
 
 #endif

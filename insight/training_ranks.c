@@ -144,32 +144,20 @@ struct named_pod {
 	char name[];
 };
 
-struct rank_names {
-	struct named_pod *pods;
-};
-
-struct rank_names *rank_names_new(void)
-{
-	return calloc(1, sizeof(struct rank_names));
-}
-
-void rank_names_free(struct rank_names *n)
+void rank_names_done(struct rank_names *n)
 {
 	struct named_pod *p, *next;
-	if (!n)
-		return;
 	HASH_ITER(hh, n->pods, p, next)
 	{
 		HASH_DEL(n->pods, p);
 		free(p);
 	}
-	free(n);
 }
 
 void rank_names_query(struct buf *out, enum rank_ask what, const char *namespace_name, int64_t since_s)
 {
 	static const char *const metrics[RANK_ASK__COUNT] = {"training_batches_total", "kube_pod_owner",
-	                                                     "kube_training_pod_labels"};
+	                                                     "kube_pod_labels"};
 	if (what != RANK_ASK_CLAIMS) {
 		buf_printf(out, "last_over_time(%s{namespace=\"%s\"}[%" PRId64 "s])", metrics[what], namespace_name,
 		           since_s);

@@ -56,15 +56,16 @@ void training_rank_identify(const struct training_pod *pod, struct training_rank
 
 // The jobs and ranks of the pods of one namespace, gathered from responses of Prometheus: the labels that a trainer
 // reports take precedence over the labels of the pod, its owner and its name.
-struct rank_names;
+struct rank_names { // zeroed: empty
+	struct named_pod *pods;
+};
 
 #define RANK_NAMES_MAX 20000 // pods
 
 // The queries, in the order in which their results must be added.
 enum rank_ask { RANK_ASK_CLAIMS, RANK_ASK_OWNERS, RANK_ASK_LABELS, RANK_ASK__COUNT };
 
-struct rank_names *rank_names_new(void); // NULL: out of memory
-void rank_names_free(struct rank_names *n);
+void rank_names_done(struct rank_names *n);
 // Appends the query, for an instant at the end of the period of since_s seconds.
 void rank_names_query(struct buf *out, enum rank_ask what, const char *namespace_name, int64_t since_s);
 // Adds a series of the result. -1 and *e: ERR_LIMIT, ERR_INTERNAL.

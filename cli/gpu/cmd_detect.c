@@ -25,7 +25,6 @@
 #include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/detect.h"
-#include "insight/detect_line.h"
 #include "insight/training_ranks.h"
 #include "promql/promql.h"
 #include "runtime/options/flag_table.h"
@@ -263,7 +262,7 @@ struct fetch {
 	size_t n, n_steps;
 	int64_t start_ms, step_ms;
 	int input; // of the query in progress
-	struct rank_names *names;
+	struct rank_names names;
 	struct arena arena;  // of jobs and ranks
 	enum rank_ask asked; // the query of names in progress
 };
@@ -333,7 +332,7 @@ static void put_query(struct buf *out, size_t i, const struct detect_fetch *o)
 static int add_name(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct fetch *f = arg;
-	return rank_names_add(f->names, f->asked, s, e);
+	return rank_names_add(&f->names, f->asked, s, e);
 }
 
 static int read_columns(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f,
@@ -395,7 +394,7 @@ static int name_by_table(struct fetch *f, const struct detect_fetch *o, struct c
 	const char *rank = NULL, *part = c->key[len] ? c->key + len + 1 : "";
 	char pod[POD_BYTES];
 	snprintf(pod, sizeof pod, "%.*s", (int)len, c->key);
-	const char *job = rank_names_find(f->names, pod, &rank);
+	const char *job = rank_names_find(&f->names, pod, &rank);
 	if (!job)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	if (strcmp(o->job, DETECT_EVERY_JOB) != 0 && strcmp(o->job, job) != 0)
@@ -528,9 +527,8 @@ static int detect_fetch(struct prometheus_session *session, const struct detect_
 	int64_t end_ms = clock_wall_ms(&session->connections.clock) / f.step_ms * f.step_ms;
 	f.start_ms = end_ms - (int64_t)(f.n_steps - 1) * f.step_ms;
 	f.columns = calloc(SERIES_MAX, sizeof *f.columns);
-	f.names = rank_names_new();
 	arena_init(&f.arena, OUTPUT_MAX);
-	int rc = f.columns && f.names ? read_all(session, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = f.columns ? read_all(session, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
 	progress_clear(&session->progress);
 	if (rc == 0)
 		rc = name_all(&f, fetch, e);
@@ -547,7 +545,7 @@ static int detect_fetch(struct prometheus_session *session, const struct detect_
 		free(f.columns[i].values);
 	}
 	free(f.columns);
-	rank_names_free(f.names);
+	rank_names_done(&f.names);
 	arena_done(&f.arena);
 	return rc;
 }

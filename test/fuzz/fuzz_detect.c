@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "insight/detect_line.h"
+#include "insight/detect.h"
 
 #define OUTPUT_MAX ((size_t)16 * 1024 * 1024)
 
