@@ -17,7 +17,6 @@
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/complete.h"
-#include "cli/term/flag_group.h"
 
 // ---- standard streams ----
 

@@ -3,42 +3,15 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
+#include "cli/term/table.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/options/ha_options.h"
 
-// clang-format off
-static const struct command table[] = {
-	{"run",        "run the controller: observe, decide, act", cmd_run},
-	{"plan",       "show the decision of each policy now, and why; writes nothing", cmd_plan},
-	{"check",      "check policy files: all errors at once, no network", cmd_check},
-	{"test",       "run policy unit tests: series in, decisions out, no network", cmd_test},
-	{"step",       "run the engine as a filter: observations in, decisions out", cmd_step},
-	{"backtest",   "show what a policy would have cost on past demand", cmd_backtest},
-	{"tune",       "find better numbers for a policy on past demand", cmd_tune},
-	{"grant",      "run the allocator of a pool as a filter: requests in, grants out", cmd_grant},
-	{"spread",     "run the allocator of variants as a filter: units in, replicas out", cmd_spread},
-	{"detect",     "find stragglers in training jobs, and memory leaks", cmd_detect},
-	{"advise",     "show what workloads cost, and a policy that costs less", cmd_advise},
-	{"cost",       "show what the GPUs cost, and how much of that was wasted", cmd_cost},
-	{"diagnose",   "show why GPUs are slow or idle, and what to do", cmd_diagnose},
-	{"trace",      "show when the GPUs of a profiler trace were idle, and why", cmd_trace},
-	{"idle",       "list idle GPUs: who holds them, since when, at what cost", cmd_idle},
-	{"remediate",  "take failing GPUs out of service, and return them", cmd_remediate},
-	{"get",        "list policies, pools or remediations with their status", cmd_get},
-	{"describe",   "show a policy in detail: signals, conditions, decisions, Events", cmd_describe},
-	{"top",        "signals against their targets, most loaded first", cmd_top},
-	{"capacity",   "free GPUs; how many more replicas of each policy fit, and why", cmd_capacity},
-	{"pause",      "keep the replicas unchanged", cmd_pause},
-	{"resume",     "scale again", cmd_resume},
-	{"ui",         "open the status page of the leader", cmd_ui},
-	{"explain",    "describe a policy field: type, default, range", cmd_explain},
-	{"convert",    "convert HPAs, ScaledObjects, WatermarkPodAutoscalers to policies", cmd_convert},
-	{"takeover",   "move ScaledObjects from KEDA's operator to gpuscale, and back", cmd_takeover},
-	{"crd",        "print the CustomResourceDefinitions of gpuscale.dev", cmd_crd},
-	{"completion", "print a completion script for a shell", cmd_completion},
-	{"version",    "print the version", cmd_version},
-};
-// clang-format on
+#define ROW_OF(name, summary) {#name, summary, cmd_##name},
+static const struct command table[] = {COMMANDS(ROW_OF)};
 
 int command_failed(const char *command, const struct err *e)
 {
@@ -58,4 +31,54 @@ const struct command *command_find(const char *name)
 		if (strcmp(table[i].name, name) == 0)
 			return &table[i];
 	return NULL;
+}
+
+// ---- groups of flags ----
+
+#define HELP_COLUMNS   79
+#define HELP_BYTES_MAX (64 * 1024)
+
+static const struct {
+	const char *name;
+	const struct flag_set *set;
+	const char *about;
+} groups[] = {
+        {"prometheus", &prometheus_flags, "Flags of the commands that query Prometheus:"},
+        {"kubernetes", &kube_flags, "Flags of the commands that use a cluster:"},
+        {"high-availability", &ha_flags, "Flags of run and remediate, for several processes of which one acts:"},
+};
+#define N_GROUPS (sizeof groups / sizeof groups[0])
+
+const char *flag_group_name(size_t i)
+{
+	return i < N_GROUPS ? groups[i].name : NULL;
+}
+
+bool flag_group_help(const char *name)
+{
+	static const char *const columns[] = {"", "", NULL};
+	struct table t;
+	struct buf out;
+	size_t i = 0;
+	while (i < N_GROUPS && strcmp(groups[i].name, name) != 0)
+		i++;
+	if (i == N_GROUPS)
+		return false;
+	table_init(&t, columns);
+	t.gap = 2;
+	t.columns = HELP_COLUMNS;
+	for (const struct flag *f = groups[i].set->flags; f->type != FLAG_TYPE_END; f++) {
+		bool is_optional = f->group & FLAG_OPTIONAL;
+		if (!f->name)
+			continue;
+		table_cell(&t, "--%s%s%s%s%s", f->name, is_optional ? "[" : "", f->arg ? "=" : "", f->arg ? f->arg : "",
+		           is_optional ? "]" : "");
+		table_cell(&t, "%s", f->help);
+	}
+	buf_init(&out, HELP_BYTES_MAX);
+	print_to(&out, "%s\n\n", groups[i].about);
+	table_finish(&t, &out, 2, false);
+	print_out(&out);
+	buf_done(&out);
+	return true;
 }

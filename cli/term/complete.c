@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
-#include "cli/term/flag_group.h"
 #include "cli/term/object_kind.h"
 #include "k8s/client/k8s_config_load.h"
 #include "runtime/options/flag_table.h"
