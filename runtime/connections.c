@@ -87,14 +87,8 @@ static int open_sources(struct connections *c, const struct prometheus_options *
 }
 
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
-                     const struct kube_options *kube, struct metrics *metrics, struct err *e)
-{
-	return connections_open_for(c, prometheus, kube, NULL, metrics, e);
-}
-
-int connections_open_for(struct connections *c, const struct prometheus_options *prometheus,
-                         const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
-                         struct err *e)
+                     const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
+                     struct err *e)
 {
 	memset(c, 0, sizeof *c);
 	c->observe = metrics ? count_request : NULL;
@@ -103,7 +97,8 @@ int connections_open_for(struct connections *c, const struct prometheus_options 
 	clock_init_real(&c->clock);
 	c->loop = event_base_new();
 	int rc = c->loop ? 0 : err_set(e, ERR_INTERNAL, "cannot create the event loop");
-	if (rc < 0 || open_sources(c, prometheus, e) < 0 || (kube && open_kube(c, kube, election, e) < 0)) {
+	if (rc < 0 || (prometheus && open_sources(c, prometheus, e) < 0) ||
+	    (kube && open_kube(c, kube, election, e) < 0)) {
 		connections_close(c);
 		return -1;
 	}
@@ -129,11 +124,6 @@ int connections_read_capacity(struct connections *c, void (*on_error)(void *arg,
 		return 0;
 	c->fits = fit_store_new(&options, e);
 	return c->fits ? 0 : -1;
-}
-
-void connections_set_write_guard(struct connections *c, const struct write_guard *guard)
-{
-	c->write_guard = guard ? *guard : (struct write_guard){0};
 }
 
 void connections_cancel(struct connections *c)
@@ -172,6 +162,7 @@ void connections_close(struct connections *c)
 	promql_sources_free(c->promql);
 	if (c->loop)
 		event_base_free(c->loop);
+	k8s_config_wipe(&c->k8s_config);
 	arena_done(&c->arena);
 	memset(c, 0, sizeof *c);
 }

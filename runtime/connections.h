@@ -40,24 +40,21 @@ struct connections {
 	struct target_store *targets; // NULL unless connections_watch_targets
 	struct fit_store *fits;       // NULL unless connections_read_capacity
 	bool elects; // leader election is on, and no request takes longer than a lease allows for a write
-	struct write_guard write_guard;
-	k8s_observe_fn *observe; // counts the requests of clients of the API server; may be NULL
+	struct write_guard write_guard; // called before each write; set it at any time
+	k8s_observe_fn *observe;        // counts the requests of clients of the API server; may be NULL
 	void *observe_arg;
 	struct k8s_config k8s_config;
 	struct arena arena;
 };
 
-// Opens the sources of `prometheus`, and the API server of `kube` (NULL: none). metrics (may be NULL) counts the
+// Opens the sources of `prometheus`, and the API server of `kube` (each NULL: none). metrics (may be NULL) counts the
 // requests. election: its flags; NULL: none. Without a flag, leader election is on when the configuration of the API
 // server is that of the cluster this process runs in. On failure closes everything again.
-int connections_open_for(struct connections *c, const struct prometheus_options *prometheus,
-                         const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
-                         struct err *e);
+int connections_open(struct connections *c, const struct prometheus_options *prometheus,
+                     const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
+                     struct err *e);
 // Returns the namespace that this process runs in; NULL outside a cluster.
 const char *connections_own_namespace(const struct connections *c);
-// Like connections_open_for(), without leader election.
-int connections_open(struct connections *c, const struct prometheus_options *prometheus,
-                     const struct kube_options *kube, struct metrics *metrics, struct err *e);
 // Watches the scale targets from now on; on_error as in target_store_options. Does nothing without a cluster.
 int connections_watch_targets(struct connections *c,
                               void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
@@ -66,8 +63,6 @@ int connections_watch_targets(struct connections *c,
 // on_error as in fit_store_options. Call after connections_watch_targets(). Does nothing without a cluster.
 int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
                               struct err *e);
-// Calls *guard before each write from now on. NULL: permits every write.
-void connections_set_write_guard(struct connections *c, const struct write_guard *guard);
 // Runs the loop until *done, which the callback of a request sets, together with *error. Returns 0, or -1 and *e:
 // *error, or that the loop stopped before. Every request has a timeout, so it ends.
 int connections_wait(struct connections *c, const bool *done, const struct err *error, struct err *e);

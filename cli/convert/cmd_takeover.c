@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "controller/policy/keda_watch.h"
@@ -24,6 +23,7 @@
 #include "k8s/lease/lease_record.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 #include "runtime/options/controller_options.h"
 
 #define ANNOTATION      "gpuscale.dev/keda-replicas" // of the Deployment: its replicas before
@@ -43,7 +43,7 @@ struct takeover_args {
 
 struct takeover {
 	const struct takeover_args *args;
-	struct kube_session session;
+	struct connections session;
 	int64_t until_mono_ms;
 	int64_t replicas, status_replicas, saved_replicas; // of the Deployment; saved: -1: no annotation
 	size_t n_objects, n_unsupported, n_without_hpa, n_hpas;
@@ -99,7 +99,7 @@ static int read_deployment(struct takeover *t, struct err *e)
 	struct buf body;
 	deployment_path(t, path);
 	buf_init(&body, BODY_BYTES_MAX);
-	int rc = kube_session_request(&t->session, "GET", path, NULL, NULL, &body, e);
+	int rc = kube_request(&t->session, "GET", path, NULL, NULL, &body, e);
 	const struct json_span o = {buf_str(&body), body.len};
 	t->replicas = 1; // the default of the API server
 	t->status_replicas = 0;
@@ -125,7 +125,7 @@ static int scale_deployment(struct takeover *t, int64_t replicas, int64_t saved,
 	snprintf(body, sizeof body,
 	         "{\"metadata\":{\"annotations\":{\"" ANNOTATION "\":%s}},\"spec\":{\"replicas\":%lld}}", text,
 	         (long long)replicas);
-	if (kube_session_request(&t->session, "PATCH", path, "application/merge-patch+json", body, NULL, e) < 0)
+	if (kube_request(&t->session, "PATCH", path, "application/merge-patch+json", body, NULL, e) < 0)
 		return err_wrap(e, "Deployment %s/%s", t->args->keda_namespace, t->args->keda_deployment);
 	print_line("scaled deployment %s/%s from %lld to %lld\n", t->args->keda_namespace, t->args->keda_deployment,
 	           (long long)t->replicas, (long long)replicas);
@@ -141,7 +141,7 @@ static int read_lease(struct takeover *t, struct lease_record *ret_record, struc
 	         t->args->keda_namespace);
 	*ret_record = (struct lease_record){0};
 	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
-	int rc = kube_session_request(&t->session, "GET", path, NULL, NULL, &body, e);
+	int rc = kube_request(&t->session, "GET", path, NULL, NULL, &body, e);
 	if (rc == 0)
 		rc = lease_record_decode(buf_str(&body), body.len, ret_record, e);
 	else if (e->kind == ERR_NOT_FOUND)
@@ -229,7 +229,7 @@ static int delete_hpa(struct takeover *t, const struct autoscaler_object *o, str
 	         o->name);
 	snprintf(body, sizeof body,
 	         "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"%s\"}}", uid);
-	if (kube_session_request(&t->session, "DELETE", path, "application/json", body, NULL, e) < 0 &&
+	if (kube_request(&t->session, "DELETE", path, "application/json", body, NULL, e) < 0 &&
 	    e->kind != ERR_NOT_FOUND)
 		return err_wrap(e, "HorizontalPodAutoscaler %s/%s", o->namespace_name, o->name);
 	print_line("deleted horizontalpodautoscaler %s/%s\n", o->namespace_name, o->name);
@@ -376,7 +376,7 @@ int cmd_takeover(int argc, char **argv)
 	struct takeover t = {.args = &args};
 	struct err e;
 	args_parse(&command, argc, argv, &args);
-	if (kube_session_open(&t.session, &args.kube, &e) < 0)
+	if (connections_open(&t.session, NULL, &args.kube, NULL, NULL, &e) < 0)
 		return command_failed("gpuscale takeover", &e);
 	t.until_mono_ms = clock_mono_ms(&t.session.clock) + args.timeout_ms;
 	t.reports = !args.back;
@@ -385,7 +385,7 @@ int cmd_takeover(int argc, char **argv)
 		rc = list_objects(&t, &e);
 	if (rc == 0)
 		rc = args.dry_run ? plan(&t, &e) : args.back ? give(&t, &e) : take(&t, &e);
-	kube_session_close(&t.session);
+	connections_close(&t.session);
 	if (rc < 0)
 		return command_failed("gpuscale takeover", &e);
 	return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;

@@ -14,7 +14,6 @@
 #include "cli/gpu/advise.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/term/prometheus_session.h"
 #include "insight/gpu_cost.h"
 #include "k8s/cache/autoscaler_object.h"
@@ -25,6 +24,7 @@
 #include "policies/price/price_book.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql.h"
+#include "runtime/connections.h"
 
 #define ARENA_MAX         ((size_t)512 * 1024 * 1024)
 #define NOTES_MAX         ((size_t)1024 * 1024)
@@ -39,7 +39,7 @@
 struct finder {
 	const struct advise_request *request;
 	struct advice *advice;
-	struct kube_session *kube;
+	struct connections *kube;
 	bool has_cluster;                        // its lists were read
 	const struct autoscaler_kind_info *kind; // of the list that is read
 	enum autoscaler_kind kind_index;
@@ -288,8 +288,8 @@ static int on_workload(void *arg, struct json_span object, struct err *e)
 
 static int read_cluster(struct finder *f, struct err *e)
 {
-	struct kube_session kube;
-	if (kube_session_open(&kube, f->request->kube, e) < 0) {
+	struct connections kube;
+	if (connections_open(&kube, NULL, f->request->kube, NULL, NULL, e) < 0) {
 		print_to(&f->advice->notes,
 		         "no cluster (%s): the rules of autoscalers are unknown, and workloads are those of "
 		         "Prometheus\n",
@@ -305,7 +305,7 @@ static int read_cluster(struct finder *f, struct err *e)
 		f->workload_kind = lists[i].kind;
 		rc = read_list(f, "apps/v1", lists[i].plural, on_workload, e);
 	}
-	kube_session_close(&kube);
+	connections_close(&kube);
 	f->has_cluster = rc >= 0;
 	if (rc < 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS)) {
 		print_to(&f->advice->notes, "the cluster does not respond (%s): workloads are those of Prometheus\n",

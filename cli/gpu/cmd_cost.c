@@ -13,7 +13,6 @@
 #include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/gpu/cost_report.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/shape_read.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/replay/replay_input.h"
@@ -31,6 +30,7 @@
 #include "policies/price/price_book.h"
 #include "replay/backtest.h"
 #include "replay/recording.h"
+#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
@@ -227,7 +227,7 @@ static int add_costs(const struct cost_args *a, const struct file_set *set, cons
 
 // The cluster that has the targets of the policies; opened when the first target is read.
 struct targets {
-	struct kube_session session;
+	struct connections session;
 	struct err broken; // no target can be read; ERR_NONE: not known
 };
 
@@ -240,10 +240,10 @@ static int32_t gpus_of(const struct cost_args *a, const struct policy *p, struct
 	if (p->gpus.set)
 		return p->gpus.per_replica;
 	if (t->broken.kind == ERR_NONE && !t->session.k8s)
-		kube_session_open(&t->session, &a->kube, &t->broken);
+		connections_open(&t->session, NULL, &a->kube, NULL, NULL, &t->broken);
 	*e = t->broken;
 	if (e->kind == ERR_NONE)
-		n = shape_read_gpus(t->session.k8s, t->session.loop, &ref, e);
+		n = shape_read_gpus(&t->session, &ref, e);
 	if (n == 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS))
 		t->broken = *e; // every other target would wait as long
 	return n;
@@ -299,7 +299,7 @@ static void add_savings(const struct cost_args *a, const struct file_set *set, c
 				gpu_cost_set_saved(&cost->rows[i], (int64_t)p->max_replicas * gpus *
 				                                           (period->end_s - period->start_s) * 1000);
 		}
-	kube_session_close(&targets.session);
+	connections_close(&targets.session);
 }
 
 static int print_report(const struct cost_args *a, const struct cost_report *r, struct err *e)

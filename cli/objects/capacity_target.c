@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/objects/kube_session.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/shape_read.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
 #include "k8s/targets/workload_kind.h"
+#include "runtime/connections.h"
 
 static void count_pending(struct capacity_target *t, const struct capacity *capacity,
                           const struct label_selector *selector)
@@ -35,7 +35,7 @@ static int read_fit(struct capacity_target *t, struct capacity *capacity, struct
 }
 
 // Lowers what fits to what the quota of the target's queue admits.
-static int limit_by_quota(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+static int limit_by_quota(struct capacity_target *t, struct connections *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas, struct err *e)
 {
 	if (!t->target.queue[0] || quotas->n == 0)
@@ -64,12 +64,12 @@ static int limit_by_quota(struct capacity_target *t, struct kube_session *sessio
 	return 0;
 }
 
-void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+void capacity_target_read(struct capacity_target *t, struct connections *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas)
 {
 	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name,
 	                              workload_kind_path(t->api_version, t->kind, t->path)};
-	int rc = shape_read(session->k8s, session->loop, &ref, capacity_names(capacity), &t->target, &t->error);
+	int rc = shape_read(session, &ref, capacity_names(capacity), &t->target, &t->error);
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);
 	if (rc == 0)

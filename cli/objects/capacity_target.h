@@ -12,7 +12,7 @@
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/shape_fetch.h"
 
-struct kube_session;
+struct connections;
 
 struct capacity_target {
 	const char *namespace_name, *name;            // of the policy
@@ -30,7 +30,7 @@ struct capacity_target {
 
 // Fetches the target and, where `quotas` has any, its queue, and computes the rest, for a target whose first six
 // members are set. Errors are in t->error. Call capacity_target_done() in any case.
-void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+void capacity_target_read(struct capacity_target *t, struct connections *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas);
 void capacity_target_done(struct capacity_target *t);
 // Writes what one replica needs: "2 nvidia.com/gpu"; "no GPU" when it requests no accelerator.

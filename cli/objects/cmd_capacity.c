@@ -11,7 +11,6 @@
 #include "base/print.h"
 #include "cli/objects/capacity_render.h"
 #include "cli/objects/capacity_target.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
@@ -26,6 +25,7 @@
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 #include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
@@ -137,7 +137,7 @@ static const char *find_of_target(struct policy_views *v, const struct policy_vi
 	return copy ? copy : absent;
 }
 
-static int select_objects(struct selection *s, struct kube_session *session, const struct policy_scope *scope)
+static int select_objects(struct selection *s, struct connections *session, const struct policy_scope *scope)
 {
 	int code = policy_fetch_named(session, scope, COMMAND, &s->views);
 	s->has_views = true;
@@ -182,7 +182,7 @@ static int explain(struct err *e)
 }
 
 // Returns the inventory once it is complete, or NULL and *e.
-static struct inventory *open_inventory(struct kube_session *session, struct err *e)
+static struct inventory *open_inventory(struct connections *session, struct err *e)
 {
 	struct inventory *i = inventory_new(&(struct inventory_options){.client = session->k8s}, e);
 	struct progress progress = {.what = "nodes and pods"};
@@ -235,7 +235,7 @@ static int print(const struct capacity_args *a, const struct capacity_report *r)
 	return rc;
 }
 
-static int report(const struct capacity_args *a, struct kube_session *session, struct inventory *inventory)
+static int report(const struct capacity_args *a, struct connections *session, struct inventory *inventory)
 {
 	struct selection s = {.n = 0};
 	struct capacity_groups groups;
@@ -276,7 +276,7 @@ int cmd_capacity(int argc, char **argv)
 	struct capacity_args args = {.format = OUTPUT_TABLE};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&command, argc, argv, &args);
-	struct kube_session session;
+	struct connections session;
 	struct err e = {0};
 	int code = policy_fetch_open(&session, &args.scope, COMMAND);
 	if (code != EXIT_OK)
@@ -284,6 +284,6 @@ int cmd_capacity(int argc, char **argv)
 	struct inventory *inventory = open_inventory(&session, &e);
 	code = inventory ? report(&args, &session, inventory) : command_failed(COMMAND, &e);
 	inventory_free(inventory);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_events.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
@@ -16,6 +15,7 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "policies/schema/policy_schema.h"
+#include "runtime/connections.h"
 
 #define DESCRIBE_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define EVENTS_PAGES_MAX    200
@@ -44,7 +44,7 @@ static void start_over(void *arg)
 }
 
 // The server sorts Events by name, so the latest may be on any page: all pages are read.
-static int fetch_events(struct kube_session *session, const char *kind, const struct policy_view *p,
+static int fetch_events(struct connections *session, const char *kind, const struct policy_view *p,
                         struct policy_events *events, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX], selector[POLICY_PATH_BYTES_MAX];
@@ -62,7 +62,7 @@ static int fetch_events(struct kube_session *session, const char *kind, const st
 	return kube_pages_fetch(session, &pages, e);
 }
 
-static void describe_all(struct buf *out, struct kube_session *session, const struct policy_views *v)
+static void describe_all(struct buf *out, struct connections *session, const struct policy_views *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		struct err e;
@@ -76,7 +76,7 @@ static void describe_all(struct buf *out, struct kube_session *session, const st
 }
 
 // A List of the objects, each with its Events; "eventsError" where these cannot be read.
-static void write_all(struct buf *out, struct kube_session *session, const struct policy_views *v)
+static void write_all(struct buf *out, struct connections *session, const struct policy_views *v)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
@@ -105,7 +105,7 @@ int cmd_describe(int argc, char **argv)
 	struct describe_args args = {.output = OUTPUT_TEXT,
 	                             .scope.kinds = 1U << OBJECT_POLICY | 1U << OBJECT_SCALED_OBJECT};
 	args_parse(&command, argc, argv, &args);
-	struct kube_session session;
+	struct connections session;
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale describe");
 	if (code != EXIT_OK)
 		return code;
@@ -126,6 +126,6 @@ int cmd_describe(int argc, char **argv)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }

@@ -15,7 +15,6 @@
 #include "base/json/json_read.h"
 #include "base/print.h"
 #include "cli/objects/fleet_get.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -30,6 +29,7 @@
 #include "k8s/cache/watch.h"
 #include "policies/explain/explain.h"
 #include "policies/price/price_book.h"
+#include "runtime/connections.h"
 
 #define KINDS          (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 #define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
@@ -92,7 +92,7 @@ struct seen {
 };
 
 struct watcher {
-	struct kube_session *session;
+	struct connections *session;
 	const struct policy_scope *scope;
 	const struct price_book *prices;
 	enum output_format output;
@@ -226,7 +226,7 @@ static void on_error(void *arg, const struct err *error)
 // `scope` holds at most one name; `prices` is for OUTPUT_WIDE. An error before the first list ends the watch; later
 // errors are reported on stderr and retried. Returns the exit code, which happens only on a failure or when stdout is
 // closed.
-static int get_watch(struct kube_session *session, const struct policy_scope *scope, const struct price_book *prices,
+static int get_watch(struct connections *session, const struct policy_scope *scope, const struct price_book *prices,
                      enum output_format output)
 {
 	char path[POLICY_PATH_BYTES_MAX], selector[SELECTOR_BYTES];
@@ -271,7 +271,7 @@ static int print(const struct get_args *a, const struct policy_views *v, int64_t
 	return rc;
 }
 
-static int get(struct get_args *a, struct kube_session *session)
+static int get(struct get_args *a, struct connections *session)
 {
 	struct policy_views v;
 	int code = policy_fetch_named(session, &a->scope, "gpuscale get", &v);
@@ -291,7 +291,7 @@ static int get(struct get_args *a, struct kube_session *session)
 
 static int get_all(struct get_args *a)
 {
-	struct kube_session session;
+	struct connections session;
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
@@ -299,7 +299,7 @@ static int get_all(struct get_args *a)
 		code = pool_get(&session, &a->scope, a->output);
 	else
 		code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }
 

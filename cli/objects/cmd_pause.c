@@ -8,12 +8,13 @@
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "cli/objects/crd.h"
-#include "cli/objects/kube_session.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "policies/schema/policy_schema.h"
+#include "runtime/connections.h"
 
 #define PATCH_BYTES_MAX  4096
 #define REASON_BYTES_MAX 256
@@ -44,7 +45,7 @@ static const struct flag flags[] = {
 	FLAG_END};
 // clang-format on
 
-static int patch(struct kube_session *session, const struct policy_view *p, const struct pause_args *a, struct err *e)
+static int patch(struct connections *session, const struct policy_view *p, const struct pause_args *a, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX];
 	struct policy_scope where = {.namespace_name = p->namespace_name};
@@ -62,7 +63,7 @@ static int patch(struct kube_session *session, const struct policy_view *p, cons
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	int rc = kube_session_request(session, "PATCH", path, "application/merge-patch+json", buf_str(&body), NULL, e);
+	int rc = kube_request(session, "PATCH", path, "application/merge-patch+json", buf_str(&body), NULL, e);
 	buf_done(&body);
 	return rc < 0 ? policy_fetch_explain(e, OBJECT_POLICY, p->name) : 0;
 }
@@ -77,7 +78,7 @@ static void say(const struct policy_view *p, const struct pause_args *a, const c
 	print_line("\n");
 }
 
-static int pause_one(struct kube_session *session, const struct policy_view *p, const struct pause_args *a,
+static int pause_one(struct connections *session, const struct policy_view *p, const struct pause_args *a,
                      struct err *e)
 {
 	bool same_reason = !a->reason || (p->paused_reason && strcmp(a->reason, p->paused_reason) == 0);
@@ -91,7 +92,7 @@ static int pause_one(struct kube_session *session, const struct policy_view *p, 
 	return 0;
 }
 
-static int resume_one(struct kube_session *session, const struct policy_view *p, const struct pause_args *a,
+static int resume_one(struct connections *session, const struct policy_view *p, const struct pause_args *a,
                       struct err *e)
 {
 	bool has_any = p->paused_annotation || p->paused_reason;
@@ -110,7 +111,7 @@ static int run(int argc, char **argv, struct pause_args *args, const struct flag
 {
 	args_parse(command, argc, argv, args);
 	const char *name = args->pause ? "gpuscale pause" : "gpuscale resume";
-	struct kube_session session;
+	struct connections session;
 	int code = policy_fetch_open(&session, &args->scope, name);
 	if (code != EXIT_OK)
 		return code;
@@ -131,7 +132,7 @@ static int run(int argc, char **argv, struct pause_args *args, const struct flag
 	if (fflush(stdout) != 0)
 		code = EXIT_FAILED;
 	policy_views_done(&v);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }
 

@@ -2,7 +2,6 @@
 // gpuscale top [NAME..]: signals against their targets, most loaded first.
 #include "base/arena.h"
 #include "base/buf.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -12,6 +11,7 @@
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "policies/price/price_book.h"
+#include "runtime/connections.h"
 
 #define TOP_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 
@@ -42,7 +42,7 @@ static const struct flag_set command = {
 
 static int top(struct top_args *a)
 {
-	struct kube_session session;
+	struct connections session;
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale top");
 	if (code != EXIT_OK)
 		return code;
@@ -59,7 +59,7 @@ static int top(struct top_args *a)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }
 

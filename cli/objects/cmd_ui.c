@@ -11,11 +11,12 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/objects/kube_session.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"
+#include "runtime/connections.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
 
@@ -55,18 +56,18 @@ static const struct flag_set command = {
 // Reads the pod of the leader: its identity is HOSTNAME_UUID.
 static int find_leader(const struct ui_args *a, char ret_pod[LEASE_IDENTITY_BYTES], struct err *e)
 {
-	struct kube_session session;
+	struct connections session;
 	struct lease_record lease;
 	struct buf body;
 	char path[PATH_BYTES];
 	if (!k8s_name_is_valid(a->namespace_name) || !k8s_name_is_valid(a->lease_name))
 		return err_set(e, ERR_INPUT, "-n and --lease-name take names of Kubernetes");
-	if (kube_session_open(&session, &a->kube, e) < 0)
+	if (connections_open(&session, NULL, &a->kube, NULL, NULL, e) < 0)
 		return -1;
 	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
 	snprintf(path, sizeof path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s-0", a->namespace_name,
 	         a->lease_name);
-	int rc = kube_session_request(&session, "GET", path, NULL, NULL, &body, e);
+	int rc = kube_request(&session, "GET", path, NULL, NULL, &body, e);
 	if (rc < 0 && e->code == 404)
 		err_set(e, ERR_NOT_FOUND,
 		        "there is no lease %s-0 in namespace %s: name the namespace of the controller with -n",
@@ -85,7 +86,7 @@ static int find_leader(const struct ui_args *a, char ret_pod[LEASE_IDENTITY_BYTE
 			             lease.holder);
 	}
 	buf_done(&body);
-	kube_session_close(&session);
+	connections_close(&session);
 	return rc;
 }
 

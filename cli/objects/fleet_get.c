@@ -8,12 +8,12 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/http/http_client.h"
 #include "base/json/json_span.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
 #include "cli/term/output.h"
@@ -23,6 +23,7 @@
 #include "k8s/cache/target_decode.h"
 #include "k8s/targets/workload_kind.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 
 #define OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define PAGES_MAX  100
@@ -104,13 +105,13 @@ static void restart(void *arg)
 	table_init(&l->table, heads);
 }
 
-static int fetch(struct kube_session *session, struct listing *l, const char *path, const char *what,
+static int fetch(struct connections *session, struct listing *l, const char *path, const char *what,
                  const char *selector, kube_item_fn *item, void (*dropped)(void *arg), struct err *e)
 {
 	struct buf text;
 	buf_init(&text, 4 * FLEET_SELECTOR_BYTES_MAX);
 	buf_puts(&text, "labelSelector=");
-	kube_pages_encode(&text, selector);
+	http_append_urlencoded(&text, selector);
 	const struct kube_pages pages = {.path = path,
 	                                 .selector = selector[0] ? buf_str(&text) : "",
 	                                 .what = what,
@@ -123,7 +124,7 @@ static int fetch(struct kube_session *session, struct listing *l, const char *pa
 	return rc;
 }
 
-static int list(struct kube_session *session, struct listing *l, const struct fleet_selection *fleet, struct err *e)
+static int list(struct connections *session, struct listing *l, const struct fleet_selection *fleet, struct err *e)
 {
 	const struct workload_kind *kind = workload_kind_find(fleet->api_version, fleet->kind, NULL);
 	char path[PATH_BYTES];
@@ -141,7 +142,7 @@ static int list(struct kube_session *session, struct listing *l, const struct fl
 	return fetch(session, l, path, kind->plural, fleet->selector.text, put_target, restart, e);
 }
 
-int fleet_get(struct kube_session *session, const struct policy_view *policy)
+int fleet_get(struct connections *session, const struct policy_view *policy)
 {
 	struct schema_errors *errors = calloc(2, sizeof *errors);
 	struct policy_ref *body = policy_ref_new();

@@ -4,10 +4,10 @@
 #ifndef GPUSCALE_CLI_OBJECTS_FLEET_GET_H
 #define GPUSCALE_CLI_OBJECTS_FLEET_GET_H
 
-struct kube_session;
+struct connections;
 struct policy_view;
 
 // Lists the objects that the policy selects, and prints them as a table. Prints errors, and returns the exit code.
-int fleet_get(struct kube_session *session, const struct policy_view *policy);
+int fleet_get(struct connections *session, const struct policy_view *policy);
 
 #endif

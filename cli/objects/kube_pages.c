@@ -6,26 +6,49 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
-#include "cli/objects/kube_session.h"
 #include "cli/term/progress.h"
+#include "runtime/connections.h"
 
 #define PATH_BYTES_MAX (32 * 1024)
 #define RESTARTS_MAX   3 // of a list that outlives its continue token
 
-// Percent-encodes every byte except the unreserved ones.
-void kube_pages_encode(struct buf *path, const char *text)
+// ---- one request ----
+
+struct reply {
+	struct buf *body; // may be NULL
+	bool is_done;
+	struct err error;
+};
+
+static void on_reply(void *arg, const struct http_response *response, const struct err *error)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-		if (alnum || strchr("-._~", c))
-			buf_putc(path, *text);
-		else
-			buf_printf(path, "%%%02X", (unsigned)c);
-	}
+	struct reply *r = arg;
+	r->is_done = true;
+	if (error)
+		r->error = *error;
+	else if (r->body && buf_put(r->body, response->body, response->body_len) < 0)
+		err_set(&r->error, ERR_LIMIT, "the reply has %zu bytes, the ceiling is %zu", response->body_len,
+		        r->body->max);
 }
+
+int kube_request(struct connections *c, const char *method, const char *path, const char *content_type,
+                 const char *body, struct buf *ret_body, struct err *e)
+{
+	struct reply reply = {.body = ret_body};
+	if (k8s_request(c->k8s, method, path, content_type, body, body ? strlen(body) : 0, on_reply, &reply, e) < 0 ||
+	    connections_wait(c, &reply.is_done, &reply.error, e) < 0)
+		return -1;
+	// The login page of a proxy answers everything with 200.
+	if (ret_body && buf_str(ret_body)[0] != '{')
+		return err_set(e, ERR_PROTOCOL, "%s answered %s with no JSON object: is it a Kubernetes API server?",
+		               k8s_client_server(c->k8s), path);
+	return 0;
+}
+
+// ---- lists ----
 
 // Without a readable token the list is incomplete, which is an error.
 static int read_continue(const struct kube_pages *p, const struct buf *body, char more[KUBE_PAGES_CONTINUE_BYTES],
@@ -47,7 +70,7 @@ static int read_continue(const struct kube_pages *p, const struct buf *body, cha
 	return 0;
 }
 
-static int fetch_page(struct kube_session *session, const struct kube_pages *p, char more[KUBE_PAGES_CONTINUE_BYTES],
+static int fetch_page(struct connections *c, const struct kube_pages *p, char more[KUBE_PAGES_CONTINUE_BYTES],
                       struct err *e)
 {
 	struct buf path, body;
@@ -55,10 +78,10 @@ static int fetch_page(struct kube_session *session, const struct kube_pages *p, 
 	buf_init(&body, JSON_BYTES_MAX);
 	buf_printf(&path, "%s?limit=%d%s%s%s", p->path, KUBE_PAGES_OBJECTS, p->selector[0] ? "&" : "", p->selector,
 	           more[0] ? "&continue=" : "");
-	kube_pages_encode(&path, more);
+	http_append_urlencoded(&path, more);
 	int rc = path.failed ? err_set(e, ERR_LIMIT, "the list of %s: the request is longer than %d bytes", p->what,
 	                               PATH_BYTES_MAX)
-	                     : kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
+	                     : kube_request(c, "GET", buf_str(&path), NULL, NULL, &body, e);
 	if (rc == 0)
 		rc = read_continue(p, &body, more, e);
 	if (rc == 0)
@@ -68,14 +91,14 @@ static int fetch_page(struct kube_session *session, const struct kube_pages *p, 
 	return rc;
 }
 
-int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, struct err *e)
+int kube_pages_fetch(struct connections *c, const struct kube_pages *p, struct err *e)
 {
 	char more[KUBE_PAGES_CONTINUE_BYTES] = "";
 	int rc = 0, restarts = 0;
 	struct progress progress = {.what = p->what};
-	progress_watch(&progress, session->loop);
+	progress_watch(&progress, c->loop);
 	for (int pages = 0; rc == 0 && pages < p->pages_max && (pages == 0 || more[0]); pages++) {
-		rc = fetch_page(session, p, more, e);
+		rc = fetch_page(c, p, more, e);
 		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) {
 			p->restart(p->arg);
 			more[0] = '\0';

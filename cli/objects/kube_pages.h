@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches a list from an API server page by page, for a command.
+// Requests of commands to an API server: each waits for its reply; a list is fetched page by page.
 #ifndef GPUSCALE_CLI_OBJECTS_KUBE_PAGES_H
 #define GPUSCALE_CLI_OBJECTS_KUBE_PAGES_H
 
 #include <stddef.h>
 
 struct buf;
+struct connections;
 struct err;
 struct json_span;
-struct kube_session;
+
+// Sends one request, with the retries of the client, and waits. `ret_body` (may be NULL) receives the body of the
+// reply. Returns -1 and fills `e` for any status other than 2xx; e->code is the HTTP status.
+int kube_request(struct connections *c, const char *method, const char *path, const char *content_type,
+                 const char *body, struct buf *ret_body, struct err *e);
 
 #define KUBE_PAGES_OBJECTS        100
 #define KUBE_PAGES_CONTINUE_BYTES 4096
@@ -27,15 +32,12 @@ struct kube_pages {
 	void *arg;
 };
 
-// Fetches all pages. Returns 0, or -1 and *e: the errors of kube_session_request and item(), ERR_PROTOCOL for a reply
+// Fetches all pages. Returns 0, or -1 and *e: the errors of kube_request() and item(), ERR_PROTOCOL for a reply
 // that is not a list, ERR_LIMIT.
-int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, struct err *e);
+int kube_pages_fetch(struct connections *c, const struct kube_pages *p, struct err *e);
 
 // Calls item() for each item of the list `json` of `len` bytes, until it returns -1. `what` names the list in errors.
 // Returns 0, -1 and *e of item(), or ERR_PROTOCOL when `json` is not a list: that is not an empty one.
 int kube_pages_each(const char *what, const char *json, size_t len, kube_item_fn *item, void *arg, struct err *e);
-
-// Appends `text` to `path`, percent-encoded for a query.
-void kube_pages_encode(struct buf *path, const char *text);
 
 #endif

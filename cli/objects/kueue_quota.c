@@ -9,12 +9,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
-#include "cli/objects/kube_session.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/term/prometheus_session.h"
 #include "k8s/client/accelerators.h"
 #include "k8s/client/object_name.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"
+#include "runtime/connections.h"
 
 #define COHORT        "cohort"
 #define CLUSTER_QUEUE "cluster_queue"
@@ -135,7 +136,7 @@ int64_t kueue_quota_free(const struct kueue_quota *q)
 
 // ---- the limit of a queue ----
 
-int kueue_read_cluster_queue(struct kube_session *session, const char *namespace_name, const char *local_queue,
+int kueue_read_cluster_queue(struct connections *session, const char *namespace_name, const char *local_queue,
                              char out[KUEUE_NAME_BYTES], struct err *e)
 {
 	static const char *const versions[] = {"v1beta2", "v1beta1"};
@@ -150,7 +151,7 @@ int kueue_read_cluster_queue(struct kube_session *session, const char *namespace
 		snprintf(url, sizeof url, "/apis/kueue.x-k8s.io/%s/namespaces/%s/localqueues/%s", versions[i],
 		         namespace_name, local_queue);
 		buf_reset(&body);
-		rc = kube_session_request(session, "GET", url, NULL, NULL, &body, e);
+		rc = kube_request(session, "GET", url, NULL, NULL, &body, e);
 	}
 	const struct json_span object = {buf_str(&body), body.len};
 	if (rc == 0 && json_span_text(json_span_path(object, path), out, KUEUE_NAME_BYTES) <= 0)

@@ -11,7 +11,7 @@
 #include "k8s/capacity/resource_names.h"
 
 struct err;
-struct kube_session;
+struct connections;
 struct prometheus_session;
 
 #define KUEUE_QUOTAS_MAX 4096
@@ -45,7 +45,7 @@ int64_t kueue_quota_free(const struct kueue_quota *q);
 int64_t kueue_quotas_admit(const struct kueue_quotas *q, const char *cluster_queue, const char *resource, int64_t each,
                            int64_t *ret_free);
 // Reads which ClusterQueue a LocalQueue belongs to, in the newest version that the server has. Returns 0, or -1 and *e.
-int kueue_read_cluster_queue(struct kube_session *session, const char *namespace_name, const char *local_queue,
+int kueue_read_cluster_queue(struct connections *session, const char *namespace_name, const char *local_queue,
                              char out[KUEUE_NAME_BYTES], struct err *e);
 
 #endif

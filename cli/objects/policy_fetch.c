@@ -9,14 +9,15 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/print.h"
 #include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
 #include "k8s/client/object_name.h"
+#include "runtime/connections.h"
 
 #define SELECTOR_BYTES_MAX 1024
 #define FAULTS_SHOWN_MAX   10 // objects that cannot be read
@@ -144,7 +145,7 @@ static void start_over(void *arg)
 
 // Lists the objects of the scope. Returns -1 and fills `e`, which says how to fix
 // it: a cluster without this kind, or missing permissions.
-static int fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
+static int fetch_all(struct connections *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX];
 	struct buf selector;
@@ -152,7 +153,7 @@ static int fetch_all(struct kube_session *session, const struct policy_scope *s,
 		return -1;
 	buf_init(&selector, 3 * SELECTOR_BYTES_MAX + 32);
 	buf_puts(&selector, s->selector ? "labelSelector=" : "");
-	kube_pages_encode(&selector, s->selector ? s->selector : "");
+	http_append_urlencoded(&selector, s->selector ? s->selector : "");
 	const struct kube_pages pages = {.path = path,
 	                                 .selector = buf_str(&selector),
 	                                 .what = object_kind_info(s->kind)->kinds,
@@ -168,7 +169,7 @@ static int fetch_all(struct kube_session *session, const struct policy_scope *s,
 	return rc;
 }
 
-static int fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
+static int fetch_one(struct connections *session, const struct policy_scope *s, const char *name,
                      struct policy_views *v, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX];
@@ -176,7 +177,7 @@ static int fetch_one(struct kube_session *session, const struct policy_scope *s,
 		return -1;
 	struct buf body;
 	buf_init(&body, JSON_BYTES_MAX);
-	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
+	int rc = kube_request(session, "GET", path, NULL, NULL, &body, e);
 	if (rc < 0) {
 		policy_fetch_explain(e, s->kind, name);
 		const char *close = s->has_kind || e->code != 404 ? NULL : object_kind_closest(name, strlen(name));
@@ -192,18 +193,18 @@ static int fetch_one(struct kube_session *session, const struct policy_scope *s,
 	return rc;
 }
 
-int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command)
+int policy_fetch_open(struct connections *session, struct policy_scope *s, const char *command)
 {
 	struct err e;
 	err_clear(&e);
-	if (kube_session_open(session, &s->kube, &e) < 0)
+	if (connections_open(session, NULL, &s->kube, NULL, NULL, &e) < 0)
 		return command_failed(command, &e);
 	if (!s->namespace_name)
-		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
+		s->namespace_name = session->k8s_config.namespace_name ? session->k8s_config.namespace_name : "default";
 	return EXIT_OK;
 }
 
-int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
+int policy_fetch_named(struct connections *session, const struct policy_scope *s, const char *command,
                        struct policy_views *ret_views)
 {
 	struct err e;

@@ -12,7 +12,7 @@
 
 struct arena;
 struct err;
-struct kube_session;
+struct connections;
 struct policy_views;
 
 #define POLICY_FETCH_NAMES_MAX 256
@@ -43,10 +43,10 @@ int policy_scope_resolve(struct policy_scope *s, struct arena *a, struct err *e)
 // Formats the path of the collection, or of the object called `name`.
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e);
 // Opens the session and resolves the scope for a command; otherwise prints the error and returns the exit code.
-int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command);
+int policy_fetch_open(struct connections *session, struct policy_scope *s, const char *command);
 // Fills `ret_views` with the policies or pools of the scope, or with those that it names; call policy_views_done() in
 // any case. Prints errors, one per name, and returns the exit code.
-int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
+int policy_fetch_named(struct connections *session, const struct policy_scope *s, const char *command,
                        struct policy_views *ret_views);
 // Prints "No resources found in X namespace." on stderr, like kubectl; of pools, without a namespace.
 void policy_fetch_say_none(const struct policy_scope *s);

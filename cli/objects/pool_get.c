@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -14,6 +13,7 @@
 #include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "controller/status/status_schema.h"
+#include "runtime/connections.h"
 
 #define OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define NONE       "<none>"
@@ -123,7 +123,7 @@ static void put_members(struct buf *out, const struct policy_views *v, const str
 
 // ---- the command ----
 
-int pool_get(struct kube_session *session, const struct policy_scope *scope, enum output_format format)
+int pool_get(struct connections *session, const struct policy_scope *scope, enum output_format format)
 {
 	struct policy_views v;
 	struct pool_view *pools = NULL;

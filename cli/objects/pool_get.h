@@ -5,11 +5,11 @@
 
 #include "policies/explain/explain.h"
 
-struct kube_session;
+struct connections;
 struct policy_scope;
 
 // Prints the pools that the scope names, or all with its labels; its namespace has no effect, because pools have none.
 // Prints errors on standard error and returns the exit code.
-int pool_get(struct kube_session *session, const struct policy_scope *scope, enum output_format format);
+int pool_get(struct connections *session, const struct policy_scope *scope, enum output_format format);
 
 #endif

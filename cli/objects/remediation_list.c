@@ -14,13 +14,13 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/term/commands.h"
 #include "cli/term/output.h"
 #include "cli/term/table.h"
 #include "remedy/agent/node_view.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
+#include "runtime/connections.h"
 
 #define COMMAND      "gpuscale get"
 #define COMPONENT    "gpuscale-remediate"
@@ -176,7 +176,7 @@ static void restart_events(void *arg)
 	l->n_events = 0;
 }
 
-static int fetch(struct kube_session *session, struct listing *l, struct err *e)
+static int fetch(struct connections *session, struct listing *l, struct err *e)
 {
 	const struct kube_pages nodes = {.path = "/api/v1/nodes",
 	                                 .selector = "",
@@ -239,7 +239,7 @@ static int print(struct listing *l)
 
 int remediation_list_print(const struct kube_options *kube, enum output_format format)
 {
-	struct kube_session session;
+	struct connections session;
 	struct err e;
 	struct listing *l = calloc(1, sizeof *l);
 	int code = EXIT_FAILED;
@@ -247,7 +247,7 @@ int remediation_list_print(const struct kube_options *kube, enum output_format f
 		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
-	if (kube_session_open(&session, kube, &e) < 0) {
+	if (connections_open(&session, NULL, kube, NULL, NULL, &e) < 0) {
 		print_error(COMMAND ": %s\n", e.msg);
 		free(l);
 		return err_kind_info(e.kind)->exit_code;
@@ -265,6 +265,6 @@ int remediation_list_print(const struct kube_options *kube, enum output_format f
 	cJSON_Delete(l->node_rows);
 	cJSON_Delete(l->event_rows);
 	free(l);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }

@@ -5,19 +5,18 @@
 
 #include <stdint.h>
 
+struct connections;
 struct err;
-struct event_base;
-struct k8s_client;
 struct resource_names;
 struct scale_ref;
 struct target_shape;
 
-// Runs `loop`, that of the client, until the reply. Returns 0, or -1 and *e; then *ret has what was read until then.
+// Waits for the reply. Returns 0, or -1 and *e; then *ret has what was read until then.
 // Call target_shape_done(ret) in any case.
-int shape_read(struct k8s_client *client, struct event_base *loop, const struct scale_ref *ref,
-               struct resource_names *names, struct target_shape *ret, struct err *e);
+int shape_read(struct connections *c, const struct scale_ref *ref, struct resource_names *names,
+               struct target_shape *ret, struct err *e);
 // Returns how many GPUs the pod template of the target requests (replica_shape_gpus), or 0 and *e when that is unknown
 // or none.
-int32_t shape_read_gpus(struct k8s_client *client, struct event_base *loop, const struct scale_ref *ref, struct err *e);
+int32_t shape_read_gpus(struct connections *c, const struct scale_ref *ref, struct err *e);
 
 #endif

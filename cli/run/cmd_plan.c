@@ -272,17 +272,17 @@ static struct decided as_decided(const struct plan_item *it)
 }
 
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
-static int32_t read_gpus(const struct plan *p, const struct policy *policy)
+static int32_t read_gpus(struct plan *p, const struct policy *policy)
 {
 	const struct scale_ref ref = binding_scale_ref(policy_ref_of(policy)->bindings); // others have as many
 	struct err e;
-	int32_t n = p->connections.k8s ? shape_read_gpus(p->connections.k8s, p->connections.loop, &ref, &e) : 0;
+	int32_t n = p->connections.k8s ? shape_read_gpus(&p->connections, &ref, &e) : 0;
 	return n > 0 ? n : 1;
 }
 
 // Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
 // left out, unless --gpu-model names the price of all.
-static void put_prices(const struct plan *plan, struct buf *out, const struct decided *list, size_t n,
+static void put_prices(struct plan *plan, struct buf *out, const struct decided *list, size_t n,
                        const struct plan_args *args)
 {
 	bool is_first = true;
@@ -326,7 +326,7 @@ static bool is_shown(const struct plan_args *args, const struct plan_item *it)
 	return is_policy_shown(args, it->policy);
 }
 
-static int print(const struct plan *p, const struct plan_args *args)
+static int print(struct plan *p, const struct plan_args *args)
 {
 	enum output_format format = args->output;
 	struct decided *list = calloc(p->n + p->fleets.n_rows + 1, sizeof *list);
@@ -492,7 +492,7 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 	struct plan plan = {0};
 	struct err e;
 	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->scope.kube : NULL, NULL,
-	                     &e) < 0) {
+	                     NULL, &e) < 0) {
 		print_error("gpuscale plan: %s\n", e.msg);
 		if (args->replicas < 0 && e.kind != ERR_USAGE)
 			print_error("Without a cluster, pass the number of replicas: --replicas N\n");

@@ -129,7 +129,7 @@ static int run(struct remediate_args *args)
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
-	if (connections_open_for(&connections, &args->prometheus, &args->kube, &args->ha, NULL, &e) < 0) {
+	if (connections_open(&connections, &args->prometheus, &args->kube, &args->ha, NULL, &e) < 0) {
 		log_free(log);
 		return command_failed(COMMAND, &e);
 	}

@@ -12,7 +12,6 @@
 #include "base/schema/schema.h"
 #include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
@@ -23,6 +22,7 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 
 #define COMMAND    "gpuscale plan"
 #define REPORT_MAX (1024 * 1024)
@@ -58,7 +58,7 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, co
 	return 0;
 }
 
-static int read_policies(struct plan_objects *o, struct kube_session *session, const struct policy_scope *scope,
+static int read_policies(struct plan_objects *o, struct connections *session, const struct policy_scope *scope,
                          const struct policy_scope *shown)
 {
 	struct policy_views views;
@@ -106,7 +106,7 @@ static void drop_pools(void *arg)
 	o->n_pools = 0;
 }
 
-static int read_pools(struct plan_objects *o, struct kube_session *session)
+static int read_pools(struct plan_objects *o, struct connections *session)
 {
 	const struct kube_pages pages = {.path = POOL_PATH,
 	                                 .selector = "",
@@ -126,7 +126,7 @@ static int read_pools(struct plan_objects *o, struct kube_session *session)
 int plan_objects_read(struct plan_objects *o, const struct policy_scope *shown)
 {
 	struct policy_scope scope = {.kube = shown->kube, .all_namespaces = true};
-	struct kube_session session;
+	struct connections session;
 	*o = (struct plan_objects){.errors = malloc(sizeof *o->errors), .unknown = malloc(sizeof *o->unknown)};
 	if (!o->errors || !o->unknown) {
 		print_error(COMMAND ": out of memory\n");
@@ -140,7 +140,7 @@ int plan_objects_read(struct plan_objects *o, const struct policy_scope *shown)
 	code = read_policies(o, &session, &scope, shown);
 	if (code == EXIT_OK)
 		code = read_pools(o, &session);
-	kube_session_close(&session);
+	connections_close(&session);
 	return code;
 }
 

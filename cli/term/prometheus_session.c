@@ -20,7 +20,7 @@ struct question {
 int prometheus_session_open(struct prometheus_session *s, const struct prometheus_options *options, struct err *e)
 {
 	s->progress = (struct progress){.what = "querying"};
-	return connections_open(&s->connections, options, NULL, NULL, e);
+	return connections_open(&s->connections, options, NULL, NULL, NULL, e);
 }
 
 void prometheus_session_close(struct prometheus_session *s)

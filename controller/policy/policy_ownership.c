@@ -142,8 +142,7 @@ int ownership_open(struct ownership *o, struct managed_policies *all, struct ha_
 	o->shards = shards_new(&options, e);
 	if (!o->shards)
 		return -1;
-	const struct write_guard guard = {shards_guard, shards_term, o->shards};
-	connections_set_write_guard(to, &guard);
+	to->write_guard = (struct write_guard){shards_guard, shards_term, o->shards};
 	return 0;
 }
 
@@ -165,7 +164,7 @@ void ownership_close(struct ownership *o)
 {
 	if (!o->all)
 		return;
-	connections_set_write_guard(o->all->connections, NULL);
+	o->all->connections->write_guard = (struct write_guard){0};
 	shards_free(o->shards);
 	free(o->shard);
 	if (o->leaving)

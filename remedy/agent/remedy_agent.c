@@ -466,7 +466,7 @@ static int elect(struct remedy_agent *a, struct err *e)
 	a->shards = shards_new(&o, e);
 	if (!a->shards)
 		return -1;
-	connections_set_write_guard(to, &(struct write_guard){shards_guard, shards_term, a->shards});
+	to->write_guard = (struct write_guard){shards_guard, shards_term, a->shards};
 	return 0;
 }
 
@@ -539,7 +539,7 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 		return;
 	a->is_stopping = true;
 	event_del(&a->timer);
-	connections_set_write_guard(a->options.connections, NULL);
+	a->options.connections->write_guard = (struct write_guard){0};
 	shards_free(a->shards);
 	a->shards = NULL;
 	node_store_free(a->nodes);
