@@ -8,20 +8,27 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
+#include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/objects/capacity_render.h"
-#include "cli/objects/capacity_target.h"
+#include "cli/objects/crd.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
+#include "cli/objects/shape_read.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"
 #include "cli/term/prometheus_session.h"
+#include "cli/term/table.h"
+#include "k8s/capacity/capacity.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
+#include "k8s/capacity/shape_fetch.h"
+#include "k8s/client/label_selector.h"
+#include "k8s/client/scale.h"
+#include "k8s/targets/workload_kind.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
@@ -31,6 +38,7 @@
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define CAPACITY_REPORT_MAX (16 * 1024 * 1024)
 #define COMMAND             "gpuscale capacity"
+#define NEEDS_BYTES         256
 
 struct capacity_args {
 	struct policy_scope scope;
@@ -40,8 +48,28 @@ struct capacity_args {
 	enum output_format format;
 };
 
-// The policies, from the cluster or from files, and what capacity_target_read() adds.
-struct selection {
+// What is shown of one policy: what a replica of its target needs, how many more fit, and why no more.
+struct capacity_target {
+	const char *namespace_name, *name;            // of the policy
+	const char *api_version, *kind, *target_name; // of its target
+	const char *path;                             // of its replicas; NULL: that of the kind
+	struct err error;                             // kind ERR_NONE: the following is valid
+	struct target_shape target;
+	size_t pending; // pods of the target without a node
+	struct fit_result fit;
+	char why[FIT_WHY_BYTES];
+	char cluster_queue[KUEUE_NAME_BYTES]; // of Kueue; it admits the pods; "": none, or unknown
+	bool is_quota_limited;                // the quota of cluster_queue is why no more fit
+	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, about one of the pending pods; "": none
+};
+
+// What is shown of the cluster, and its policies, from the cluster or from files.
+struct report {
+	struct capacity *capacity;
+	struct inventory_stats stats;
+	struct capacity_groups groups;
+	struct kueue_quotas quotas;
+	bool has_quotas; // a Prometheus was named, and has them
 	struct policy_views views;
 	struct file_set set;
 	bool has_views, has_set;
@@ -77,9 +105,97 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
+// ---- one policy ----
+
+static void count_pending(struct capacity_target *t, const struct capacity *capacity,
+                          const struct label_selector *selector)
+{
+	const struct capacity_waiting *w;
+	for (w = capacity_first_waiting(capacity); w && selector; w = w->next) {
+		if (strcmp(w->namespace_name, t->namespace_name) != 0 ||
+		    !label_selector_matches(selector, w->labels, w->n_labels))
+			continue;
+		t->pending++;
+		if (!t->message[0])
+			memcpy(t->message, w->message, sizeof t->message);
+	}
+}
+
+static int read_fit(struct capacity_target *t, struct capacity *capacity, struct err *e)
+{
+	if (capacity_fit(capacity, &t->target.shape, &t->fit, e) < 0)
+		return -1;
+	fit_explain(capacity, &t->fit, t->why);
+	t->fit.replicas /= t->target.pods;
+	return 0;
+}
+
+// Lowers what fits to what the quota of the target's queue admits.
+static int limit_by_quota(struct capacity_target *t, struct connections *session, struct capacity *capacity,
+                          const struct kueue_quotas *quotas, struct err *e)
+{
+	if (!t->target.queue[0] || quotas->n == 0)
+		return 0;
+	if (kueue_read_cluster_queue(session, t->namespace_name, t->target.queue, t->cluster_queue, e) < 0)
+		return -1;
+	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
+		const struct resource_amount *a = &t->target.shape.requests.items[i];
+		const char *name = capacity_names(capacity)->names[a->id];
+		int64_t left = 0, n = -1, pending = (int64_t)t->pending;
+		if (a->amount > 0)
+			n = kueue_quotas_admit(quotas, t->cluster_queue, name, a->amount, &left);
+		// Pods that wait for quota get it first, like pods that wait for a node.
+		if (n > 0)
+			n = n > pending ? (n - pending) / t->target.pods : 0;
+		if (n < 0 || n >= t->fit.replicas)
+			continue;
+		if (left == KUEUE_UNKNOWN)
+			return err_set(e, ERR_PROTOCOL, "ClusterQueue %s: Prometheus has no reservation of %s",
+			               t->cluster_queue, name);
+		t->fit.replicas = n;
+		t->is_quota_limited = true;
+		snprintf(t->why, sizeof t->why, "ClusterQueue %s has quota for %lld more %s%s", t->cluster_queue,
+		         (long long)left, name, pending ? ", and pending pods get theirs first" : "");
+	}
+	return 0;
+}
+
+static void capacity_target_read(struct capacity_target *t, struct connections *session, struct capacity *capacity,
+                                 const struct kueue_quotas *quotas)
+{
+	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name,
+	                              workload_kind_path(t->api_version, t->kind, t->path)};
+	int rc = shape_read(session, &ref, capacity_names(capacity), &t->target, &t->error);
+	if (t->target.has_shape)
+		count_pending(t, capacity, t->target.selector);
+	if (rc == 0)
+		rc = read_fit(t, capacity, &t->error);
+	if (rc == 0)
+		rc = limit_by_quota(t, session, capacity, quotas, &t->error);
+	if (rc == 0)
+		t->error = (struct err){0};
+}
+
+static void capacity_target_needs(const struct capacity_target *t, const struct resource_names *names,
+                                  char out[NEEDS_BYTES])
+{
+	size_t at = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < t->target.shape.requests.n && at < NEEDS_BYTES; i++) {
+		const struct resource_amount *a = &t->target.shape.requests.items[i];
+		char name[RESOURCE_SHOWN_BYTES];
+		resource_show_name(names->names[a->id], name);
+		if (a->amount > 0 && resource_is_extended(names->names[a->id]))
+			at += (size_t)snprintf(out + at, NEEDS_BYTES - at, "%s%lld %s", at ? ", " : "",
+			                       (long long)a->amount * t->target.pods, name);
+	}
+	if (!out[0])
+		snprintf(out, NEEDS_BYTES, "no GPU");
+}
+
 // ---- policies ----
 
-static int alloc_targets(struct selection *s, size_t n)
+static int alloc_targets(struct report *s, size_t n)
 {
 	s->targets = calloc(n ? n : 1, sizeof *s->targets);
 	if (s->targets)
@@ -96,7 +212,7 @@ static size_t count_bindings(const struct file_set *set)
 	return n;
 }
 
-static int select_files(struct selection *s, const struct path_options *files)
+static int select_files(struct report *s, const struct path_options *files)
 {
 	struct err e;
 	struct buf report;
@@ -137,7 +253,7 @@ static const char *find_of_target(struct policy_views *v, const struct policy_vi
 	return copy ? copy : absent;
 }
 
-static int select_objects(struct selection *s, struct connections *session, const struct policy_scope *scope)
+static int select_objects(struct report *s, struct connections *session, const struct policy_scope *scope)
 {
 	int code = policy_fetch_named(session, scope, COMMAND, &s->views);
 	s->has_views = true;
@@ -156,11 +272,13 @@ static int select_objects(struct selection *s, struct connections *session, cons
 	return code;
 }
 
-static void selection_done(struct selection *s)
+static void report_done(struct report *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		capacity_target_done(&s->targets[i]);
+		target_shape_done(&s->targets[i].target);
 	free(s->targets);
+	kueue_quotas_done(&s->quotas);
+	capacity_groups_done(&s->groups);
 	if (s->has_views)
 		policy_views_done(&s->views);
 	if (s->has_set)
@@ -203,30 +321,319 @@ static struct inventory *open_inventory(struct connections *session, struct err 
 	return NULL;
 }
 
-// Fills *ret with the quota of Kueue where a Prometheus is named. Prints errors and returns the exit code.
-static int read_quotas(const struct capacity_args *a, struct kueue_quotas *ret)
+// Reads the quota of Kueue where a Prometheus is named. Prints errors and returns the exit code.
+static int read_quotas(const struct capacity_args *a, struct report *r)
 {
 	struct prometheus_session session;
 	struct err e;
+	if (!prometheus_options_given(&a->prometheus))
+		return EXIT_OK;
 	if (prometheus_session_open(&session, &a->prometheus, &e) < 0)
 		return command_failed(COMMAND, &e);
-	int rc = kueue_quotas_fetch(&session, ret, &e);
-	if (rc < 0)
+	r->has_quotas = kueue_quotas_fetch(&session, &r->quotas, &e) == 0;
+	if (!r->has_quotas)
 		print_error(COMMAND ": %s\n", e.msg);
 	prometheus_session_close(&session);
-	return rc < 0 ? EXIT_FAILED : EXIT_OK;
+	return r->has_quotas ? EXIT_OK : EXIT_FAILED;
+}
+
+static bool is_counted(const struct capacity_target *t)
+{
+	return t->error.kind == ERR_NONE;
+}
+
+// Why no more replicas fit: what the scheduler says of a pod that waits is worth more than a computation.
+static const char *why_no_more(const struct capacity_target *t)
+{
+	if (!is_counted(t))
+		return t->error.msg;
+	return t->message[0] && !t->is_quota_limited ? t->message : t->why;
+}
+
+static size_t count_waiting(const struct capacity *c)
+{
+	const struct capacity_waiting *w;
+	size_t n = 0;
+	for (w = capacity_first_waiting(c); w; w = w->next)
+		n++;
+	return n;
+}
+
+// ---- table ----
+
+static void render_groups(struct buf *out, const struct capacity_groups *g)
+{
+	static const char *const head[] = {"POOL", "MODEL", "RESOURCE", "NODES",   "ALLOCATABLE",
+	                                   "USED", "FREE",  "TAINTED",  "UNREADY", NULL};
+	struct table t;
+	table_init(&t, head);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct capacity_group *row = &g->items[i];
+		table_cell(&t, "%s", row->pool);
+		table_cell(&t, "%s", row->model);
+		table_cell(&t, "%s", row->resource);
+		table_cell(&t, "%zu", row->nodes);
+		table_cell(&t, "%lld", (long long)row->allocatable);
+		table_cell(&t, "%lld", (long long)row->used);
+		table_cell(&t, "%lld", (long long)row->free);
+		table_cell(&t, "%lld", (long long)row->tainted);
+		table_cell(&t, "%lld", (long long)row->unready);
+	}
+	if (g->n)
+		table_print(&t, out, 0, true);
+	else
+		buf_puts(out, "No node of the cluster has GPUs.\n");
+	out->failed |= t.cells.failed;
+	table_done(&t);
+	if (g->left_out)
+		print_to(out, "%zu nodes are left out: the table has at most %d rows.\n", g->left_out,
+		         CAPACITY_GROUPS_MAX);
+}
+
+static void render_quota(struct table *t, int64_t amount)
+{
+	bool is_limited = amount != KUEUE_UNLIMITED;
+	table_number(t, is_limited && amount != KUEUE_UNKNOWN, amount, is_limited ? "<unknown>" : "<unlimited>");
+}
+
+static void render_quotas(struct buf *out, const struct kueue_quotas *q)
+{
+	static const char *const head[] = {"CLUSTERQUEUE", "COHORT", "FLAVOR", "RESOURCE",
+	                                   "QUOTA",        "USED",   "FREE",   NULL};
+	struct table t;
+	if (q->n == 0)
+		return;
+	buf_putc(out, '\n');
+	table_init(&t, head);
+	for (size_t i = 0; i < q->n; i++) {
+		const struct kueue_quota *row = &q->items[i];
+		table_cell(&t, "%s", row->cluster_queue);
+		table_text(&t, row->cohort);
+		table_cell(&t, "%s", row->flavor);
+		table_cell(&t, "%s", row->resource);
+		render_quota(&t, row->nominal);
+		render_quota(&t, row->reserved);
+		render_quota(&t, kueue_quota_free(row));
+	}
+	table_finish(&t, out, 0, true);
+}
+
+static void put_uncounted(struct buf *out, int rules)
+{
+	const char *separator = "";
+	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
+		if (rules & (1 << bit)) {
+			print_to(out, "%s%s", separator, uncounted_rule_name(bit));
+			separator = ", ";
+		}
+	}
+}
+
+static void render_target(struct table *t, const struct report *r, const struct capacity_target *target)
+{
+	char needs[NEEDS_BYTES] = "<unknown>";
+	struct buf rules;
+	if (target->target.has_shape)
+		capacity_target_needs(target, capacity_names(r->capacity), needs);
+	table_cell(t, "%s", target->namespace_name);
+	table_cell(t, "%s", target->name);
+	table_cell(t, "%s/%s", target->kind, target->target_name);
+	table_cell(t, "%s", needs);
+	table_number(t, target->target.has_shape, target->target.replicas, "<unknown>");
+	table_number(t, target->target.has_shape, (int64_t)target->pending, "<unknown>");
+	table_number(t, is_counted(target), target->fit.replicas, "<unknown>");
+	buf_init(&rules, TABLE_CELL_BYTES);
+	put_uncounted(&rules, target->target.shape.uncounted);
+	table_text(t, buf_str(&rules));
+	buf_done(&rules);
+	table_cell(t, "%s", why_no_more(target));
+}
+
+static void render_targets(struct buf *out, const struct report *r, bool wide)
+{
+	static const char *const head[] = {"NAMESPACE", "NAME", "+TARGET",      "NEEDS",       "REPLICAS",
+	                                   "PENDING",   "FIT",  "+NOT COUNTED", "WHY NO MORE", NULL};
+	struct table t;
+	if (r->n == 0)
+		return;
+	buf_putc(out, '\n');
+	table_init_wide(&t, head, wide);
+	for (size_t i = 0; i < r->n; i++)
+		render_target(&t, r, &r->targets[i]);
+	table_finish(&t, out, 0, true);
+}
+
+static void render_faults(struct buf *out, struct capacity *c)
+{
+	struct capacity_faults f;
+	bool is_first = true;
+	capacity_get_faults(c, &f);
+	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
+		if (!f.of[i])
+			continue;
+		buf_puts(out, is_first ? "\n" : "");
+		print_to(out, "%s: %zu", capacity_fault_sentence((enum capacity_fault)i), f.of[i]);
+		if (f.example[i])
+			print_to(out, " (%s%s)", f.of[i] > 1 ? "such as " : "", f.example[i]);
+		buf_putc(out, '\n');
+		is_first = false;
+	}
+}
+
+static void capacity_render_table(struct buf *out, const struct report *r, bool wide)
+{
+	render_groups(out, &r->groups);
+	render_quotas(out, &r->quotas);
+	render_targets(out, r, wide);
+	render_faults(out, r->capacity);
+}
+
+// ---- JSON ----
+
+static void write_groups(struct json_writer *w, const struct capacity_groups *g)
+{
+	json_write_member_array(w, "gpus");
+	for (size_t i = 0; i < g->n; i++) {
+		const struct capacity_group *row = &g->items[i];
+		json_write_object_begin(w);
+		json_write_member_str(w, "pool", row->pool);
+		json_write_member_str(w, "model", row->model);
+		json_write_member_str(w, "resource", row->resource);
+		json_write_member_i64(w, "nodes", (int64_t)row->nodes);
+		json_write_member_i64(w, "allocatable", row->allocatable);
+		json_write_member_i64(w, "used", row->used);
+		json_write_member_i64(w, "free", row->free);
+		json_write_member_i64(w, "tainted", row->tainted);
+		json_write_member_i64(w, "unready", row->unready);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+// null: no limit, or unknown
+static void write_quota(struct json_writer *w, const char *key, int64_t amount)
+{
+	if (amount == KUEUE_UNLIMITED || amount == KUEUE_UNKNOWN)
+		json_write_member_null(w, key);
+	else
+		json_write_member_i64(w, key, amount);
+}
+
+static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
+{
+	json_write_member_array(w, "quotas");
+	for (size_t i = 0; i < q->n; i++) {
+		const struct kueue_quota *row = &q->items[i];
+		json_write_object_begin(w);
+		json_write_member_str(w, "clusterQueue", row->cluster_queue);
+		json_write_member_str(w, "cohort", row->cohort[0] ? row->cohort : NULL);
+		json_write_member_str(w, "flavor", row->flavor);
+		json_write_member_str(w, "resource", row->resource);
+		write_quota(w, "quota", row->nominal);
+		write_quota(w, "used", row->reserved);
+		write_quota(w, "free", kueue_quota_free(row));
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void write_shape(struct json_writer *w, const struct capacity_target *t, const struct resource_names *names)
+{
+	json_write_member_object(w, "needs");
+	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
+		const struct resource_amount *a = &t->target.shape.requests.items[i];
+		if (a->id == RESOURCE_CPU)
+			json_write_member_i64(w, "cpuMillis", a->amount);
+		else
+			json_write_member_i64(w, names->names[a->id], a->amount);
+	}
+	json_write_object_end(w);
+	json_write_member_i64(w, "replicas", t->target.replicas);
+	json_write_member_i64(w, "pending", (int64_t)t->pending);
+	json_write_member_array(w, "notCounted");
+	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
+		if (t->target.shape.uncounted & (1 << bit))
+			json_write_str(w, uncounted_rule_name(bit));
+	}
+	json_write_array_end(w);
+}
+
+static void write_target(struct json_writer *w, const struct capacity_target *t, const struct resource_names *names)
+{
+	json_write_object_begin(w);
+	json_write_member_str(w, "namespace", t->namespace_name);
+	json_write_member_str(w, "name", t->name);
+	json_write_member_object(w, "target");
+	json_write_member_str(w, "kind", t->kind);
+	json_write_member_str(w, "name", t->target_name);
+	json_write_object_end(w);
+	if (t->target.has_shape)
+		write_shape(w, t, names);
+	if (t->target.queue[0])
+		json_write_member_str(w, "localQueue", t->target.queue);
+	if (t->cluster_queue[0])
+		json_write_member_str(w, "clusterQueue", t->cluster_queue);
+	if (is_counted(t)) {
+		json_write_member_i64(w, "fit", t->fit.replicas);
+		json_write_member_i64(w, "reservedForWaiting", (int64_t)t->fit.waiting);
+	} else {
+		json_write_member_null(w, "fit");
+	}
+	json_write_member_str(w, "why", is_counted(t) ? t->why : t->error.msg);
+	json_write_member_str(w, "schedulerMessage", t->message[0] ? t->message : NULL);
+	json_write_object_end(w);
+}
+
+static void write_faults(struct json_writer *w, struct capacity *c)
+{
+	struct capacity_faults f;
+	capacity_get_faults(c, &f);
+	json_write_member_array(w, "faults");
+	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
+		if (!f.of[i])
+			continue;
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", capacity_fault_name((enum capacity_fault)i));
+		json_write_member_i64(w, "count", (int64_t)f.of[i]);
+		json_write_member_str(w, "example", f.example[i]);
+		json_write_member_str(w, "message", capacity_fault_sentence((enum capacity_fault)i));
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void capacity_render_json(struct buf *out, const struct report *r)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "apiVersion", CRD_GROUP "/v1alpha1");
+	json_write_member_str(&w, "kind", "Capacity");
+	write_groups(&w, &r->groups);
+	if (r->has_quotas)
+		write_quotas(&w, &r->quotas);
+	json_write_member_i64(&w, "nodes", (int64_t)r->stats.nodes);
+	json_write_member_i64(&w, "pods", (int64_t)r->stats.pods);
+	json_write_member_i64(&w, "waitingPods", (int64_t)count_waiting(r->capacity));
+	json_write_member_array(&w, "policies");
+	for (size_t i = 0; i < r->n; i++)
+		write_target(&w, &r->targets[i], capacity_names(r->capacity));
+	json_write_array_end(&w);
+	write_faults(&w, r->capacity);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
 }
 
 // ---- the command ----
 
-static int print(const struct capacity_args *a, const struct capacity_report *r)
+static int print(const struct capacity_args *a, const struct report *r)
 {
 	struct buf out;
 	buf_init(&out, CAPACITY_OUTPUT_MAX);
 	if (output_is_document(a->format))
 		capacity_render_json(&out, r);
 	else if (a->format == OUTPUT_NAME)
-		for (size_t i = 0; i < r->n_targets; i++)
+		for (size_t i = 0; i < r->n; i++)
 			print_to(&out, "gpuautoscaler." CRD_GROUP "/%s\n", r->targets[i].name);
 	else
 		capacity_render_table(&out, r, a->format == OUTPUT_WIDE);
@@ -237,38 +644,22 @@ static int print(const struct capacity_args *a, const struct capacity_report *r)
 
 static int report(const struct capacity_args *a, struct connections *session, struct inventory *inventory)
 {
-	struct selection s = {.n = 0};
-	struct capacity_groups groups;
-	struct capacity *c = inventory_capacity(inventory);
-	int code = a->files.n ? select_files(&s, &a->files) : select_objects(&s, session, &a->scope);
-	bool has_prometheus = prometheus_options_given(&a->prometheus);
-	struct kueue_quotas quotas = {.n = 0};
-	int quota_code = has_prometheus ? read_quotas(a, &quotas) : EXIT_OK;
-	for (size_t i = 0; i < s.n; i++)
-		capacity_target_read(&s.targets[i], session, c, &quotas);
-	struct inventory_stats stats;
-	inventory_get_stats(inventory, &stats);
-	struct capacity_report r = {.capacity = c,
-	                            .n_nodes = stats.nodes,
-	                            .n_pods = stats.pods,
-	                            .groups = &groups,
-	                            .targets = s.targets,
-	                            .n_targets = s.n,
-	                            .quotas = has_prometheus && quota_code == EXIT_OK ? &quotas : NULL};
-	if (capacity_groups_read(c, a->pool_label, &groups) < 0) {
+	struct report r = {.capacity = inventory_capacity(inventory)};
+	int code = a->files.n ? select_files(&r, &a->files) : select_objects(&r, session, &a->scope);
+	int quota_code = read_quotas(a, &r);
+	for (size_t i = 0; i < r.n; i++)
+		capacity_target_read(&r.targets[i], session, r.capacity, &r.quotas);
+	inventory_get_stats(inventory, &r.stats);
+	if (capacity_groups_read(r.capacity, a->pool_label, &r.groups) < 0) {
 		print_error(COMMAND ": out of memory\n");
 		code = EXIT_FAILED;
 	} else if (print(a, &r) < 0) {
 		code = EXIT_FAILED;
 	}
-	for (size_t i = 0; code == EXIT_OK && i < s.n; i++)
-		code = s.targets[i].error.kind == ERR_NONE ? EXIT_OK : EXIT_FAILED;
-	if (code == EXIT_OK)
-		code = quota_code;
-	kueue_quotas_done(&quotas);
-	capacity_groups_done(&groups);
-	selection_done(&s);
-	return code;
+	for (size_t i = 0; code == EXIT_OK && i < r.n; i++)
+		code = is_counted(&r.targets[i]) ? EXIT_OK : EXIT_FAILED;
+	report_done(&r);
+	return code == EXIT_OK ? quota_code : code;
 }
 
 int cmd_capacity(int argc, char **argv)

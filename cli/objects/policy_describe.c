@@ -117,10 +117,7 @@ static void put_signals(struct buf *out, const struct status_view *s, int64_t no
 		table_text(&t, x->name);
 		policy_render_number(&t, x->value);
 		policy_render_number(&t, x->target);
-		if (x->proposal_set)
-			table_cell(&t, "%d", x->proposal);
-		else
-			table_cell(&t, "<none>");
+		table_number(&t, x->proposal_set, x->proposal, "<none>");
 		policy_render_state(&t, x->state);
 		policy_render_state(&t, x->reason);
 		table_since(&t, x->sample_ms, now_ms);
@@ -142,10 +139,7 @@ static void put_variants(struct buf *out, const struct status_view *s)
 		table_text(&t, v->name);
 		table_cell(&t, "%s/%s", v->kind ? v->kind : "", v->target ? v->target : "");
 		table_cell(&t, "%d", v->current);
-		if (v->ready_set)
-			table_cell(&t, "%d", v->ready);
-		else
-			table_cell(&t, "<unknown>");
+		table_number(&t, v->ready_set, v->ready, "<unknown>");
 		table_cell(&t, "%d", v->desired);
 		policy_render_state(&t, v->reason);
 		table_cell(&t, "%s", v->message ? v->message : "");

@@ -2,7 +2,6 @@
 #include "cli/objects/policy_render.h"
 
 #include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +20,8 @@
 #include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
 
-#define NONE "<none>"
-
-static void replicas_cell(struct table *t, bool set, int32_t replicas)
-{
-	if (set)
-		table_cell(t, "%d", replicas);
-	else
-		table_cell(t, "<unknown>");
-}
+#define NONE    "<none>"
+#define UNKNOWN "<unknown>"
 
 void policy_render_state(struct table *t, const char *word)
 {
@@ -112,17 +104,14 @@ static void put_row(struct table *t, const struct policy_view *p, const struct p
 	table_cell(t, "%s/%s", p->target_kind, p->target_name);
 	table_text(t, p->min);
 	table_text(t, p->max);
-	replicas_cell(t, s->current_set, s->current);
-	replicas_cell(t, s->desired_set, s->desired);
+	table_number(t, s->current_set, s->current, UNKNOWN);
+	table_number(t, s->desired_set, s->desired, UNKNOWN);
 	policy_render_state(t, s->reason);
-	replicas_cell(t, s->ready_set, s->ready);
+	table_number(t, s->ready_set, s->ready, UNKNOWN);
 	policy_render_state(t, policy_view_mode(p));
 	table_text(t, s->summary);
 	table_since(t, s->last_scale_ms, now_ms);
-	if (s->current_set && p->gpus_per_replica > 0)
-		table_cell(t, "%" PRId64, p->gpus_per_replica * s->current);
-	else
-		table_cell(t, "<unknown>");
+	table_number(t, s->current_set && p->gpus_per_replica > 0, p->gpus_per_replica * s->current, UNKNOWN);
 	cost_cell(t, p, prices);
 	table_since(t, p->created_ms, now_ms);
 }
@@ -273,8 +262,8 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 		table_cell(t, "%.0f%%", 100 * l->load);
 	else
 		table_cell(t, NONE);
-	replicas_cell(t, p->status.current_set, p->status.current);
-	replicas_cell(t, s && s->proposal_set, s ? s->proposal : 0);
+	table_number(t, p->status.current_set, p->status.current, UNKNOWN);
+	table_number(t, s && s->proposal_set, s ? s->proposal : 0, UNKNOWN);
 	policy_render_state(t, s ? s->state : NULL);
 	cost_cell(t, p, prices);
 	table_since(t, p->status.updated_ms, now_ms);

@@ -75,14 +75,9 @@ static void put_pools(struct buf *out, const struct policy_views *v, const struc
 		char age[TABLE_AGE_BYTES];
 		table_text(&t, v->items[i].name);
 		table_text(&t, doc_get_text(spec, "gpus", NULL));
-		if (p->has_status) {
-			table_cell(&t, "%lld", (long long)s->used_gpus);
-			table_cell(&t, "%d", s->member_count);
-			table_cell(&t, "%d", s->limited_count);
-		} else {
-			for (int k = 0; k < 3; k++)
-				table_cell(&t, "<unknown>");
-		}
+		table_number(&t, p->has_status, s->used_gpus, "<unknown>");
+		table_number(&t, p->has_status, s->member_count, "<unknown>");
+		table_number(&t, p->has_status, s->limited_count, "<unknown>");
 		money_cell(&t, is_known, spending->per_hour);
 		table_text(&t, doc_get_text(budget, "perHour", NULL));
 		money_cell(&t, is_known, spending->spent);

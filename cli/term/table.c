@@ -87,6 +87,14 @@ void table_text(struct table *t, const char *text)
 	add_cell(t, TONE_PLAIN, text && text[0] ? text : "<none>");
 }
 
+void table_number(struct table *t, bool is_known, int64_t number, const char *unknown)
+{
+	if (is_known)
+		table_cell(t, "%lld", (long long)number);
+	else
+		table_cell(t, "%s", unknown);
+}
+
 void table_since(struct table *t, int64_t since_ms, int64_t now_ms)
 {
 	char age[TABLE_AGE_BYTES];

@@ -44,6 +44,8 @@ void table_done(struct table *t);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // Adds the next cell: the text, or "<none>" for NULL and "".
 void table_text(struct table *t, const char *text);
+// Adds the next cell: the number, or `unknown` unless `is_known`.
+void table_number(struct table *t, bool is_known, int64_t number, const char *unknown);
 // Adds the next cell: an age as table_age(), or "<none>" if `since_ms` is 0.
 void table_since(struct table *t, int64_t since_ms, int64_t now_ms);
 // Adds the next cell in the colour of a tone.
