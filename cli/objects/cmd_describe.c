@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale describe [NAME..]: the details of GPUAutoscalers, with their Events.
+#include "cli/objects/cmd_describe.h"
+
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json/json_span.h"
 #include "base/json/json_write.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/policy_events.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
@@ -14,6 +20,7 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
+#include "cli/term/table.h"
 #include "policies/schema/policy_schema.h"
 #include "runtime/connections.h"
 
@@ -38,10 +45,325 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
-static void start_over(void *arg)
+// ---- Events ----
+
+#define TIME_BYTES 64
+
+void policy_events_init(void *events)
 {
-	policy_events_init(arg);
+	*(struct policy_events *)events = (struct policy_events){0};
 }
+
+static int64_t time_of(struct json_span event)
+{
+	static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		char text[TIME_BYTES];
+		int64_t ms = 0;
+		int len = json_span_text(json_span_get(event, keys[i]), text, sizeof text);
+		if (len > 0 && num_parse_rfc3339_ms(text, (size_t)len, &ms, NULL) == 0)
+			return ms;
+	}
+	return 0;
+}
+
+int policy_events_add(void *events, struct json_span event, struct err *e)
+{
+	struct policy_events *v = events;
+	int64_t last_ms = time_of(event);
+	size_t at = v->n;
+	v->total++;
+	while (at > 0 && v->items[at - 1].last_ms < last_ms)
+		at--;
+	if (at == POLICY_EVENTS_SHOWN_MAX)
+		return 0;
+	v->n += v->n < POLICY_EVENTS_SHOWN_MAX;
+	memmove(&v->items[at + 1], &v->items[at], (v->n - 1 - at) * sizeof v->items[0]);
+	struct policy_event *x = &v->items[at];
+	*x = (struct policy_event){.last_ms = last_ms, .count = 1};
+	json_span_text(json_span_get(event, "type"), x->type, sizeof x->type);
+	json_span_text(json_span_get(event, "reason"), x->reason, sizeof x->reason);
+	json_span_text(json_span_get(json_span_get(event, "source"), "component"), x->from, sizeof x->from);
+	json_span_text(json_span_get(event, "message"), x->message, sizeof x->message);
+	json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &x->count);
+	return 0;
+}
+
+static void policy_events_write(const struct policy_events *v, struct json_writer *w)
+{
+	json_write_member_array(w, "events");
+	for (size_t i = 0; i < v->n; i++) {
+		const struct policy_event *x = &v->items[i];
+		json_write_object_begin(w);
+		if (x->last_ms)
+			json_write_member_time(w, "time", x->last_ms);
+		json_write_member_str(w, "type", x->type);
+		json_write_member_str(w, "reason", x->reason);
+		json_write_member_i64(w, "count", x->count);
+		json_write_member_str(w, "from", x->from);
+		json_write_member_text(w, "message", x->message);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms)
+{
+	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
+	struct table t;
+	buf_puts(out, "Events:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct policy_event *x = &v->items[i];
+		char age[TABLE_AGE_BYTES];
+		table_cell(&t, "%s", table_age(age, x->last_ms, now_ms));
+		policy_render_state(&t, x->type);
+		table_text(&t, x->reason);
+		table_cell(&t, "%lld", (long long)x->count);
+		table_text(&t, x->from);
+		table_cell(&t, "%s", x->message);
+	}
+	table_finish(&t, out, 2, true);
+	if (v->total > v->n)
+		print_to(out, "  (the newest %zu of %zu)\n", v->n, v->total);
+}
+
+// ---- details ----
+
+#define LABEL_WIDTH  18
+#define SHOWN_BYTES  1024
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+static const char *or_none(const char *text)
+{
+	return text && text[0] ? text : "<none>";
+}
+
+static void put_line(struct buf *out, const char *label, const char *text)
+{
+	static const char *const columns[] = {"", "", NULL};
+	struct table t;
+	table_init(&t, columns);
+	t.gap = 2;
+	t.widths[0] = LABEL_WIDTH - 2;
+	table_cell(&t, "%s", label);
+	table_cell(&t, "%s", text);
+	table_finish(&t, out, 0, false);
+}
+
+static void put_map(struct buf *out, const char *label, const struct doc_node *map)
+{
+	bool any = false;
+	for (const struct doc_node *c = map && map->kind == DOC_MAP ? map->child : NULL; c; c = c->next) {
+		if (strcmp(c->key, LAST_APPLIED) == 0)
+			continue; // a copy of the whole object
+		print_to(out, "%-*s%s: %.*s\n", LABEL_WIDTH, any ? "" : label, c->key, SHOWN_BYTES, c->text);
+		any = true;
+	}
+	if (!any)
+		put_line(out, label, "<none>");
+}
+
+static void put_replicas(struct buf *out, const struct policy_view *p)
+{
+	const struct status_view *s = &p->status;
+	print_to(out, "%-*s", LABEL_WIDTH, "Replicas:");
+	if (s->current_set && s->desired_set)
+		print_to(out, "%d current / %d desired", s->current, s->desired);
+	else
+		buf_puts(out, "<unknown>");
+	if (s->ready_set)
+		print_to(out, " / %d ready", s->ready);
+	if (s->ready_set && s->current_set && s->ready < s->current)
+		print_to(out, " / %d starting", s->current - s->ready);
+	buf_putc(out, '\n');
+}
+
+static void put_mode(struct buf *out, const struct policy_view *p)
+{
+	print_to(out, "%-*s%s", LABEL_WIDTH, "Mode:", policy_view_mode(p));
+	if (p->paused_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_PAUSED ")");
+	else if (p->paused_spec)
+		buf_puts(out, " (spec.paused)");
+	else if (p->dry_run_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_DRY_RUN ")");
+	else if (p->dry_run_spec)
+		buf_puts(out, " (spec.dryRun)");
+	if (p->paused_annotation && p->paused_reason)
+		print_to(out, ": %s", p->paused_reason);
+	buf_putc(out, '\n');
+}
+
+static void put_generation(struct buf *out, const struct policy_view *p)
+{
+	int64_t seen = p->status.observed_generation;
+	print_to(out, "%-*s", LABEL_WIDTH, "Generation:");
+	if (seen == p->generation)
+		print_to(out, "%lld, in force\n", (long long)p->generation);
+	else if (seen == 0)
+		print_to(out, "%lld, not in force yet\n", (long long)p->generation);
+	else
+		print_to(out, "%lld, in force is %lld\n", (long long)p->generation, (long long)seen);
+}
+
+static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_t now_ms, const char *never)
+{
+	char age[TABLE_AGE_BYTES], time[NUM_TEXT_BYTES];
+	if (since_ms == 0) {
+		put_line(out, label, never);
+		return;
+	}
+	num_format_rfc3339_ms(time, since_ms - since_ms % 1000);
+	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
+}
+
+static void put_signal(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
+{
+	const struct status_view_signal *x = &s->signals[i];
+	table_text(t, x->name);
+	policy_render_number(t, x->value);
+	policy_render_number(t, x->target);
+	table_number(t, x->proposal_set, x->proposal, "<none>");
+	policy_render_state(t, x->state);
+	policy_render_state(t, x->reason);
+	table_since(t, x->sample_ms, now_ms);
+}
+
+static void put_variant(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
+{
+	const struct status_view_variant *v = &s->variants[i];
+	table_text(t, v->name);
+	table_cell(t, "%s/%s", v->kind ? v->kind : "", v->target ? v->target : "");
+	table_cell(t, "%d", v->current);
+	table_number(t, v->ready_set, v->ready, "<unknown>");
+	table_cell(t, "%d", v->desired);
+	policy_render_state(t, v->reason);
+	table_cell(t, "%s", v->message ? v->message : "");
+}
+
+static void put_condition(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
+{
+	const struct status_view_condition *c = &s->conditions[i];
+	table_text(t, c->type);
+	table_text(t, c->status);
+	policy_render_state(t, c->reason);
+	table_since(t, c->since_ms, now_ms);
+	table_cell(t, "%s", c->message ? c->message : "");
+}
+
+static void put_decision(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
+{
+	const struct status_view_decision *d = &s->decisions[s->n_decisions - 1 - i]; // newest first
+	table_since(t, d->time_ms, now_ms);
+	table_text(t, d->action);
+	table_cell(t, "%d", d->from);
+	table_cell(t, "%d", d->to);
+	policy_render_state(t, d->reason);
+	table_cell(t, "%s", d->message ? d->message : "");
+}
+
+#define SECTION_COLUMNS_MAX 8
+
+// The lists of a status, each a table; one that is empty is shown as "<none>" where has_none is true.
+// clang-format off
+static const struct section {
+	const char *label;
+	size_t count; // offset of the number of its rows
+	bool has_none;
+	void (*put_row)(struct table *t, const struct status_view *s, size_t i, int64_t now_ms);
+	const char *heads[SECTION_COLUMNS_MAX];
+} sections[] = {
+	{"Signals:",    offsetof(struct status_view, n_signals),    true,  put_signal,    {"NAME", "VALUE", "TARGET", "WANTS", "STATE", "REASON", "SAMPLE"}},
+	{"Variants:",   offsetof(struct status_view, n_variants),   false, put_variant,   {"NAME", "TARGET", "REPLICAS", "READY", "DESIRED", "REASON", "MESSAGE"}},
+	{"Conditions:", offsetof(struct status_view, n_conditions), true,  put_condition, {"TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"}},
+	{"Decisions:",  offsetof(struct status_view, n_decisions),  true,  put_decision,  {"AGE", "ACTION", "FROM", "TO", "REASON", "MESSAGE"}},
+};
+// clang-format on
+
+static void put_section(struct buf *out, const struct section *x, const struct status_view *s, int64_t now_ms)
+{
+	struct table t;
+	size_t n = *(const size_t *)(const void *)((const char *)s + x->count);
+	if (n == 0 && x->has_none)
+		put_line(out, x->label, "<none>");
+	if (n == 0)
+		return;
+	print_to(out, "%s\n", x->label);
+	table_init(&t, x->heads);
+	for (size_t i = 0; i < n; i++)
+		x->put_row(&t, s, i, now_ms);
+	table_finish(&t, out, 2, true);
+}
+
+// What the status says of a target: the only one of the policy, or one of several.
+static void put_status(struct buf *out, const struct policy_view *p, int64_t now_ms)
+{
+	const struct status_view *s = &p->status;
+	put_replicas(out, p);
+	put_line(out, "Action:", or_none(s->action));
+	put_line(out, "Reason:", or_none(s->reason));
+	put_line(out, "Message:", or_none(s->message));
+	put_age(out, "Last scale:", s->last_scale_ms, now_ms, "<none>");
+	if (s->startup_set)
+		print_to(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
+	put_age(out, "Status written:", s->updated_ms, now_ms, "never: is the controller running?");
+	if (p->status_fault)
+		put_line(out, "Status fault:", p->status_fault);
+	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+		put_section(out, &sections[i], s, now_ms);
+}
+
+static void put_target(struct buf *out, const struct policy_view *p)
+{
+	char text[SHOWN_BYTES];
+	snprintf(text, sizeof text, "%s/%s", p->target_kind, p->target_name);
+	put_line(out, "Target:", text);
+}
+
+// The worst targets of a fleet.
+static void put_worst(struct buf *out, const struct policy_view *p)
+{
+	const struct doc_node *worst = doc_get(p->status.fleet, "worst");
+	char text[SHOWN_BYTES];
+	for (const struct doc_node *one = worst ? worst->child : NULL; one; one = one->next) {
+		snprintf(text, sizeof text, "%s %s: %s", doc_get_text(one, "target", "?"),
+		         doc_get_text(one, "state", "?"), doc_get_text(one, "message", ""));
+		put_line(out, one == worst->child ? "Worst targets:" : "", text);
+	}
+}
+
+void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
+                            const char *events_fault, int64_t now_ms)
+{
+	char text[SHOWN_BYTES];
+	put_line(out, "Name:", p->name);
+	put_line(out, "Namespace:", p->namespace_name);
+	put_map(out, "Labels:", p->labels);
+	put_map(out, "Annotations:", p->annotations);
+	put_age(out, "Created:", p->created_ms, now_ms, "<unknown>");
+	if (p->deleted_ms)
+		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
+	if (p->n_targets == 0)
+		put_target(out, p);
+	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
+	put_line(out, "Bounds:", text);
+	put_mode(out, p);
+	put_generation(out, p);
+	if (p->n_targets == 0)
+		put_status(out, p, now_ms);
+	put_worst(out, p);
+	for (size_t i = 0; i < p->n_targets; i++) {
+		put_target(out, &p->targets[i]);
+		put_status(out, &p->targets[i], now_ms);
+	}
+	if (events && events->n > 0)
+		policy_events_render(events, out, now_ms);
+	else
+		put_line(out, "Events:", events ? "<none>" : events_fault);
+}
+
+// ---- the command ----
 
 // The server sorts Events by name, so the latest may be on any page: all pages are read.
 static int fetch_events(struct connections *session, const char *kind, const struct policy_view *p,
@@ -56,7 +378,7 @@ static int fetch_events(struct connections *session, const char *kind, const str
 	                                 .what = "Events",
 	                                 .pages_max = EVENTS_PAGES_MAX,
 	                                 .item = policy_events_add,
-	                                 .restart = start_over,
+	                                 .restart = policy_events_init,
 	                                 .arg = events};
 	policy_events_init(events);
 	return kube_pages_fetch(session, &pages, e);

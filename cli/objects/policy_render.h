@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints GPUAutoscalers as tables and documents for `get`, `top` and `describe`.
+// Prints GPUAutoscalers as tables and documents for `get` and `top`.
 #ifndef GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
 #define GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
 
@@ -11,7 +11,6 @@
 
 struct buf;
 struct json_writer;
-struct policy_events;
 struct policy_view;
 struct policy_views;
 struct price_book;
@@ -37,9 +36,5 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
                        enum output_format format, bool with_namespace, bool with_head, int64_t now_ms);
 // Writes the object as the server stores it, without managedFields.
 void policy_render_object(struct json_writer *w, const struct policy_view *p);
-// Appends the details of one policy. `events` is NULL when the Events could not be read; events_fault then holds the
-// reason.
-void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
-                            const char *events_fault, int64_t now_ms);
 
 #endif

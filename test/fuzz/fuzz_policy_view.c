@@ -14,7 +14,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/policy_events.h"
+#include "cli/objects/cmd_describe.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "k8s/client/object_name.h"

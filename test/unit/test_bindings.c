@@ -19,6 +19,7 @@
 #include "base/http/http_server.h"
 #include "base/http/http_turns.h"
 #include "base/json/json_read.h"
+#include "cli/objects/cmd_describe.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/output.h"
