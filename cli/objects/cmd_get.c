@@ -12,13 +12,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/http/http_client.h"
 #include "base/json/json_read.h"
+#include "base/json/json_span.h"
 #include "base/print.h"
-#include "cli/objects/fleet_get.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/pool_get.h"
 #include "cli/objects/remediation_list.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
@@ -26,8 +29,14 @@
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "cli/term/table.h"
+#include "controller/fleet/fleet_targets.h"
+#include "controller/source/policy_object.h"
+#include "controller/status/status_schema.h"
+#include "k8s/cache/target_decode.h"
 #include "k8s/cache/watch.h"
+#include "k8s/targets/workload_kind.h"
 #include "policies/explain/explain.h"
+#include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
 
@@ -261,24 +270,302 @@ static int get_watch(struct connections *session, const struct policy_scope *sco
 	return w.code;
 }
 
-static int print(const struct get_args *a, const struct policy_views *v, int64_t now_ms)
+// ---- pools ----
+
+struct pool_view {
+	struct pool_status status;
+	bool has_status;
+};
+
+// Returns the statuses of the pools, of which the caller frees the array; NULL when memory is exhausted. One that
+// cannot be decoded counts as absent: no number is better than a wrong one.
+static struct pool_view *read_statuses(struct policy_views *v)
+{
+	struct schema_errors *errors = malloc(2 * sizeof *errors);
+	struct pool_view *pools = calloc(v->n ? v->n : 1, sizeof *pools);
+	for (size_t i = 0; errors && pools && i < v->n; i++) {
+		const struct doc_node *status = doc_get(v->items[i].root, "status");
+		schema_errors_init(&errors[0], NULL);
+		schema_errors_init(&errors[1], NULL);
+		pools[i].has_status = status && status->kind == DOC_MAP &&
+		                      schema_decode_tolerant(pool_status_schema(), status, &pools[i].status, &v->arena,
+		                                             &errors[0], &errors[1], "status") == 0;
+	}
+	if (!errors) {
+		free(pools);
+		pools = NULL;
+	}
+	free(errors);
+	return pools;
+}
+
+// An amount that is absent without `is_known`.
+static void money_cell(struct table *t, bool is_known, double money)
+{
+	if (is_known)
+		table_cell(t, "%.2f", money);
+	else
+		table_cell(t, "<none>");
+}
+
+static void put_pools(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide,
+                      int64_t now_ms)
+{
+	static const char *const heads[] = {"NAME",    "GPUS",      "USED",   "MEMBERS",   "LIMITED",
+	                                    "+COST/H", "+PER-HOUR", "+SPENT", "PROJECTED", "+PER-MONTH",
+	                                    "AGE",     "+MESSAGE",  NULL};
+	struct table t;
+	table_init_wide(&t, heads, wide);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct pool_view *p = &pools[i];
+		const struct doc_node *spec = doc_get(v->items[i].root, "spec"), *budget = doc_get(spec, "budget");
+		const struct pool_status *s = &p->status;
+		const struct pool_status_spending *spending = &s->spending;
+		bool is_known = spending->since_ms > 0;
+		char age[TABLE_AGE_BYTES];
+		table_text(&t, v->items[i].name);
+		table_text(&t, doc_get_text(spec, "gpus", NULL));
+		table_number(&t, p->has_status, s->used_gpus, "<unknown>");
+		table_number(&t, p->has_status, s->member_count, "<unknown>");
+		table_number(&t, p->has_status, s->limited_count, "<unknown>");
+		money_cell(&t, is_known, spending->per_hour);
+		table_text(&t, doc_get_text(budget, "perHour", NULL));
+		money_cell(&t, is_known, spending->spent);
+		money_cell(&t, is_known, spending->projected);
+		table_text(&t, doc_get_text(budget, "perMonth", NULL));
+		table_cell(&t, "%s", table_age(age, v->items[i].created_ms, now_ms));
+		table_text(&t, s->message);
+	}
+	table_finish(&t, out, 0, true);
+}
+
+static void put_members(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide)
+{
+	static const char *const heads[] = {"POOL", "MEMBER", "REQUESTED", "GRANTED",
+	                                    "GPUS", "REASON", "+MESSAGE",  NULL};
+	struct table t;
+	bool any = false;
+	table_init_wide(&t, heads, wide);
+	for (size_t i = 0; i < v->n; i++)
+		for (size_t k = 0; k < pools[i].status.n_members; k++) {
+			const struct pool_status_member *m = &pools[i].status.members[k];
+			any = true;
+			table_text(&t, v->items[i].name);
+			table_text(&t, m->name);
+			table_cell(&t, "%d", m->requested);
+			table_cell(&t, "%d", m->granted);
+			table_cell(&t, "%d", m->gpus);
+			policy_render_state(&t, m->reason);
+			table_text(&t, m->message);
+		}
+	if (any)
+		buf_putc(out, '\n');
+	if (any)
+		table_finish(&t, out, 0, true);
+	else
+		table_done(&t);
+}
+
+static void render_pools(struct buf *out, struct policy_views *v, bool wide, int64_t now_ms)
+{
+	struct pool_view *pools = read_statuses(v);
+	if (pools) {
+		put_pools(out, v, pools, wide, now_ms);
+		put_members(out, v, pools, wide);
+	}
+	out->failed |= !pools;
+	free(pools);
+}
+
+// ---- the targets of a fleet ----
+
+#define PAGES_MAX  100
+#define PATH_BYTES 512
+#define TEXT_BYTES 256
+
+static const char *const target_heads[] = {"TARGET", "REPLICAS", "READY", "MIN", "MAX", "STATE", "MESSAGE", NULL};
+
+struct listing {
+	const struct policy_view *policy;
+	struct table table;
+	struct buf spaces; // the namespaces that the fleet spans: " NAME NAME "; empty: it does not
+};
+
+static void put_annotation(struct table *t, struct json_span annotations, const char *key, const char *fallback)
+{
+	char text[TEXT_BYTES];
+	bool is_given = json_span_text(json_span_get(annotations, key), text, sizeof text) >= 0;
+	table_text(t, is_given ? text : fallback);
+}
+
+static int add_space(void *arg, struct json_span object, struct err *e)
+{
+	struct listing *l = arg;
+	char none[TARGET_NAME_BYTES], name[TARGET_NAME_BYTES];
+	if (object_decode_name(object.text, object.len, none, name) && strcmp(name, "kube-system") != 0) {
+		buf_puts(&l->spaces, name);
+		buf_putc(&l->spaces, ' ');
+	}
+	return 0;
+}
+
+static void restart_spaces(void *arg)
+{
+	struct listing *l = arg;
+	buf_reset(&l->spaces);
+	buf_putc(&l->spaces, ' ');
+}
+
+static bool is_in_scope(const struct listing *l, const char *space)
+{
+	char word[TARGET_NAME_BYTES + 2];
+	snprintf(word, sizeof word, " %s ", space);
+	return l->spaces.len == 0 || strstr(buf_str(&l->spaces), word);
+}
+
+static int put_target(void *arg, struct json_span object, struct err *e)
+{
+	struct listing *l = arg;
+	struct json_span annotations = json_span_get(json_span_get(object, "metadata"), "annotations");
+	char space[TARGET_NAME_BYTES], name[TARGET_NAME_BYTES], key[2 * TARGET_NAME_BYTES];
+	struct target_fields f;
+	if (!object_decode_name(object.text, object.len, space, name))
+		return err_set(e, ERR_PROTOCOL, "the list has an object without a name");
+	if (!is_in_scope(l, space))
+		return 0;
+	if (target_decode(object.text, object.len, &f, e) < 0)
+		return -1;
+	snprintf(key, sizeof key, "%s/%s", space, name);
+	const struct doc_node *worst = doc_get(l->policy->status.fleet, "worst");
+	const struct doc_node *one = worst ? worst->child : NULL;
+	while (one && strcmp(doc_get_text(one, "target", ""), key) != 0)
+		one = one->next;
+	table_text(&l->table, l->spaces.len ? key : name);
+	table_cell(&l->table, "%d", f.spec_replicas);
+	table_cell(&l->table, "%d", f.ready_replicas > 0 ? f.ready_replicas : 0);
+	put_annotation(&l->table, annotations, FLEET_ANNOTATION_MIN, l->policy->min);
+	put_annotation(&l->table, annotations, FLEET_ANNOTATION_MAX, l->policy->max);
+	table_text(&l->table, doc_get_text(one, "state", NULL));
+	table_text(&l->table, doc_get_text(one, "message", NULL));
+	return 0;
+}
+
+// The server dropped its list, and the rows with it.
+static void restart_targets(void *arg)
+{
+	struct listing *l = arg;
+	table_done(&l->table);
+	table_init(&l->table, target_heads);
+}
+
+static int fetch(struct connections *session, struct listing *l, const char *path, const char *what,
+                 const char *selector, kube_item_fn *item, void (*dropped)(void *arg), struct err *e)
+{
+	struct buf text;
+	buf_init(&text, 4 * FLEET_SELECTOR_BYTES_MAX);
+	buf_puts(&text, "labelSelector=");
+	http_append_urlencoded(&text, selector);
+	const struct kube_pages pages = {.path = path,
+	                                 .selector = selector[0] ? buf_str(&text) : "",
+	                                 .what = what,
+	                                 .pages_max = PAGES_MAX,
+	                                 .item = item,
+	                                 .restart = dropped,
+	                                 .arg = l};
+	int rc = kube_pages_fetch(session, &pages, e);
+	buf_done(&text);
+	return rc;
+}
+
+static int list_targets(struct connections *session, struct listing *l, const struct fleet_selection *fleet,
+                        struct err *e)
+{
+	const struct workload_kind *kind = workload_kind_find(fleet->api_version, fleet->kind, NULL);
+	char path[PATH_BYTES];
+	if (!kind->plural)
+		return err_set(e, ERR_UNSUPPORTED, "not supported: a fleet of kind %s", fleet->kind);
+	if (fleet->spans) {
+		restart_spaces(l);
+		if (fetch(session, l, "/api/v1/namespaces", "namespaces", fleet->namespaces.text, add_space,
+		          restart_spaces, e) < 0)
+			return -1;
+		snprintf(path, sizeof path, "/apis/apps/v1/%s", kind->plural);
+	} else {
+		snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s", l->policy->namespace_name, kind->plural);
+	}
+	return fetch(session, l, path, kind->plural, fleet->selector.text, put_target, restart_targets, e);
+}
+
+// Lists the objects that the policy selects, as the API server has them, with what the status says about the worst.
+// Prints errors, and returns the exit code.
+static int fleet_get(struct connections *session, const struct policy_view *policy)
+{
+	struct schema_errors *errors = calloc(2, sizeof *errors);
+	struct policy_ref *body = policy_ref_new();
+	struct policy_object object;
+	struct policy_document document;
+	struct listing l = {.policy = policy};
+	struct buf out;
+	struct err e = {0};
+	int code = EXIT_FAILED;
+	if (!errors || !body) {
+		print_error("gpuscale get: out of memory\n");
+		free(errors);
+		policy_ref_release(body);
+		return code;
+	}
+	schema_errors_init(&errors[0], "");
+	schema_errors_init(&errors[1], "");
+	buf_init(&out, WATCH_OUTPUT_MAX);
+	buf_init(&l.spaces, WATCH_OUTPUT_MAX);
+	table_init(&l.table, target_heads);
+	if (policy_object_decode(policy->json, strlen(policy->json), &body->arena, &object, &document, &errors[0],
+	                         &errors[1]) < 0)
+		print_error("gpuscale get: the policy is invalid: %s: %s\n", errors[0].items[0].path,
+		            errors[0].items[0].message);
+	else if (!document.fleet.set)
+		print_error("gpuscale get: %s has one target: --targets is for a policy with scaleTargets\n",
+		            policy->name);
+	else if (list_targets(session, &l, &document.fleet, &e) < 0)
+		code = command_failed("gpuscale get", &e);
+	else
+		code = EXIT_OK;
+	if (code == EXIT_OK) {
+		table_print(&l.table, &out, 0, true);
+		code = output_print("gpuscale get", &out, OUTPUT_TABLE) < 0 ? EXIT_FAILED : EXIT_OK;
+	}
+	table_done(&l.table);
+	buf_done(&out);
+	buf_done(&l.spaces);
+	policy_ref_release(body);
+	free(errors);
+	return code;
+}
+
+// ---- the command ----
+
+static int print(const struct get_args *a, struct policy_views *v, int64_t now_ms)
 {
 	struct buf out;
 	buf_init(&out, GET_OUTPUT_MAX);
-	policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
+	bool is_table = a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
+	if (is_table && a->scope.kind == OBJECT_POOL)
+		render_pools(&out, v, a->output == OUTPUT_WIDE, now_ms);
+	else
+		policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces,
+		                   now_ms);
 	int rc = output_print("gpuscale get", &out, a->output);
 	buf_done(&out);
 	return rc;
 }
 
-static int get(struct get_args *a, struct connections *session)
+static int get(const struct get_args *a, struct connections *session)
 {
 	struct policy_views v;
 	int code = policy_fetch_named(session, &a->scope, "gpuscale get", &v);
-	bool is_empty_table = v.n == 0 && (a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE);
 	// A missing policy was reported; a document without it would look complete.
 	if (code == EXIT_OK || v.n > 0) {
-		if (is_empty_table || (v.n == 0 && a->output == OUTPUT_NAME))
+		if (v.n == 0 && !output_is_document(a->output))
 			policy_fetch_say_none(&a->scope);
 		else if (a->targets)
 			code = fleet_get(session, &v.items[0]);
@@ -295,10 +582,7 @@ static int get_all(struct get_args *a)
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
-	if (a->scope.kind == OBJECT_POOL)
-		code = pool_get(&session, &a->scope, a->output);
-	else
-		code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
+	code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
 	connections_close(&session);
 	return code;
 }

@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
-#include "cli/objects/kube_pages.h"
 #include "cli/objects/cmd_describe.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_view.h"
 
 #define POLICY(name, more)                                                                                             \
