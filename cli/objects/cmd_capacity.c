@@ -10,7 +10,6 @@
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/objects/crd.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"

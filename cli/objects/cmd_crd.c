@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale crd [KIND] [--cel] [-o yaml|json]
+#include <assert.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
 #include "base/print.h"
-#include "cli/objects/crd.h"
+#include "base/schema/schema.h"
+#include "base/schema/schema_openapi.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
+#include "cli/term/object_kind.h"
 #include "cli/term/output.h"
+#include "controller/status/status_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "runtime/options/flag_table.h"
@@ -48,6 +53,170 @@ static const struct flag_set command = {
 		FLAG_ARGUMENTS(kind, set_kind),
 		FLAG_END}};
 // clang-format on
+
+#define CRD_NAME_BYTES 64
+
+// NOLINTNEXTLINE(misc-redundant-expression): they must be equal
+_Static_assert(sizeof CRD_GROUP "/" CRD_VERSION == sizeof POLICY_API_VERSION, "the group and version of the policy");
+
+struct column {
+	const char *name, *type, *path, *doc;
+	int priority; // 1: only with -o wide
+};
+// kubectl prints the last column last, regardless of its priority.
+static const struct column policy_columns[] = {
+        {"Target", "string", ".spec.scaleTargetRef.name", "Name of the target.", 0},
+        {"Min", "integer", ".spec.minReplicas", "Lower bound.", 0},
+        {"Max", "integer", ".spec.maxReplicas", "Upper bound.", 0},
+        {"Current", "integer", ".status.currentReplicas", "Replicas of the target.", 0},
+        {"Desired", "integer", ".status.desiredReplicas", "Replicas that the last decision requests.", 0},
+        {"Reason", "string", ".status.reason", "Why.", 0},
+        {"Signals", "string", ".status.signalsSummary", "Signals and their targets.", 1},
+        {"Last Scale", "date", ".status.lastScaleTime", "When the target was last scaled.", 1},
+        {"Age", "date", ".metadata.creationTimestamp", "Age of the policy.", 0},
+};
+
+static const struct column pool_columns[] = {
+        {"GPUs", "integer", ".spec.gpus", "The cap.", 0},
+        {"Used", "integer", ".status.usedGPUs", "GPUs that the members count for.", 0},
+        {"Members", "integer", ".status.memberCount", "Policies that belong to the pool.", 0},
+        {"Limited", "integer", ".status.limitedCount", "Members that got less than they asked for.", 0},
+        {"Projected", "string", ".status.spending.projected", "What the month will have cost at its end.", 0},
+        {"Spent", "string", ".status.spending.spent", "What the month has cost.", 1},
+        {"Per Hour", "string", ".spec.budget.perHour", "The budget per hour.", 1},
+        {"Per Month", "string", ".spec.budget.perMonth", "The budget per month.", 1},
+        {"Age", "date", ".metadata.creationTimestamp", "Age of the pool.", 0},
+};
+
+struct definition {
+	const char *list_kind;
+	const struct schema *(*schema)(void), *(*status)(void);
+	const struct column *columns;
+	size_t n_columns;
+};
+
+#define COLUMNS(table) (table), sizeof(table) / sizeof(table)[0]
+// clang-format off
+static const struct definition definitions[] = {
+	[OBJECT_POLICY] = {POLICY_KIND "List", policy_schema, status_schema, COLUMNS(policy_columns)},
+	[OBJECT_POOL]   = {POOL_KIND "List", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
+};
+// clang-format on
+
+_Static_assert(sizeof definitions / sizeof definitions[0] == CRD_COUNT, "one definition per stored resource");
+
+static void put_list_of_one(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_member_array(w, key);
+	json_write_str(w, value);
+	json_write_array_end(w);
+}
+
+static void put_names(struct json_writer *w, const struct definition *d, const struct object_kind_info *r)
+{
+	json_write_member_object(w, "names");
+	json_write_member_str(w, "kind", r->kind);
+	json_write_member_str(w, "listKind", d->list_kind);
+	json_write_member_str(w, "plural", r->plural);
+	json_write_member_str(w, "singular", r->singular);
+	put_list_of_one(w, "shortNames", r->short_name);
+	if (r->is_namespaced)
+		put_list_of_one(w, "categories", "all");
+	json_write_object_end(w);
+}
+
+static void put_columns(struct json_writer *w, const struct definition *d)
+{
+	json_write_member_array(w, "additionalPrinterColumns");
+	for (size_t i = 0; i < d->n_columns; i++) {
+		const struct column *c = &d->columns[i];
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", c->name);
+		json_write_member_str(w, "type", c->type);
+		json_write_member_str(w, "jsonPath", c->path);
+		json_write_member_str(w, "description", c->doc);
+		if (c->priority) {
+			json_write_member_i64(w, "priority", c->priority);
+		}
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void put_typed(struct json_writer *w, const char *key, const char *type)
+{
+	json_write_member_object(w, key);
+	json_write_member_str(w, "type", type);
+	json_write_object_end(w);
+}
+
+// The API server validates metadata itself; a CRD must not constrain it.
+static void put_schema(struct json_writer *w, const struct definition *d, bool with_rules)
+{
+	const struct schema_field *spec = schema_find(d->schema(), "spec", NULL, NULL);
+	assert(spec && spec->child);
+	json_write_member_object(w, "schema");
+	json_write_member_object(w, "openAPIV3Schema");
+	json_write_member_str(w, "description", d->schema()->doc);
+	json_write_member_str(w, "type", "object");
+	put_list_of_one(w, "required", "spec");
+	json_write_member_object(w, "properties");
+	put_typed(w, "apiVersion", "string");
+	put_typed(w, "kind", "string");
+	put_typed(w, "metadata", "object");
+	json_write_key(w, "spec");
+	schema_openapi(spec->child, with_rules, w);
+	json_write_key(w, "status");
+	schema_openapi(d->status(), false, w);
+	json_write_object_end(w);
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
+
+static void put_version(struct json_writer *w, const struct definition *d, bool with_rules)
+{
+	json_write_object_begin(w);
+	json_write_member_str(w, "name", CRD_VERSION);
+	json_write_member_bool(w, "served", true);
+	json_write_member_bool(w, "storage", true);
+	json_write_member_object(w, "subresources");
+	json_write_member_object(w, "status");
+	json_write_object_end(w);
+	json_write_object_end(w);
+	put_columns(w, d);
+	put_schema(w, d, with_rules);
+	json_write_object_end(w);
+}
+
+// Writes the definition of a stored resource (apiextensions.k8s.io/v1), identical in each call. `with_rules` adds rules
+// for Kubernetes 1.25 and later.
+static void crd_write(struct json_writer *w, enum object_kind kind, bool with_rules)
+{
+	assert(kind < CRD_COUNT);
+	const struct definition *d = &definitions[kind];
+	const struct object_kind_info *r = object_kind_info(kind);
+	char name[CRD_NAME_BYTES];
+	snprintf(name, sizeof name, "%s." CRD_GROUP, r->plural);
+	json_write_object_begin(w);
+	json_write_member_str(w, "apiVersion", "apiextensions.k8s.io/v1");
+	json_write_member_str(w, "kind", "CustomResourceDefinition");
+	json_write_member_object(w, "metadata");
+	json_write_member_str(w, "name", name);
+	json_write_member_object(w, "labels");
+	json_write_member_str(w, "app.kubernetes.io/name", "gpuscale");
+	json_write_member_str(w, "app.kubernetes.io/part-of", "gpuscale");
+	json_write_object_end(w);
+	json_write_object_end(w);
+	json_write_member_object(w, "spec");
+	json_write_member_str(w, "group", CRD_GROUP);
+	json_write_member_str(w, "scope", r->is_namespaced ? "Namespaced" : "Cluster");
+	put_names(w, d, r);
+	json_write_member_array(w, "versions");
+	put_version(w, d, with_rules);
+	json_write_array_end(w);
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
 
 static bool is_selected(const struct crd_args *args, enum object_kind r)
 {

@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"

@@ -12,7 +12,6 @@
 #include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/print.h"
-#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"

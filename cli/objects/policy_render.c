@@ -12,7 +12,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/objects/crd.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/output.h"
 #include "cli/term/table.h"

@@ -10,7 +10,6 @@
 #include "base/json/json_span.h"
 #include "base/print.h"
 #include "base/schema/schema.h"
-#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"

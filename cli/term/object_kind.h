@@ -12,6 +12,9 @@
 
 enum object_kind { OBJECT_POLICY, OBJECT_POOL, OBJECT_REMEDIATION, OBJECT_SCALED_OBJECT, OBJECT_KIND__COUNT };
 
+// The resources that the API server stores come first.
+#define CRD_COUNT OBJECT_REMEDIATION
+
 struct object_kind_info {
 	const char *kind, *kinds, *plural, *singular, *short_name; // kinds: several, for messages
 	bool is_namespaced;
