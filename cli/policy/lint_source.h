@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
 struct connections;
 struct err;
 struct lint_query;
@@ -33,5 +34,14 @@ const char *lint_source_hint(struct connections *c, const char *namespace_name, 
 // writes the reason to *e, as promql_sources_admit. Sends no request.
 bool lint_source_admits(const struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                         size_t *ret_offset, struct err *e);
+
+#define LINT_LABEL_BYTES 64
+// Finds out whether a query has no result because a label exists under another name: exported_namespace where the
+// scrape keeps the labels of the pod (honor_labels), namespace where it does not.
+// Appends to `out` a query that counts the series of the first selector of `query` with such a label, under the other
+// name; it has no result while there are series under the written name. Writes both names. Returns false when no
+// selector has such a label, or when the query cannot be parsed.
+bool lint_source_label_query(const char *query, struct buf *out, char ret_written[LINT_LABEL_BYTES],
+                             char ret_other[LINT_LABEL_BYTES]);
 
 #endif

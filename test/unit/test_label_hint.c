@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cli/policy/label_hint.h"
+#include "cli/policy/lint_source.h"
 
 static const struct {
 	const char *query, *hint, *written, *other; // hint NULL: none
@@ -40,9 +40,9 @@ static void label_has_its_other_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct buf out;
-		char written[LABEL_HINT_BYTES], other[LABEL_HINT_BYTES];
+		char written[LINT_LABEL_BYTES], other[LINT_LABEL_BYTES];
 		buf_init(&out, 4096);
-		bool has_hint = label_hint_query(rows[i].query, &out, written, other);
+		bool has_hint = lint_source_label_query(rows[i].query, &out, written, other);
 		if (has_hint != (rows[i].hint != NULL))
 			fail_msg("%s: %s", rows[i].query, buf_str(&out));
 		if (has_hint) {
@@ -59,9 +59,9 @@ static void query_beyond_the_limit_gives_no_hint(void **state)
 	(void)state;
 	for (size_t max = 1; max < strlen(rows[0].hint); max++) {
 		struct buf out;
-		char written[LABEL_HINT_BYTES], other[LABEL_HINT_BYTES];
+		char written[LINT_LABEL_BYTES], other[LINT_LABEL_BYTES];
 		buf_init(&out, max);
-		assert_false(label_hint_query(rows[0].query, &out, written, other));
+		assert_false(lint_source_label_query(rows[0].query, &out, written, other));
 		buf_done(&out);
 	}
 }
