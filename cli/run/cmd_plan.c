@@ -9,11 +9,11 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/print.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/shape_read.h"
 #include "cli/policy/lint_source.h"
-#include "cli/run/plan_fleet.h"
 #include "cli/run/plan_objects.h"
 #include "cli/run/plan_render.h"
 #include "cli/term/args.h"
@@ -23,6 +23,8 @@
 #include "cli/term/output.h"
 #include "cli/term/price_option.h"
 #include "cli/term/progress.h"
+#include "controller/fleet/fleet.h"
+#include "controller/pool/pools.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/refill.h"
 #include "controller/tick/variant_scale.h"
@@ -66,18 +68,29 @@ struct plan_item {
 	struct variant_scale *variants; // NULL: the policy has none, or the replicas are given
 	struct decision decision;
 	bool decided;
+	struct pool_membership *membership;
 	char *pool;                       // why its pool changed the decision; NULL: it did not
 	char victims[VICTIMS_TEXT_BYTES]; // the pods that the decision removes; "": none
 	struct err error;
 };
 
 struct plan {
+	const struct plan_args *args;
 	struct connections connections;
 	struct observe_sources sources;
-	const struct price_book *prices;
-	struct plan_item *items;
+	struct plan_objects *objects; // NULL: the policies and pools are in files
+	const struct policy *const *policies;
+	size_t n_policies;
+	struct plan_item *items; // one per binding of the policies that are not fleets
 	size_t n, n_done;
-	struct plan_fleets fleets;
+	struct reconcile_env tick; // of the fleets
+	struct fleet_env env;
+	struct fleet **fleets;
+	size_t n_fleets, n_failed_fleets;
+	struct decided *rows; // one per target of a fleet that has a decision
+	size_t n_rows, room;
+	struct decided *shown; // the first n_own are of items, the others of fleets
+	size_t n_shown, n_own;
 	int64_t now_ms;
 	struct progress progress;
 };
@@ -142,7 +155,7 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 		variant_scale_fill(it->variants, &it->observation.observation);
 	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);
 	if (it->variants)
-		variant_scale_plan(it->variants, it->plan->prices, -1, it->plan->now_ms, &it->decision);
+		variant_scale_plan(it->variants, &it->plan->args->book, -1, it->plan->now_ms, &it->decision);
 	it->decided = true;
 	item_done(it);
 }
@@ -202,26 +215,158 @@ static void ask_all(struct plan *p)
 	progress_clear(&p->progress);
 }
 
-static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
+// ---- fleets ----
+
+static bool permit(void *owner, enum tick_permission permission, struct err *e)
 {
-	struct plan_pool_item *items = calloc(p->n ? p->n : 1, sizeof *items);
-	struct err e;
-	err_set(&e, ERR_INTERNAL, "out of memory");
-	for (size_t i = 0; items && i < p->n; i++) {
-		struct plan_item *it = &p->items[i];
-		items[i].policy = it->policy;
-		items[i].key = it->binding->key;
-		items[i].decision = it->decided ? &it->decision : NULL;
-		items[i].status_replicas = it->observation.observation.status_replicas;
+	return permission == TICK_MAY_CONTINUE; // a plan writes nothing
+}
+
+static void finished(void *owner)
+{
+	const struct plan *p = owner;
+	event_base_loopbreak(p->connections.loop);
+}
+
+static void ask_fleet(void *owner) {} // one tick is enough
+
+static const char *find_policy(void *owner, const struct scale_ref *ref)
+{
+	const struct plan *p = owner;
+	for (size_t i = 0; i < p->n_policies; i++) {
+		const struct policy_ref *b = policy_ref_of(p->policies[i]);
+		if (strcmp(p->policies[i]->namespace_name, ref->namespace_name) == 0 &&
+		    strcmp(b->target.kind, ref->kind) == 0 && strcmp(b->target.name, ref->name) == 0)
+			return p->policies[i]->name;
 	}
-	int rc = items ? plan_pools_share(objects, args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
-	if (rc < 0)
-		print_error("gpuscale plan: %s\n", e.msg);
-	for (size_t i = 0; items && i < p->n; i++)
-		p->items[i].pool = items[i].pool;
-	free(items);
+	return NULL;
+}
+
+static void add_row(void *arg, const struct fleet_row *row)
+{
+	struct plan *p = arg;
+	const struct policy_ref *b = policy_ref_of(row->policy);
+	if (!row->decision) {
+		print_error("gpuscale plan: %s/%s: %s is not planned: %s%s%s\n", row->policy->namespace_name,
+		            row->policy->name, row->name, row->role, row->detail[0] ? ": " : "", row->detail);
+		return;
+	}
+	if (p->n_rows == p->room) {
+		p->room = p->room ? 2 * p->room : 64;
+		p->rows = must_alloc(realloc(p->rows, p->room * sizeof *p->rows));
+	}
+	struct scale_target *target = must_alloc(malloc(sizeof *target));
+	*target = (struct scale_target){b->fleet.api_version, b->fleet.kind, row->name, NULL};
+	p->rows[p->n_rows++] = (struct decided){.policy = row->policy, .target = target, .decision = row->decision};
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct decided *x = a, *y = b;
+	int order = strcmp(x->policy->name, y->policy->name);
+	return order ? order : strcmp(x->target->name, y->target->name);
+}
+
+static void run_fleet(struct plan *p, const struct policy *policy)
+{
+	struct fleet *f = fleet_new(&p->env, policy_ref_of(policy), NULL, p);
+	p->fleets[p->n_fleets++] = f;
+	fleet_tick(f, p->now_ms);
+	if (fleet_phase(f) != TICK_PHASE_IDLE)
+		event_base_dispatch(p->connections.loop);
+	if (fleet_error(f)[0]) {
+		print_error("gpuscale plan: %s/%s: %s\n", policy->namespace_name, policy->name, fleet_error(f));
+		p->n_failed_fleets++;
+	}
+	fleet_each(f, add_row, p);
+}
+
+// Decides for the targets of those of the policies that are fleets, by one tick of each, which writes nothing; reports
+// on stderr those that could not be read, and targets that are left to others.
+static void run_fleets(struct plan *p)
+{
+	p->tick = (struct reconcile_env){.sources = p->sources, .dry_run = true, .permit = permit};
+	p->env = (struct fleet_env){.tick = &p->tick,
+	                            .find_policy = find_policy,
+	                            .finished = finished,
+	                            .ask = ask_fleet,
+	                            .spans_anywhere = true};
+	p->fleets = must_alloc(calloc(p->n_policies ? p->n_policies : 1, sizeof *p->fleets));
+	for (size_t i = 0; i < p->n_policies; i++)
+		if (policy_ref_of(p->policies[i])->fleet.set)
+			run_fleet(p, p->policies[i]);
+	if (p->n_rows)
+		qsort(p->rows, p->n_rows, sizeof *p->rows, by_name);
+}
+
+// Call it after connections_cancel(), and before the connections are closed.
+static void fleets_done(struct plan *p)
+{
+	fleets_disconnect(&p->env);
+	for (size_t i = 0; i < p->n_rows; i++)
+		free((void *)(uintptr_t)p->rows[i].target);
+	for (size_t i = 0; i < p->n_fleets; i++)
+		fleet_free(p->fleets[i]);
+	free(p->fleets);
+	free(p->rows);
+}
+
+// ---- pools ----
+
+// Limits the decision to what the pool grants, or only reports to the pool what the item wants and has.
+static int decide_in_pool(struct plan_item *it, bool only_reports)
+{
+	struct decision copy = it->decision;
+	struct buf text;
+	const struct pool_tick tick = {.policy = it->policy,
+	                               .existing_replicas = it->observation.observation.status_replicas,
+	                               .unacked = -1,
+	                               .dry_run = true,
+	                               .now_ms = it->plan->now_ms,
+	                               .now_mono_ms = it->plan->now_ms};
+	buf_init(&text, POOL_TEXT_BYTES_MAX);
+	pool_membership_decide(it->membership, &tick, only_reports ? &copy : &it->decision, &text);
+	free(it->pool);
+	it->pool = text.len > 0 ? strdup(buf_str(&text)) : NULL;
+	int rc = text.len > 0 && !it->pool ? -1 : 0;
+	buf_done(&text);
 	return rc;
 }
+
+// A pool is shared once each member has reported what it wants and has. So each reports first, and is decided then.
+static int decide_in_pools(struct plan *p, struct pools *pools, struct err *e)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct policy *policy = p->items[i].policy;
+		p->items[i].membership = pool_membership_new(pools, policy->namespace_name, policy->name,
+		                                             p->items[i].binding->key, policy->label_lines, NULL);
+	}
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < p->n; i++)
+			if (p->items[i].decided && decide_in_pool(&p->items[i], round == 0) < 0)
+				return err_set(e, ERR_INTERNAL, "out of memory");
+	return 0;
+}
+
+// Limits the decisions as the controller limits them (controller/pool). Returns -1 after an error, which is printed:
+// then no decision has changed, because the controller does not start with an invalid pool in a file. An invalid object
+// holds its members, as in the controller.
+static int share_pools(struct plan *p)
+{
+	struct err e;
+	struct pools *pools = plan_pools_new(p->objects, &p->args->files, &e);
+	int rc = pools ? 0 : -1;
+	if (pools && pools_count(pools) > 0)
+		rc = decide_in_pools(p, pools, &e);
+	if (rc < 0)
+		print_error("gpuscale plan: %s\n", e.msg);
+	for (size_t i = 0; i < p->n; i++)
+		pool_membership_free(p->items[i].membership);
+	pools_free(pools);
+	return rc;
+}
+
+// ---- victims ----
 
 static void on_victims(void *arg, const struct victims_result *v)
 {
@@ -258,6 +403,8 @@ static void ask_victims(struct plan *p)
 		event_base_dispatch(p->connections.loop);
 }
 
+// ---- output ----
+
 static struct decided as_decided(const struct plan_item *it)
 {
 	struct decided d = {.policy = it->policy,
@@ -282,14 +429,14 @@ static int32_t read_gpus(struct plan *p, const struct policy *policy)
 
 // Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
 // left out, unless --gpu-model names the price of all.
-static void put_prices(struct plan *plan, struct buf *out, const struct decided *list, size_t n,
-                       const struct plan_args *args)
+static void put_prices(struct plan *plan, struct buf *out)
 {
+	const struct plan_args *args = plan->args;
 	bool is_first = true;
-	for (size_t i = 0; i < n; i++) {
-		const struct policy *p = list[i].policy;
+	for (size_t i = 0; i < plan->n_shown; i++) {
+		const struct policy *p = plan->shown[i].policy;
 		bool by_flag = !isnan(args->price);
-		int32_t change = list[i].decision->desired - list[i].decision->current;
+		int32_t change = plan->shown[i].decision->desired - plan->shown[i].decision->current;
 		enum price_basis basis = PRICE_LISTED;
 		int64_t micro =
 		        by_flag ? price_micro(args->price) : policy_gpu_micro(&args->book, p->gpus.model, &basis);
@@ -315,59 +462,58 @@ static void put_prices(struct plan *plan, struct buf *out, const struct decided 
 }
 
 // Policies of other namespaces are planned because they share pools, and not shown.
-static bool is_policy_shown(const struct plan_args *args, const struct policy *policy)
+static bool is_shown(const struct plan *p, const struct policy *policy)
 {
-	const char *namespace_name = args->files.n ? NULL : args->scope.namespace_name;
+	const char *namespace_name = p->objects ? p->args->scope.namespace_name : NULL;
 	return !namespace_name || strcmp(namespace_name, policy->namespace_name) == 0;
 }
 
-static bool is_shown(const struct plan_args *args, const struct plan_item *it)
+// Collects what is shown. Returns -1 after an error, which is printed.
+static int collect_shown(struct plan *p)
 {
-	return is_policy_shown(args, it->policy);
+	int rc = p->n_failed_fleets ? -1 : 0;
+	p->shown = calloc(p->n + p->n_rows + 1, sizeof *p->shown);
+	if (!p->shown)
+		return -1;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		const char *namespace_name = it->policy->namespace_name, *name = it->policy->name;
+		if (!is_shown(p, it->policy))
+			continue;
+		if (!it->decided) {
+			print_error("gpuscale plan: %s/%s: %s\n", namespace_name, name, it->error.msg);
+			rc = -1;
+			continue;
+		}
+		p->shown[p->n_own++] = as_decided(it);
+		if (!it->observation.pods_known)
+			print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n", namespace_name, name,
+			            it->observation.pods_error.msg);
+	}
+	p->n_shown = p->n_own;
+	for (size_t i = 0; i < p->n_rows; i++)
+		if (is_shown(p, p->rows[i].policy))
+			p->shown[p->n_shown++] = p->rows[i];
+	return rc;
 }
 
-static int print(struct plan *p, const struct plan_args *args)
+static int print(struct plan *p)
 {
-	enum output_format format = args->output;
-	struct decided *list = calloc(p->n + p->fleets.n_rows + 1, sizeof *list);
+	enum output_format format = p->args->output;
 	struct buf out;
 	buf_init(&out, PLAN_OUTPUT_MAX);
-	size_t n = 0;
-	int rc = 0;
-	for (size_t i = 0; list && i < p->n; i++) {
-		const struct plan_item *it = &p->items[i];
-		if (!is_shown(args, it))
-			continue;
-		if (it->decided) {
-			list[n++] = as_decided(it);
-			if (!it->observation.pods_known)
-				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
-				            it->policy->namespace_name, it->policy->name,
-				            it->observation.pods_error.msg);
-		} else {
-			print_error("gpuscale plan: %s/%s: %s\n", it->policy->namespace_name, it->policy->name,
-			            it->error.msg);
-			rc = -1;
-		}
+	int rc = collect_shown(p);
+	if (p->n_shown == 0 && rc == 0 && !output_is_document(format)) {
+		policy_fetch_say_none(&p->args->scope);
+	} else if (p->n_shown && prints_prices(p->args)) {
+		plan_render(&out, p->shown, p->n_shown, format == OUTPUT_WIDE);
+		put_prices(p, &out);
+	} else if (p->n_shown || (p->shown && output_is_document(format))) {
+		explain_list(&out, p->shown, p->n_shown, format);
 	}
-	for (size_t i = 0; list && i < p->fleets.n_rows; i++)
-		if (is_policy_shown(args, p->fleets.rows[i].policy))
-			list[n++] = p->fleets.rows[i];
-	rc = p->fleets.n_failed ? -1 : rc;
-	if (!list)
-		rc = -1;
-	else if (n == 0 && rc == 0 && !output_is_document(format))
-		policy_fetch_say_none(&args->scope);
-	else if (n && prints_prices(args))
-		plan_render(&out, list, n, format == OUTPUT_WIDE);
-	else if (n || output_is_document(format))
-		explain_list(&out, list, n, format);
-	if (list && n && prints_prices(args))
-		put_prices(p, &out, list, n, args);
 	if (output_print("gpuscale plan", &out, format) < 0)
 		rc = -1;
 	buf_done(&out);
-	free(list);
 	return rc;
 }
 
@@ -382,57 +528,49 @@ static bool is_blind(const struct decision *d)
 }
 
 // Reports labels that exist under another name.
-static void print_hints(struct plan *p, const struct plan_item *it, size_t *n_hints)
+static void print_hints(struct plan *p, const struct decided *x, size_t *n_hints)
 {
-	for (size_t i = 0; i < it->decision.n_signals && *n_hints < HINTS_MAX; i++) {
-		const struct decision_signal *d = &it->decision.signals[i];
-		const struct policy_signal *s = &it->policy->signals[i];
+	for (size_t i = 0; i < x->decision->n_signals && *n_hints < HINTS_MAX; i++) {
+		const struct policy_signal *s = &x->policy->signals[i];
 		char hint[LINT_HINT_BYTES];
-		if (!s->query || d->reason != REASON_NO_DATA)
+		if (!s->query || x->decision->signals[i].reason != REASON_NO_DATA)
 			continue;
 		++*n_hints;
-		if (lint_source_hint(&p->connections, it->policy->namespace_name, s, hint)[0])
-			print_error("gpuscale plan: %s/%s: signal %s: %s\n", it->policy->namespace_name,
-			            it->policy->name, s->name, hint);
+		if (lint_source_hint(&p->connections, x->policy->namespace_name, s, hint)[0])
+			print_error("gpuscale plan: %s/%s: signal %s: %s\n", x->policy->namespace_name, x->policy->name,
+			            s->name, hint);
 	}
 }
 
 // Returns the exit code, and reports policies without data. Without --fail-on, only a plan in which all policies lack
-// data has failed.
-static int code_of(struct plan *p, const struct plan_args *args)
+// data has failed; a target of a fleet without data holds alone.
+static int code_of(struct plan *p)
 {
-	size_t n_blind = 0, n_shown = 0, n_hints = 0;
+	size_t n_blind = 0, n_hints = 0;
 	double changes[FAIL_METRIC__COUNT] = {0};
-	for (size_t i = 0; i < p->n; i++) {
-		const struct plan_item *it = &p->items[i];
-		if (!is_shown(args, it))
-			continue;
-		print_hints(p, it, &n_hints);
-		n_shown++;
-		n_blind += is_blind(&it->decision);
-		changes[FAIL_CHANGES] += it->decision.desired != it->decision.current && !is_blind(&it->decision);
+	for (size_t i = 0; i < p->n_shown; i++) {
+		const struct decision *d = p->shown[i].decision;
+		if (i < p->n_own)
+			print_hints(p, &p->shown[i], &n_hints);
+		n_blind += i < p->n_own && is_blind(d);
+		changes[FAIL_CHANGES] += d->desired != d->current && !is_blind(d);
 	}
-	for (size_t i = 0; i < p->fleets.n_rows; i++) { // a target without data holds alone
-		const struct decision *d = p->fleets.rows[i].decision;
-		n_shown += is_policy_shown(args, p->fleets.rows[i].policy);
-		changes[FAIL_CHANGES] +=
-		        is_policy_shown(args, p->fleets.rows[i].policy) && d->desired != d->current && !is_blind(d);
-	}
-	if (n_blind == 0 || (args->fail_on.n == 0 && n_blind < n_shown))
-		return fail_on_check(&args->fail_on, "gpuscale plan", changes);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct plan_item *it = &p->items[i];
-		struct decided decided = as_decided(it);
+	if (n_blind == 0 || (p->args->fail_on.n == 0 && n_blind < p->n_shown))
+		return fail_on_check(&p->args->fail_on, "gpuscale plan", changes);
+	for (size_t i = 0; i < p->n_own; i++) {
+		const struct decided *x = &p->shown[i];
 		char message[RENDER_SENTENCE_BYTES];
-		if (!is_shown(args, it) || !is_blind(&it->decision))
+		if (!is_blind(x->decision))
 			continue;
-		explain_message(&decided, message);
-		print_error("gpuscale plan: %s/%s %s: %s\n", it->policy->namespace_name, it->policy->name,
-		            it->decision.action == ACTION_HOLD ? "holds because data is missing" : "has no data",
+		explain_message(x, message);
+		print_error("gpuscale plan: %s/%s %s: %s\n", x->policy->namespace_name, x->policy->name,
+		            x->decision->action == ACTION_HOLD ? "holds because data is missing" : "has no data",
 		            message);
 	}
 	return EXIT_FAILED;
 }
+
+// ---- the command ----
 
 // Fleets have their own ticks.
 static size_t n_bindings_of(const struct policy *policy)
@@ -440,21 +578,19 @@ static size_t n_bindings_of(const struct policy *policy)
 	return policy_ref_of(policy)->fleet.set ? 0 : policy_ref_of(policy)->n_bindings;
 }
 
-// objects: NULL: the pools are in the files.
-static int plan_run(struct plan *p, const struct policy *const *policies, size_t n, struct plan_objects *objects,
-                    const struct plan_args *args)
+static int plan_run(struct plan *p)
 {
 	int code = EXIT_FAILED;
-	for (size_t i = 0; i < n; i++)
-		p->n += n_bindings_of(policies[i]);
+	for (size_t i = 0; i < p->n_policies; i++)
+		p->n += n_bindings_of(p->policies[i]);
 	p->items = calloc(p->n ? p->n : 1, sizeof *p->items);
 	bool complete = p->items != NULL;
 	for (size_t i = 0, policy = 0, k = 0; complete && i < p->n; i++, k++) {
 		struct plan_item *it = &p->items[i];
-		for (; k == n_bindings_of(policies[policy]); k = 0)
+		for (; k == n_bindings_of(p->policies[policy]); k = 0)
 			policy++;
 		it->plan = p;
-		it->policy = policies[policy];
+		it->policy = p->policies[policy];
 		it->binding = &policy_ref_of(it->policy)->bindings[k];
 		it->state = calloc(1, decide_state_bytes(it->policy));
 		complete = it->state != NULL;
@@ -463,18 +599,16 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 	}
 	if (complete) {
 		ask_all(p);
-		plan_fleets_run(&p->fleets, &p->connections, &p->sources, policies, n, p->now_ms);
-		int rc = share_pools(p, objects, args);
+		run_fleets(p);
+		int rc = share_pools(p);
 		ask_victims(p);
-		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
-		if (code == EXIT_OK)
-			code = code_of(p, args);
+		code = print(p) < 0 || rc < 0 ? EXIT_FAILED : code_of(p);
 	} else {
 		print_error("gpuscale plan: out of memory\n");
 	}
 	connections_cancel(&p->connections);
 	if (complete)
-		plan_fleets_done(&p->fleets);
+		fleets_done(p);
 	for (size_t i = 0; p->items && i < p->n; i++) {
 		observe_release(&p->items[i].observation);
 		variant_scale_free(p->items[i].variants);
@@ -482,14 +616,15 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		free(p->items[i].pool);
 	}
 	free(p->items);
+	free(p->shown);
 	return code;
 }
 
-// Plans the policies; n_errors: invalid ones that are left out.
+// Plans the policies; n_errors: invalid ones that are left out. objects: NULL: the policies are from files.
 static int plan(const struct plan_args *args, const struct policy *const *policies, size_t n, size_t n_errors,
                 struct plan_objects *objects)
 {
-	struct plan plan = {0};
+	struct plan plan = {.args = args, .objects = objects, .policies = policies, .n_policies = n};
 	struct err e;
 	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->scope.kube : NULL, NULL,
 	                     NULL, &e) < 0) {
@@ -506,9 +641,8 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 		                                        .k8s = plan.connections.k8s,
 		                                        .given_replicas = args->replicas,
 		                                        .fits = plan.connections.fits};
-		plan.prices = &args->book;
 		plan.now_ms = clock_wall_ms(&plan.connections.clock);
-		code = plan_run(&plan, policies, n, objects, args);
+		code = plan_run(&plan);
 		if (n_errors)
 			code = EXIT_FAILED; // the valid policies were planned, but not all
 	}

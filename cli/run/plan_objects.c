@@ -18,7 +18,6 @@
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
 #include "k8s/client/object_name.h"
-#include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
@@ -156,47 +155,6 @@ void plan_objects_done(struct plan_objects *o)
 
 // ---- shares ----
 
-static int decide_item(struct plan_pool_item *it, struct pool_membership *membership, struct decision *d,
-                       int64_t now_ms, struct buf *text)
-{
-	const struct pool_tick tick = {.policy = it->policy,
-	                               .existing_replicas = it->status_replicas,
-	                               .unacked = -1,
-	                               .dry_run = true,
-	                               .now_ms = now_ms,
-	                               .now_mono_ms = now_ms};
-	pool_membership_decide(membership, &tick, d, text);
-	if (text->len > 0)
-		it->pool = strdup(buf_str(text));
-	return text->len > 0 && !it->pool ? -1 : 0;
-}
-
-static int share(struct pools *pools, struct plan_pool_item *items, struct pool_membership **memberships, size_t n,
-                 int64_t now_ms, struct err *e)
-{
-	for (size_t i = 0; i < n; i++)
-		memberships[i] = pool_membership_new(pools, items[i].policy->namespace_name, items[i].policy->name,
-		                                     items[i].key, items[i].policy->label_lines, NULL);
-	// A pool is shared once each member has reported what it wants and has. So each reports first, and is decided
-	// then.
-	for (int round = 0; round < 2; round++)
-		for (size_t i = 0; i < n; i++) {
-			struct decision copy, *d = round == 0 ? &copy : items[i].decision;
-			struct buf text;
-			if (!items[i].decision)
-				continue;
-			copy = *items[i].decision;
-			buf_init(&text, POOL_TEXT_BYTES_MAX);
-			free(items[i].pool);
-			items[i].pool = NULL;
-			int rc = decide_item(&items[i], memberships[i], d, now_ms, &text);
-			buf_done(&text);
-			if (rc < 0)
-				return err_set(e, ERR_INTERNAL, "out of memory");
-		}
-	return 0;
-}
-
 static int put_objects(struct pools *pools, struct plan_objects *objects, struct err *e)
 {
 	int rc = 0;
@@ -207,12 +165,12 @@ static int put_objects(struct pools *pools, struct plan_objects *objects, struct
 	return rc;
 }
 
-static int read_pool_files(struct pools *pools, const char *const *paths, size_t n_paths, struct err *e)
+static int read_pool_files(struct pools *pools, const struct path_options *files, struct err *e)
 {
 	struct pool_set set;
 	struct buf report;
 	buf_init(&report, REPORT_MAX);
-	int rc = pool_set_load(&set, paths, n_paths, false, &report, e);
+	int rc = pool_set_load(&set, files->paths, files->n, false, &report, e);
 	if (rc == 0 && set.n_errors + pool_set_check(&set, NULL, 0, &report) > 0)
 		rc = err_set(e, ERR_INPUT, "a pool is invalid; the decisions are those without pools");
 	print_notes(&report);
@@ -224,19 +182,14 @@ static int read_pool_files(struct pools *pools, const char *const *paths, size_t
 	return rc;
 }
 
-int plan_pools_share(struct plan_objects *objects, const char *const *paths, size_t n_paths,
-                     struct plan_pool_item *items, size_t n, int64_t now_ms, struct err *e)
+struct pools *plan_pools_new(struct plan_objects *objects, const struct path_options *files, struct err *e)
 {
 	struct pools *pools = pools_new(&(struct pools_options){0});
-	struct pool_membership **memberships = calloc(n ? n : 1, sizeof *memberships);
-	int rc = pools && memberships ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = pools ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0)
-		rc = objects ? put_objects(pools, objects, e) : read_pool_files(pools, paths, n_paths, e);
-	if (rc == 0 && pools_count(pools) > 0)
-		rc = share(pools, items, memberships, n, now_ms, e);
-	for (size_t i = 0; memberships && i < n; i++)
-		pool_membership_free(memberships[i]);
-	free(memberships);
+		rc = objects ? put_objects(pools, objects, e) : read_pool_files(pools, files, e);
+	if (rc == 0)
+		return pools;
 	pools_free(pools);
-	return rc;
+	return NULL;
 }
