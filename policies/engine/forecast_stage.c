@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage forecast: the proposal of its signal for the load at the time when replicas requested now are ready. It comes
 // before combine, so that missing signals, formulas and Min have the same meaning as without a forecast. It proposes
-// nothing while the forecasts of the last day were no better than naive ones (skill.h).
+// nothing while the forecasts of the last day were no better than naive ones (forecast.h).
 #include <math.h>
 
 #include "policies/engine/decide_state.h"
@@ -11,7 +11,6 @@
 #include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
 #include "policies/engine/signal.h"
-#include "policies/engine/skill.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"

@@ -4,7 +4,6 @@
 
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide_state.h"
-#include "policies/engine/history.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"

@@ -61,6 +61,7 @@ struct objective_record {
 	float replicas; // mean cost in replicas, over the memory of a day
 };
 
+// Part of the flat state of the stage; has no padding.
 struct objective_result {
 	int32_t replicas;   // min_replicas .. max_replicas
 	int32_t wanted;     // by the rule, before the start-up window kept more
@@ -70,8 +71,8 @@ struct objective_result {
 	struct objective_record leaner;            // the next rung down; equal to `rule` on the lowest rung
 	struct objective_record proposed;          // the best rule: leaner than `rule` while it waits
 	int32_t leaner_steps, leaner_steps_needed; // progress of `proposed`; 0 when it is in use
-	bool kept;            // more was wanted within a start-up time, so the scale is not reduced yet
-	bool starting;        // the scale is not reduced below that of the first step yet
+	int32_t kept;         // boolean: more was wanted within a start-up time, so the scale is not reduced yet
+	int32_t starting;     // boolean: the scale is not reduced below that of the first step yet
 	int32_t reachable_at; // replicas that would keep the goal, when max_replicas is too few; 0: it is enough
 };
 

@@ -11,7 +11,23 @@
 
 #include <stdint.h>
 
-#include "policies/engine/block_max.h"
+// ---- a maximum over ticks ----
+
+// The largest value of the last n ticks, in nine numbers instead of n: the ticks are grouped in blocks of n / 8, and a
+// block is forgotten as a whole. The value covers the last n ticks (rounded down to whole blocks, at least nine ticks)
+// and up to a block more. Part of the flat state; has no padding; all zero at the start.
+#define BLOCK_MAX_BLOCKS 9
+
+struct block_max {
+	float blocks[BLOCK_MAX_BLOCKS];
+	uint16_t filled; // ticks in the current block
+	uint16_t at;     // the current block
+};
+
+// Adds the value of a tick, which is not negative, and returns the largest one of the last n ticks. n may change.
+float block_max_add(struct block_max *b, int n, float value);
+
+// ---- the load ----
 
 #define OBJECTIVE_STEP_S     15 // seconds that one step stands for
 #define OBJECTIVE_RECENT     16 // steps that the requirement looks back
@@ -62,5 +78,29 @@ void objective_load_step(struct objective_load *l, int32_t steps, float demand, 
                          float wait_s, float startup_s, struct objective_view *ret_view);
 // Multiplies all that a view knows in replicas.
 void objective_view_scale(struct objective_view *v, float factor);
+
+// ---- bursts ----
+
+// How fast the work of a step arrives: all of it within 1 / burst of the step. The samples do not show this, but the
+// real queue does: it is longer than a queue with even arrivals would have been. Five virtual queues with the real
+// replicas, each with another burst, are compared with the real one; the burst whose queue was as long on average is
+// the learnt one.
+//
+// A long wait forgives what a step hides, so a constant burst serves as a margin there. The shorter the wait, the more
+// that margin costs and the more the learnt burst counts. Part of the flat state; has no padding; all zero at the
+// start.
+#define OBJECTIVE_BURST_QUEUES 5
+#define OBJECTIVE_BURST_MOST   3.0f
+
+struct objective_burst {
+	float backlog[OBJECTIVE_BURST_QUEUES]; // replica-seconds
+	float filled[OBJECTIVE_BURST_QUEUES];  // steps, each counted by the share of the wait that its queue filled
+	float filled_really;                   // the same of the real queue
+};
+
+// Adds a step in which `ready` replicas served `demand` (replicas) and `backlog` (replica-seconds) remained.
+void objective_burst_learn(struct objective_burst *b, float demand, float backlog, float ready, float wait_s);
+// Returns the burst to simulate with, 1 .. 3.
+float objective_burst(const struct objective_burst *b, float wait_s);
 
 #endif

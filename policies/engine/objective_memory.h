@@ -6,9 +6,6 @@
 
 #include <stdint.h>
 
-#include "policies/engine/block_max.h"
-#include "policies/engine/objective_burst.h"
-#include "policies/engine/objective_hold.h"
 #include "policies/engine/objective_load.h"
 #include "policies/engine/objective_queue.h"
 
@@ -33,5 +30,22 @@ struct objective {
 	struct objective_queues queues;
 };
 _Static_assert(sizeof(struct objective) <= OBJECTIVE_STATE_MAX_BYTES, "the state of an objective is at most 4 KiB");
+
+// ---- the goal, in the units of the algorithm and within its ceilings ----
+
+// How a backlog is worked off: what exceeds free_s of the replicas' work, in `seconds`.
+struct objective_drain {
+	float free_s, seconds;
+};
+
+struct objective_setting {
+	float wait_s, startup_s, burst;
+	float after_start_s; // what a start-up leaves of the wait
+	struct objective_drain expected,
+	        present; // of rules that expect a backlog, and of those that follow the present
+	double late;
+	int32_t min, max; // replicas
+	struct objective_pipeline pipeline;
+};
 
 #endif

@@ -93,9 +93,37 @@ static bool floats_are_sane(const float *f, size_t n)
 }
 #define SANE(array) floats_are_sane((array), sizeof(array) / sizeof(array)[0])
 
-static bool maxima_are_sane(const struct block_max *b)
+// What a number of the memory may be at most under a policy: no demand was above its limit, and no requirement above
+// that of a burst of such demand.
+enum limit { ANY, DEMAND, BURST, FORECAST, SQUARE, LATE, LIMIT__COUNT };
+
+// clang-format off
+#define ROW(field, limit) {offsetof(struct objective, field), sizeof ((struct objective *)NULL)->field / sizeof(float), limit}
+static const struct {
+	size_t offset, n;
+	enum limit limit;
+} floats[] = {
+	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
+	ROW(burst.backlog, ANY), ROW(burst.filled, ANY), ROW(burst.filled_really, ANY),
+	ROW(load.recent, DEMAND), ROW(load.mean, DEMAND), ROW(load.trend, DEMAND), ROW(load.level, FORECAST), ROW(load.variance, SQUARE),
+	ROW(load.hour, BURST), ROW(load.day, BURST), ROW(load.hour_now, BURST), ROW(load.day_now, BURST),
+	ROW(load.peaks[OBJECTIVE_PEAK_BRISK].blocks, FORECAST), ROW(load.peaks[OBJECTIVE_PEAK_CALM].blocks, FORECAST),
+	ROW(load.peaks[OBJECTIVE_PEAK_SHORT].blocks, BURST), ROW(load.peaks[OBJECTIVE_PEAK_LONG].blocks, BURST),
+	ROW(queues.backlog, ANY), ROW(queues.late, LATE), ROW(queues.cost, ANY),
+};
+#undef ROW
+// clang-format on
+
+static bool floats_are_within(const struct objective *o, const float most[LIMIT__COUNT])
 {
-	return SANE(b->blocks) && b->at < BLOCK_MAX_BLOCKS;
+	for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
+		const void *at = (const unsigned char *)o + floats[i].offset;
+		const float *f = at;
+		for (size_t k = 0; k < floats[i].n; k++)
+			if (!(f[k] >= -FLOAT_MAX && f[k] <= most[floats[i].limit]))
+				return false;
+	}
+	return true;
 }
 
 static bool rule_is_sane(int64_t family, float rung)
@@ -106,12 +134,10 @@ static bool rule_is_sane(int64_t family, float rung)
 static bool load_is_sane(const struct objective_load *l)
 {
 	for (size_t i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
-		if (!maxima_are_sane(&l->peaks[i]))
+		if (l->peaks[i].at >= BLOCK_MAX_BLOCKS)
 			return false;
-	return SANE(l->recent) && SANE(l->level) && SANE(l->trend) && SANE(l->mean) && SANE(l->variance) &&
-	       l->variance[0] >= 0 && l->variance[1] >= 0 && SANE(l->hour) && SANE(l->day) &&
-	       floats_are_sane(&l->hour_now, 1) && floats_are_sane(&l->day_now, 1) && l->hour_at >= 0 &&
-	       l->hour_at < OBJECTIVE_HOUR_SLOTS && l->day_at >= 0 && l->day_at < OBJECTIVE_DAY_SLOTS;
+	return l->variance[0] >= 0 && l->variance[1] >= 0 && l->hour_at >= 0 && l->hour_at < OBJECTIVE_HOUR_SLOTS &&
+	       l->day_at >= 0 && l->day_at < OBJECTIVE_DAY_SLOTS;
 }
 
 static bool queues_are_sane(const struct objective_queues *q)
@@ -123,12 +149,7 @@ static bool queues_are_sane(const struct objective_queues *q)
 		if (replicas != q->replicas[i])
 			return false;
 	}
-	return SANE(q->backlog) && SANE(q->late) && SANE(q->cost);
-}
-
-static bool burst_is_sane(const struct objective_burst *b)
-{
-	return SANE(b->backlog) && SANE(b->filled) && floats_are_sane(&b->filled_really, 1);
+	return true;
 }
 
 static bool record_is_sane(const struct objective_record *r)
@@ -137,7 +158,7 @@ static bool record_is_sane(const struct objective_record *r)
 	return SANE(numbers) && rule_is_sane((int64_t)r->family, r->rung);
 }
 
-static bool answer_is_sane(const struct objective_answer *a)
+static bool answer_is_sane(const struct objective_result *a)
 {
 	return record_is_sane(&a->rule) && record_is_sane(&a->leaner) && record_is_sane(&a->proposed) &&
 	       floats_are_sane(&a->backlog_adds, 1) && floats_are_sane(&a->aim, 1) && a->replicas >= 0 &&
@@ -146,52 +167,32 @@ static bool answer_is_sane(const struct objective_answer *a)
 
 static bool objective_is_sane(const struct objective *o)
 {
-	const float numbers[] = {o->work, o->time, o->late, o->correction};
+	static const float most[LIMIT__COUNT] = {FLOAT_MAX, FLOAT_MAX, FLOAT_MAX, FLOAT_MAX, FLOAT_MAX, FLOAT_MAX};
 	return o->steps > 0 && o->first_replicas >= 0 && o->first_replicas <= OBJECTIVE_REPLICAS_MAX &&
 	       o->slot_step >= 0 && o->slot_step < OBJECTIVE_STARTUP_MAX_S && o->leaner_steps >= 0 &&
-	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) && SANE(numbers) &&
-	       o->time >= OBJECTIVE_STEP_S && o->work >= 0 && maxima_are_sane(&o->wanted) && load_is_sane(&o->load) &&
-	       burst_is_sane(&o->burst) && queues_are_sane(&o->queues);
+	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) &&
+	       floats_are_within(o, most) && o->time >= OBJECTIVE_STEP_S && o->work >= 0 &&
+	       o->wanted.at < BLOCK_MAX_BLOCKS && load_is_sane(&o->load) && queues_are_sane(&o->queues);
 }
 
 #define FORECAST_MOST 64.0f // a steep rise, extended over the longest start-up time, in limits of the demand
 
-static bool are_at_most(const float *f, size_t n, float most)
-{
-	for (size_t i = 0; i < n; i++)
-		if (f[i] > most)
-			return false;
-	return true;
-}
-#define AT_MOST(array, most) are_at_most((array), sizeof(array) / sizeof(array)[0], (most))
-
-// Returns whether the load may have been learnt under this policy: no demand was above its limit, and no requirement
-// above that of a burst of such demand. What was learnt without the limit is learnt again, from the history.
+// Returns whether the load may have been learnt under this policy. What was learnt without the limit is learnt again,
+// from the history.
 static bool load_is_plausible(const struct objective *o, const struct policy *policy)
 {
-	const struct objective_load *l = &o->load;
 	const float demand = 1.001f * (float)plausible_replicas(policy), burst = OBJECTIVE_BURST_MOST * demand;
-	const float forecast = FORECAST_MOST * demand;
-	const float slots[] = {l->hour_now, l->day_now};
-	for (int i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
-		if (!AT_MOST(l->peaks[i].blocks, i < OBJECTIVE_PEAK_SHORT ? forecast : burst))
-			return false;
-	return AT_MOST(l->recent, demand) && AT_MOST(l->mean, demand) && AT_MOST(l->hour, burst) &&
-	       AT_MOST(l->day, burst) && AT_MOST(slots, burst) && AT_MOST(l->level, forecast) &&
-	       AT_MOST(l->trend, demand) && AT_MOST(l->variance, burst * burst) &&
-	       o->work <= demand * OBJECTIVE_MEMORY_S && AT_MOST(o->queues.late, 1.001f * o->work);
-}
-
-static bool doubt_is_sane(const struct doubt *d)
-{
-	return d->lasted_ms >= 0;
+	const float most[LIMIT__COUNT] = {[ANY] = FLOAT_MAX,        [DEMAND] = demand,
+	                                  [BURST] = burst,          [FORECAST] = FORECAST_MOST * demand,
+	                                  [SQUARE] = burst * burst, [LATE] = 1.001f * o->work};
+	return floats_are_within(o, most) && o->work <= demand * OBJECTIVE_MEMORY_S;
 }
 
 static bool is_sane(const struct objective_state *s)
 {
 	return s->simulated_ms >= 0 && isfinite(s->demand_sum) && s->n_demand >= 0 &&
-	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && doubt_is_sane(&s->demand_doubt) &&
-	       doubt_is_sane(&s->backlog_doubt) && objective_capacity_is_sane(&s->capacity) &&
+	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && s->demand_doubt.lasted_ms >= 0 &&
+	       s->backlog_doubt.lasted_ms >= 0 && objective_capacity_is_sane(&s->capacity) &&
 	       answer_is_sane(&s->answer) && objective_is_sane(&s->objective);
 }
 

@@ -8,7 +8,7 @@
 
 #include "policies/engine/number.h"
 #include "policies/engine/objective_load.h"
-#include "policies/engine/objective_setting.h"
+#include "policies/engine/objective_memory.h"
 
 // What the constants do is measured as in objective.c.
 #define OBJECTIVE_UP         0.15f // dead band: replicas above the scale ..

@@ -3,6 +3,7 @@
 // signals, formulas and Min have the same meaning as without an objective. The rules are simulated in steps of 15 s,
 // whatever the interval of the policy is.
 #include <math.h>
+#include <string.h>
 
 #include "policies/engine/decide_state.h"
 #include "policies/engine/number.h"
@@ -13,6 +14,32 @@
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
+
+void objective_state_init(struct objective_state *s)
+{
+	memset(s, 0, sizeof *s);
+	s->simulated_ms = TIME_NONE;
+	objective_capacity_init(&s->capacity);
+	doubt_init(&s->demand_doubt);
+	doubt_init(&s->backlog_doubt);
+	objective_init(&s->objective);
+}
+
+#define CODES_PER_FAMILY 1000
+#define CODES_PER_RUNG   100
+
+int32_t objective_rule_code(enum objective_family family, float rung)
+{
+	return (int32_t)family * CODES_PER_FAMILY + (int32_t)(rung * CODES_PER_RUNG + 0.5f);
+}
+
+void objective_rule_decode(int32_t code, enum objective_family *ret_family, float *ret_rung)
+{
+	bool known = code >= 0 && code / CODES_PER_FAMILY < OBJECTIVE_FAMILY__COUNT;
+	int32_t rung = known ? code % CODES_PER_FAMILY : 0;
+	*ret_family = known ? (enum objective_family)(code / CODES_PER_FAMILY) : OBJECTIVE_FOLLOW_BRISK;
+	*ret_rung = (float)i32_min(rung, (OBJECTIVE_RUNGS - 1) * CODES_PER_RUNG) / CODES_PER_RUNG;
+}
 
 #define STEP_MS   (OBJECTIVE_STEP_S * 1000)
 #define STEPS_MAX 16 // of one tick: twice the longest interval; a longer gap is a pause
@@ -42,21 +69,12 @@ static struct objective_goal goal_of(const struct policy *policy, const struct s
 }
 
 // What the rule asks for beyond the maximum is left to the bounds stage, which reports it.
-static void keep_answer(struct objective_answer *a, const struct objective_goal *goal, const struct objective_result *r)
+static void keep_answer(struct objective_result *a, const struct objective_goal *goal, const struct objective_result *r)
 {
 	int32_t asked = i32_min(i32_from_whole(ceilf(r->rule.level + r->backlog_adds)), OBJECTIVE_REPLICAS_MAX);
-	a->replicas = r->replicas >= goal->max_replicas ? i32_max(asked, r->replicas) : r->replicas;
-	a->wanted = r->wanted;
-	a->backlog_adds = r->backlog_adds;
-	a->aim = r->aim;
-	a->rule = r->rule;
-	a->leaner = r->leaner;
-	a->proposed = r->proposed;
-	a->leaner_steps = r->leaner_steps;
-	a->leaner_steps_needed = r->leaner_steps_needed;
-	a->kept = r->kept;
-	a->starting = r->starting;
-	a->reachable_at = r->reachable_at;
+	*a = *r;
+	if (r->replicas >= goal->max_replicas)
+		a->replicas = i32_max(asked, r->replicas);
 }
 
 // Returns how many steps are due at now_ms, and moves simulated_ms by them. A tick stands for the step whose time is
@@ -199,7 +217,7 @@ static void note_record(struct tick *t, enum reason reason, const struct objecti
 
 static void note_choice(struct tick *t, const struct objective_state *o)
 {
-	const struct objective_answer *a = &o->answer;
+	const struct objective_result *a = &o->answer;
 	note_record(t, REASON_OBJECTIVE_RECORD, &a->rule, o->objective.time);
 	if (a->leaner.rung < a->rule.rung)
 		note_record(t, REASON_OBJECTIVE_LEANER, &a->leaner, o->objective.time);
@@ -351,7 +369,7 @@ void objective_stage(struct tick *t)
 	} else if (!simulate_limited(t, o, demand->value, backlog->value)) {
 		return;
 	}
-	const struct objective_answer *a = &o->answer;
+	const struct objective_result *a = &o->answer;
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE);
 	// Throttled replicas serve less: guards.maxThrottledShare.
 	int32_t replicas = replicas_from_whole(ceil((double)a->replicas / t->capacity_ratio));

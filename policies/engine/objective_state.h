@@ -18,17 +18,6 @@ struct policy;
 // makes work late (docs/algorithm.md).
 #define OBJECTIVE_STARTUP_DEFAULT_MS 300000
 
-// The result of the last step, for the ticks until the next one and for the trace. Has no padding.
-struct objective_answer {
-	int32_t replicas; // at the maximum of the policy, as many as the rule asks for
-	int32_t wanted;   // before more was kept
-	float backlog_adds, aim;
-	struct objective_record rule, leaner, proposed;
-	int32_t leaner_steps, leaner_steps_needed;
-	int32_t kept, starting; // booleans
-	int32_t reachable_at;
-};
-
 // Part of the flat state; has no padding, except maybe at the end, where it stays zero.
 struct objective_state {
 	int64_t simulated_ms; // up to when the rules are simulated; TIME_NONE: never
@@ -37,17 +26,16 @@ struct objective_state {
 	int32_t is_paused; // the last tick had no data: the time until the next one does not count
 	struct doubt demand_doubt, backlog_doubt;
 	struct objective_capacity capacity;
-	struct objective_answer answer;
+	// The result of the last step, for the ticks until the next one and for the trace. `replicas` is, at the
+	// maximum of the policy, as many as the rule asks for.
+	struct objective_result answer;
 	struct objective objective;
 };
-_Static_assert(sizeof(struct objective_answer) == 24 * 4, "no padding");
+_Static_assert(sizeof(struct objective_result) == 24 * 4, "no padding");
 _Static_assert(sizeof(struct objective_state) <= OBJECTIVE_STATE_MAX_BYTES,
                "the state of an objective is at most 4 KiB");
 
 void objective_state_init(struct objective_state *s);
-// Returns whether signal i is one of the two that the objective reads.
-bool objective_reads(const struct policy *policy, size_t i);
-
 // Packs a rule into the `count` of a trace entry, to a hundredth of a rung.
 int32_t objective_rule_code(enum objective_family family, float rung);
 void objective_rule_decode(int32_t code, enum objective_family *ret_family, float *ret_rung);

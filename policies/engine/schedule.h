@@ -12,6 +12,7 @@
 
 struct policy;
 struct policy_schedule;
+struct tz_table;
 
 // Part of the flat state: the last result of schedule_at(), valid until until_ms.
 struct schedule_cache {
@@ -37,5 +38,17 @@ bool schedule_prevents_idle(const struct policy_schedule *schedule);
 // Returns why schedule i can never be active, as a constant text with the fix, or NULL. For `check`: parses the texts
 // of the schedules itself, and evaluates them in UTC.
 const char *schedule_fault(const struct policy *policy, size_t i);
+
+// ---- time zones ----
+
+// Conversion between UTC and the wall clock of a zone, in seconds since the epoch. A local time is the time that the
+// clock shows, in seconds since 1970-01-01T00:00:00 on that clock. A table of NULL is UTC.
+
+// Two directions of one rule: a local time happens at the first moment at which the clock shows it or has passed it. A
+// time in a gap (the clock jumps over it) happens at the jump, and a time that comes twice happens the first time.
+// timezone_reached: the latest local time that has happened by utc_s.  timezone_moment: when local_s happens.
+// timezone_moment(l) <= u  exactly when  l <= timezone_reached(u).
+int64_t timezone_reached(const struct tz_table *zone, int64_t utc_s);
+int64_t timezone_moment(const struct tz_table *zone, int64_t local_s);
 
 #endif

@@ -8,7 +8,6 @@
 #include "policies/engine/decide_state.h"
 #include "policies/engine/formula.h"
 #include "policies/engine/number.h"
-#include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/plausible.h"
 #include "policies/engine/policy.h"

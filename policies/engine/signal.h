@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
 
@@ -21,7 +20,9 @@ struct proposal signal_propose(const struct policy *policy, const struct policy_
 static inline bool signal_is_input(const struct policy *policy, size_t i)
 {
 	const struct policy_signal *signal = &policy->signals[i];
-	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
+	const struct policy_objective *o = &policy->objective;
+	bool is_of_objective = o->set && (i == o->demand_index || i == o->backlog_index);
+	return !signal->target.set && !signal->watermarks.set && !is_of_objective;
 }
 
 #endif

@@ -9,14 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/engine/behavior.h"
 #include "policies/engine/fallback.h"
 #include "policies/engine/forecast.h"
-#include "policies/engine/history.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/panic.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
-#include "policies/engine/skill.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/unhealthy.h"
 #include "policies/engine/window.h"

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/tz/tzfile.h"
-#include "policies/engine/timezone.h"
+#include "policies/engine/schedule.h"
 #include "test/support/timezone_local.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wall clock shows, found without the search of policies/engine/timezone.c.
+// What a wall clock shows, found without the search of policies/engine/schedule.c.
 #ifndef GPUSCALE_TEST_SUPPORT_TIMEZONE_LOCAL_H
 #define GPUSCALE_TEST_SUPPORT_TIMEZONE_LOCAL_H
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "policies/engine/block_max.h"
+#include "policies/engine/objective_load.h"
 
 #define TICKS 3000
 

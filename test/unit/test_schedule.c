@@ -15,7 +15,6 @@
 #include "base/num.h"
 #include "base/tz/tzfile.h"
 #include "policies/engine/schedule.h"
-#include "policies/engine/timezone.h"
 #include "test/support/engine.h"
 
 #define TIMES_MAX 300

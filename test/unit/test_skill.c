@@ -11,8 +11,8 @@
 
 #include <math.h>
 
+#include "policies/engine/forecast.h"
 #include "policies/engine/number.h"
-#include "policies/engine/skill.h"
 
 #define TICK_MS 60000
 #define GAP_MS  (2 * TICK_MS)

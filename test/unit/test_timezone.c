@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/tz/tzfile.h"
-#include "policies/engine/timezone.h"
+#include "policies/engine/schedule.h"
 #include "test/support/timezone_local.h"
 
 #define TIMES_MAX 300
