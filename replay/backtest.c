@@ -3,15 +3,16 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "policies/engine/policy.h"
-#include "replay/backtest_sweep.h"
 #include "replay/clairvoyant.h"
 #include "replay/closed_loop.h"
+#include "replay/parallel.h"
 
 #define STARTUP_S       120.0
 #define START_NEAR_MS   300000
@@ -22,8 +23,10 @@
 #define DEMAND_COLUMN   "demand"
 #define REQUESTS_COLUMN "requests"
 
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
 static const char *const kind_names[] = {"actual", "policy", "peer", "fixed", "bound"};
-_Static_assert(sizeof kind_names / sizeof *kind_names == BACKTEST__COUNT, "one name per kind");
+_Static_assert(COUNT_OF(kind_names) == BACKTEST__COUNT, "one name per kind");
 
 const char *backtest_kind_name(enum backtest_kind kind)
 {
@@ -40,13 +43,19 @@ static size_t expected_rows(const struct backtest *b)
 	return n + n_peers + (b->config.n_fixed ? b->config.n_fixed : 2) + 1;
 }
 
-static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, const char *name)
+static struct backtest_row *append_row(struct backtest *b, enum backtest_kind kind)
 {
 	assert(b->n_rows < BACKTEST_ROWS_MAX);
-	if (b->config.on_progress)
-		b->config.on_progress(b->config.progress, b->n_rows, expected_rows(b), name);
 	struct backtest_row *row = &b->rows[b->n_rows++];
 	row->kind = kind;
+	return row;
+}
+
+static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, const char *name)
+{
+	if (b->config.on_progress)
+		b->config.on_progress(b->config.progress, b->n_rows, expected_rows(b), name);
+	struct backtest_row *row = append_row(b, kind);
 	snprintf(row->name, sizeof row->name, "%s", name);
 	return row;
 }
@@ -182,26 +191,34 @@ static int run_actual(const struct loop *l, int column, const struct demand *rec
 	return closed_loop_run(&closed, &c, &row->score) < 0 ? err_no_memory(e) : 0;
 }
 
-static int run_policy(const struct loop *l, struct err *e)
+// Plays `policy`, and counts the signals that are recorded; without `score` it is not played, only its signals are
+// bound.
+static int play_policy(const struct loop *l, const struct policy *policy, struct score *score, size_t *n_recorded,
+                       struct err *e)
 {
 	struct policy_candidate p;
-	struct backtest *b = l->b;
-	struct backtest_row *row = add_row(b, BACKTEST_POLICY, l->policy->name);
-	int rc = b->config.bindings ? policy_candidate_init_bound(&p, l->policy, b->recording, b->config.bindings,
+	const struct backtest *b = l->b;
+	int rc = b->config.bindings ? policy_candidate_init_bound(&p, policy, b->recording, b->config.bindings,
 	                                                          b->demand.start_ms, e)
-	                            : policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals,
+	                            : policy_candidate_init(&p, policy, b->recording, b->file, b->config.signals,
 	                                                    b->config.engine, b->demand.start_ms, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
-	const struct candidate c = {policy_candidate_decide, &p, l->policy->interval_ms};
+	const struct candidate c = {policy_candidate_decide, &p, policy->interval_ms};
 	if (rc == 0)
 		policy_candidate_restore(&p, b->config.learnt);
-	if (rc == 0 && closed_loop_run(&l->closed, &c, &row->score) < 0)
+	if (rc == 0 && score && closed_loop_run(&l->closed, &c, score) < 0)
 		rc = err_no_memory(e);
-	for (size_t i = 0; rc == 0 && i < l->policy->n_signals; i++)
-		b->n_recorded_signals += p.origins[i] == ORIGIN_COLUMN;
+	for (size_t i = 0; rc == 0 && i < policy->n_signals; i++)
+		*n_recorded += p.origins[i] == ORIGIN_COLUMN;
 	policy_candidate_done(&p);
 	return rc;
+}
+
+static int run_policy(const struct loop *l, struct err *e)
+{
+	struct backtest_row *row = add_row(l->b, BACKTEST_POLICY, l->policy->name);
+	return play_policy(l, l->policy, &row->score, &l->b->n_recorded_signals, e);
 }
 
 static int run_peers(const struct loop *l, struct err *e)
@@ -214,7 +231,7 @@ static int run_peers(const struct loop *l, struct err *e)
 		enum peer_kind kind = settings[i].kind;
 		if (l->b->config.hpa_only && kind != PEER_HPA)
 			continue;
-		snprintf(name, sizeof name, "%s %s %.1f", peer_name(kind), peer_setting_name(kind), settings[i].value);
+		peer_setting_label(&settings[i], name, sizeof name);
 		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, name);
 		row->peer = kind;
 		if (run_peer(l, kind, settings[i].value, &row->score, e) < 0)
@@ -379,6 +396,173 @@ static int set_engine(struct backtest *b, const struct policy *policy, struct er
 	return 0;
 }
 
+// ---- the rows of a sweep ----
+
+// Cost against lateness: the rows of a backtest with a sweep. The policy at several objectives, or with its targets
+// scaled when it has none, next to other autoscalers, fixed counts and the clairvoyant bound at each lateness.
+// The rows are added by kind and then in the order of their settings, and played on up to config.sweep_threads threads;
+// the result does not depend on their number. The name of the policy as it is ends with "(present)", that of a bound
+// that keeps the lateness of no schedule with "(not reached)".
+
+static const double objectives[] = {0.1, 0.3, 1, 3, 5, 10, 20};              // percent late, for policy and bound
+static const double factors[] = {0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4}; // times the targets, no objective
+static const double counts[] = {1, 1.25, 1.5, 2, 2.5, 3, 4, 6};              // fixed: times the mean demand
+
+_Static_assert(1 + COUNT_OF(objectives) + 1 + COUNT_OF(factors) + COUNT_OF(counts) + COUNT_OF(objectives) + 16 <=
+                       BACKTEST_ROWS_MAX,
+               "all rows fit");
+
+struct sweep {
+	const struct loop *l;
+	size_t first;                       // row of the sweep
+	double settings[BACKTEST_ROWS_MAX]; // setting of each row: percent late, factor, peer's setting or replicas
+	double present;                     // setting of the policy as it is
+	atomic_bool has_failed;             // no memory: what else can fail, fails before
+};
+
+static struct backtest_row *add_setting(struct sweep *s, enum backtest_kind kind, double setting)
+{
+	s->settings[s->l->b->n_rows] = setting;
+	return append_row(s->l->b, kind);
+}
+
+static void add_policy(struct sweep *s, double setting)
+{
+	snprintf(add_setting(s, BACKTEST_POLICY, setting)->name, BACKTEST_NAME_BYTES,
+	         s->l->policy->objective.set ? "objective %g%%%s" : "targets x %g%s", setting,
+	         setting == s->present ? " (present)" : "");
+}
+
+// The objective of the policy is a row of its own, in its place.
+static void add_objectives(struct sweep *s)
+{
+	double own = s->present, last = -1;
+	for (size_t i = 0; i < COUNT_OF(objectives); i++) {
+		if (fabs(own - objectives[i]) < 1e-9)
+			own = s->present = objectives[i];
+		else if (own > last && own < objectives[i])
+			add_policy(s, own);
+		add_policy(s, last = objectives[i]);
+	}
+	if (own > last)
+		add_policy(s, own);
+}
+
+static bool has_target(const struct policy_signal *s)
+{
+	return (s->target.set && s->target.type != TARGET_REPLICAS) || s->watermarks.set;
+}
+
+static int add_factors(struct sweep *s, struct err *e)
+{
+	bool has_any = false;
+	for (size_t i = 0; i < s->l->policy->n_signals; i++)
+		has_any = has_any || has_target(&s->l->policy->signals[i]);
+	if (!has_any)
+		return err_set(e, ERR_UNSUPPORTED,
+		               "not supported: policy %s has neither an objective nor a target or watermarks, so "
+		               "there is nothing to vary",
+		               s->l->policy->name);
+	for (size_t i = 0; i < COUNT_OF(factors); i++)
+		add_policy(s, factors[i]);
+	return 0;
+}
+
+static void add_references(struct sweep *s)
+{
+	size_t n;
+	const struct peer_setting *settings = peer_settings(&n);
+	for (size_t i = 0; i < n; i++) {
+		struct backtest_row *row = add_setting(s, BACKTEST_PEER, settings[i].value);
+		row->peer = settings[i].kind;
+		peer_setting_label(&settings[i], row->name, sizeof row->name);
+	}
+	double mean = s->l->b->demand.mean / world_capacity_ratio(&s->l->b->config.world), last = 0;
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
+		double count = fmin(fmax(ceil(counts[i] * mean), 1), s->l->max);
+		if (count == last)
+			continue;
+		last = count;
+		snprintf(add_setting(s, BACKTEST_FIXED, count)->name, BACKTEST_NAME_BYTES, "fixed %g", count);
+	}
+	for (size_t i = 0; i < COUNT_OF(objectives); i++)
+		snprintf(add_setting(s, BACKTEST_BOUND, objectives[i])->name, BACKTEST_NAME_BYTES,
+		         "clairvoyant at late <= %g%%", objectives[i]);
+}
+
+// The policy at a setting; `signals` has room for its signals.
+static struct policy policy_at(const struct policy *policy, double setting, struct policy_signal *signals)
+{
+	struct policy p = *policy;
+	if (p.objective.set) {
+		p.objective.late_ratio = setting / 100;
+		return p;
+	}
+	for (size_t i = 0; i < p.n_signals; i++) {
+		signals[i] = policy->signals[i];
+		signals[i].target.value *= setting;
+		signals[i].watermarks.high *= setting;
+		signals[i].watermarks.low *= setting;
+	}
+	p.signals = signals;
+	return p;
+}
+
+static int play_setting(const struct sweep *s, struct backtest_row *row, double setting)
+{
+	const struct loop *l = s->l;
+	struct policy_signal signals[POLICY_SIGNALS_MAX];
+	struct err e;
+	if (row->kind == BACKTEST_POLICY) {
+		struct policy policy = policy_at(l->policy, setting, signals);
+		return play_policy(l, &policy, &row->score, &(size_t){0}, &e);
+	}
+	if (row->kind == BACKTEST_BOUND)
+		return clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, setting / 100, NULL, &row->score,
+		                       &(bool){false});
+	return run_peer(l, row->kind == BACKTEST_FIXED ? PEER_FIXED : row->peer, setting, &row->score, &e);
+}
+
+static void play_row(void *context, size_t i)
+{
+	struct sweep *s = context;
+	if (play_setting(s, &s->l->b->rows[s->first + i], s->settings[s->first + i]) < 0)
+		atomic_store(&s->has_failed, true);
+}
+
+// A bound is never worse than another row.
+static void complete_bound(const struct sweep *s, struct backtest_row *bound, double late_percent)
+{
+	for (size_t k = s->first; k < s->l->b->n_rows; k++)
+		if (score_is_better(&s->l->b->rows[k].score, &bound->score, late_percent))
+			bound->score = s->l->b->rows[k].score;
+	if (!score_keeps(&bound->score, late_percent))
+		strncat(bound->name, " (not reached)", sizeof bound->name - strlen(bound->name) - 1);
+}
+
+static int run_sweep(const struct loop *l, struct err *e)
+{
+	struct backtest *b = l->b;
+	struct sweep s = {.l = l, .first = b->n_rows};
+	s.present = l->policy->objective.set ? 100 * l->policy->objective.late_ratio : 1;
+	if (play_policy(l, l->policy, NULL, &b->n_recorded_signals, e) < 0)
+		return -1; // every row of the policy would fail
+	if (l->policy->objective.set)
+		add_objectives(&s);
+	else if (add_factors(&s, e) < 0)
+		return -1;
+	add_references(&s);
+	atomic_init(&s.has_failed, false);
+	const struct parallel p = {play_row, NULL, &s};
+	parallel_run(&p, b->n_rows - s.first, b->config.sweep_threads);
+	for (size_t i = s.first; i < b->n_rows; i++)
+		if (b->rows[i].kind == BACKTEST_BOUND)
+			complete_bound(&s, &b->rows[i], s.settings[i]);
+	return atomic_load(&s.has_failed) ? err_no_memory(e) : 0;
+}
+
+// ---- the whole loop ----
+
 static int run_closed(struct backtest *b, const struct policy *policy, struct err *e)
 {
 	const struct recording *r = b->recording;
@@ -418,7 +602,7 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 	if (rc < 0 || b->config.hpa_only)
 		return rc;
 	if (b->config.sweep_threads > 0)
-		return backtest_sweep_run(b, policy, &l.closed, e);
+		return run_sweep(&l, e);
 	if (run_policy(&l, e) < 0)
 		return -1;
 	if (b->config.policy_only)

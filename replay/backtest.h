@@ -41,9 +41,9 @@ struct backtest_config {
 	bool policy_only; // neither peers, nor fixed counts, nor the bound
 	bool hpa_only;    // closed loop: only what ran and the HPA, both only while replicas are recorded, not even the
 	                  // policy
-	unsigned sweep_threads; // closed loop without engines: how many threads play the rows of backtest_sweep.h; 0:
-	                        // no sweep
-	const char *demand_column;             // NULL: "demand"
+	unsigned sweep_threads;    // closed loop without engines: how many threads play the rows of a sweep, cost
+	                           // against lateness, which need an objective, a target or watermarks; 0: none
+	const char *demand_column; // NULL: "demand"
 	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
 	const struct signal_binding *bindings; // closed loop without engines: in place of these names; NULL: none
 	const struct engine_model *engine;     // closed loop: the replicas are engines; NULL: a fluid queue

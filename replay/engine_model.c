@@ -15,7 +15,7 @@
 #include "base/schema/schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
-#include "replay/recording_csv.h"
+#include "replay/recording.h"
 
 #define DRAWN_SAMPLES  4096 // samples drawn from the two distributions
 #define PROMPT_MEAN    1000 // tokens

@@ -2,6 +2,7 @@
 #include "replay/peers.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "replay/world.h"
 
@@ -47,9 +48,9 @@ const char *peer_name(enum peer_kind kind)
 	return names[kind];
 }
 
-const char *peer_setting_name(enum peer_kind kind)
+void peer_setting_label(const struct peer_setting *setting, char *out, size_t size)
 {
-	return setting_names[kind];
+	snprintf(out, size, "%s %s %.1f", names[setting->kind], setting_names[setting->kind], setting->value);
 }
 
 void peer_init(struct peer *p, enum peer_kind kind, double value, int32_t min, int32_t max)

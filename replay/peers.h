@@ -21,8 +21,9 @@ struct peer_setting {
 	double value; // HPA, WPA: utilization; KEDA, Knative: demand of one replica
 };
 const struct peer_setting *peer_settings(size_t *ret_n);
-const char *peer_name(enum peer_kind kind);         // "HPA"
-const char *peer_setting_name(enum peer_kind kind); // "utilization"
+const char *peer_name(enum peer_kind kind); // "HPA"
+// Writes "HPA utilization 0.5" to `out`.
+void peer_setting_label(const struct peer_setting *setting, char *out, size_t size);
 
 struct peer {
 	enum peer_kind kind;

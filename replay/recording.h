@@ -4,6 +4,7 @@
 #ifndef GPUSCALE_REPLAY_RECORDING_H
 #define GPUSCALE_REPLAY_RECORDING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct err;
 #define RECORDING_SPAN_DAYS   400 // longest time from the first to the last row
 #define RECORDING_FIRST_LINE  2   // line of the first row in a CSV file
 #define RECORDING_PLACE_BYTES 1024
+#define RECORDING_EOF_LINE    "# EOF" // last line of OpenMetrics
 
 enum recording_format { RECORDING_CSV, RECORDING_OPENMETRICS, RECORDING_RANGES, RECORDING_FORMAT__COUNT };
 
@@ -31,8 +33,10 @@ struct recording {
 };
 
 // Reads text[0..len), which `file` names in errors: OpenMetrics if its first line starts with '#' or its last line is
-// "# EOF", otherwise CSV. Returns 0, or -1 and *e as recording_csv_parse() and recording_openmetrics_parse(). The
-// caller calls recording_done() in both cases.
+// "# EOF", as recording_openmetrics_parse(), otherwise CSV. The header of CSV names the columns; the time is in the
+// column time, timestamp or t_s, as seconds or as RFC 3339. Returns 0, or -1 and *e ("FILE:LINE: ..."): ERR_INPUT (no
+// header, no time column, a name twice, a wrong number of cells, a cell that is not a number, a time that does not
+// grow, fewer than two rows), ERR_LIMIT, ERR_INTERNAL. The caller calls recording_done() in both cases.
 int recording_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e);
 void recording_done(struct recording *r);
 
@@ -61,5 +65,24 @@ int recording_alloc(struct recording *r, size_t n_rows, struct err *e);
 int recording_check_span(int64_t span_ms, struct err *e);
 // Returns the median of the differences between n >= 2 times, of a sample of them when there are many.
 int64_t recording_usual_step_ms(const int64_t *time_ms, size_t n);
+
+// A line without its end, cut into cells one after the other.
+struct csv_line {
+	const char *at, *end;
+	bool done;
+};
+// The first line of text[0..len); *ret_next is the offset of the next one.
+struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next);
+// The next cell without spaces and quotes around it, in the text. Returns false after the last one.
+bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len);
+
+// Reads OpenMetrics text with timestamps, as `promtool tsdb dump-openmetrics` writes it, into the zeroed *ret: one
+// column per series, called NAME{LABELS} with the labels in the order of their names. When one series has a sample at
+// every time of the file, the rows are these times. Otherwise the rows are one usual step of the densest series apart,
+// and a cell has the newest sample that is at most two steps old. Returns 0, or -1 and *e ("FILE:LINE: ..."): ERR_INPUT
+// (no
+// "# EOF", a sample without a timestamp, a value that is infinite or not a number, a time that does not grow within its
+// series, fewer than two times), ERR_LIMIT, ERR_INTERNAL.
+int recording_openmetrics_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e);
 
 #endif

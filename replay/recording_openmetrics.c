@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay/recording_openmetrics.h"
-
+// Reads a recording from OpenMetrics text with timestamps.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,11 +10,12 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "replay/recording.h"
-#include "replay/recording_csv.h"
 
-#define SHOWN_BYTES 80
-#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
-#define EOF_LINE    "# EOF"
+#define SHOWN_BYTES    80
+#define TIME_MAX_S     253402300799.0 // 9999-12-31T23:59:59Z
+#define SAMPLES_MAX    4000000        // samples in all series together
+#define LABELS_MAX     32             // labels of one series
+#define LOOKBACK_STEPS 2              // a cell of a grid has a sample that is at most this many steps old
 
 struct sample {
 	int64_t time_ms;
@@ -50,16 +50,6 @@ struct parser {
 static bool is_text(struct span s, const char *text)
 {
 	return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
-}
-
-bool recording_is_openmetrics(const char *text, size_t len)
-{
-	if (len > 0 && text[0] == '#')
-		return true;
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		len--;
-	size_t n = strlen(EOF_LINE);
-	return len > n && text[len - n - 1] == '\n' && memcmp(text + len - n, EOF_LINE, n) == 0;
 }
 
 static void show(char out[SHOWN_BYTES], struct span s)
@@ -131,7 +121,7 @@ static int compare_spans(struct span a, struct span b)
 	return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-static int take_labels(struct span *rest, struct label labels[OPENMETRICS_LABELS_MAX], size_t *ret_n, struct err *e)
+static int take_labels(struct span *rest, struct label labels[LABELS_MAX], size_t *ret_n, struct err *e)
 {
 	*ret_n = 0;
 	while (!take_char(rest, '}')) {
@@ -140,8 +130,8 @@ static int take_labels(struct span *rest, struct label labels[OPENMETRICS_LABELS
 			return err_set(e, ERR_INPUT, "expected a comma or } after a label");
 		if (*ret_n > 0 && take_char(rest, '}'))
 			return 0;
-		if (*ret_n == OPENMETRICS_LABELS_MAX)
-			return err_set(e, ERR_LIMIT, "more than %d labels", OPENMETRICS_LABELS_MAX);
+		if (*ret_n == LABELS_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d labels", LABELS_MAX);
 		l.name = take_name(rest);
 		if (l.name.len == 0 || !take_char(rest, '=') || !take_value(rest, &l.value))
 			return err_set(e, ERR_INPUT, "expected labels such as {pod=\"a\",namespace=\"b\"}");
@@ -207,10 +197,10 @@ static int add_sample(struct series *series, struct sample s, struct parser *p, 
 		                         "the series already has a sample at this time: remove one of the two")
 		               : err_set(e, ERR_INPUT, "the time of the series goes back by %.3f s: sort its samples",
 		                         (double)(series->samples[series->n - 1].time_ms - s.time_ms) / 1000);
-	if (p->n_samples == OPENMETRICS_SAMPLES_MAX)
+	if (p->n_samples == SAMPLES_MAX)
 		return err_set(e, ERR_LIMIT,
 		               "more than %d samples: use a longer step, a shorter period or fewer series",
-		               OPENMETRICS_SAMPLES_MAX);
+		               SAMPLES_MAX);
 	if (alloc_reserve(&series->samples, series->n, &series->cap, sizeof *series->samples, 256) < 0)
 		return err_no_memory(e);
 	series->samples[series->n++] = s;
@@ -245,14 +235,14 @@ static int read_sample(struct span rest, struct sample *ret, struct err *e)
 
 static int read_line(struct parser *p, struct span line, struct err *e)
 {
-	struct label labels[OPENMETRICS_LABELS_MAX];
+	struct label labels[LABELS_MAX];
 	char name[RECORDING_NAME_BYTES];
 	struct sample sample;
 	size_t n_labels = 0;
 	if (p->ended)
-		return err_set(e, ERR_INPUT, "expected nothing after \"%s\"", EOF_LINE);
+		return err_set(e, ERR_INPUT, "expected nothing after \"%s\"", RECORDING_EOF_LINE);
 	if (line.len > 0 && line.at[0] == '#') {
-		p->ended = is_text(line, EOF_LINE);
+		p->ended = is_text(line, RECORDING_EOF_LINE);
 		return 0;
 	}
 	struct span metric = take_name(&line);
@@ -346,7 +336,7 @@ static int make_rows(struct parser *p, struct err *e)
 	for (size_t i = 0; i < (size_t)n; i++)
 		r->time_ms[i] = exact ? all->samples[i].time_ms : first + (int64_t)i * r->step_ms;
 	r->n_rows = (size_t)n;
-	fill(p, exact ? 0 : OPENMETRICS_LOOKBACK_STEPS * r->step_ms);
+	fill(p, exact ? 0 : LOOKBACK_STEPS * r->step_ms);
 	return r->n_rows < 2 ? err_set(e, ERR_INPUT, "one row of data: expected at least two") : 0;
 }
 
@@ -360,7 +350,8 @@ static int read_all(struct parser *p, const char *text, size_t len, struct err *
 			return -1;
 	}
 	if (!p->ended)
-		return err_set(e, ERR_INPUT, "expected \"%s\" as the last line: the file is incomplete", EOF_LINE);
+		return err_set(e, ERR_INPUT, "expected \"%s\" as the last line: the file is incomplete",
+		               RECORDING_EOF_LINE);
 	if (p->r->n_columns == 0)
 		return err_set(e, ERR_INPUT, "the file has no samples");
 	return make_rows(p, e);

@@ -35,9 +35,7 @@ int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e)
 	rc = rc == 0 ? tune_search_play(s, tune_search_rest, e) : rc;
 	for (size_t i = 0; i < s->n_runs; i++) {
 		struct tune_peer *p = &t->peers[i];
-		enum peer_kind kind = settings[i].kind;
-		snprintf(p->name, sizeof p->name, "%s %s %.1f", peer_name(kind), peer_setting_name(kind),
-		         settings[i].value);
+		peer_setting_label(&settings[i], p->name, sizeof p->name);
 		memcpy(p->parts, peers[i]->parts, sizeof p->parts);
 		p->in = tune_score_sum(peers[i]->parts, 0, TUNE_IN_PARTS);
 		p->out = tune_score_sum(peers[i]->parts, TUNE_IN_PARTS, TUNE_PARTS);
