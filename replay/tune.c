@@ -11,6 +11,266 @@
 #include "replay/backtest.h"
 #include "replay/tune_search.h"
 
+// ---- the choice: validated by walk-forward, then made on the first half ----
+
+#define WORTH_A_NUMBER 0.005 // a change of a number that saves less than this is taken back
+
+static bool keeps(const struct tune_score *s, double late_ratio)
+{
+	return tune_late_percent(s) <= 100 * late_ratio;
+}
+
+// How good a point is on the parts before `n`, the only ones that a choice knows.
+struct standing {
+	bool keeps;   // the objective, at the bound of the lateness and in a harder world
+	bool is_free; // no peer dominates it
+	double loss;
+};
+
+static struct standing standing_of(const struct tune_search *s, const struct tune *t, const struct tune_trial *r,
+                                   size_t n)
+{
+	double late = s->scene->config.late_ratio;
+	const struct tune_score sum = tune_score_sum(r->parts, 0, n);
+	return (struct standing){.keeps = tune_late_bound_percent(&sum) <= 100 * late && keeps(&r->stressed, late),
+	                         .is_free = !tune_peers_dominating(t, &sum, 0, n),
+	                         .loss = tune_score_loss(r->parts, n, late)};
+}
+
+static bool is_better(const struct standing *a, const struct standing *b)
+{
+	if (a->keeps != b->keeps)
+		return a->keeps;
+	if (a->is_free != b->is_free)
+		return a->is_free;
+	return a->loss < b->loss;
+}
+
+// Returns the best trial on the parts before `n` that is not known to fail a test of the policy.
+static struct tune_trial *best_untested(const struct tune_search *s, const struct tune *t, size_t n)
+{
+	struct tune_trial *best = NULL;
+	struct standing least = {0};
+	for (size_t i = 0; i < s->n_runs; i++) {
+		struct tune_trial *r = s->runs[i];
+		const struct standing standing = standing_of(s, t, r, n);
+		if (r->tests == TUNE_FAILS || (best && !is_better(&standing, &least)))
+			continue;
+		best = r;
+		least = standing;
+	}
+	return best;
+}
+
+static bool breaks_tests(const struct tune_search *s, const struct policy *policy)
+{
+	return s->config->tests && tune_tests_run(s->config->tests, policy, NULL) > 0;
+}
+
+// Returns the best trial on the parts before `n` that passes the tests of the policy: the present policy does, because
+// only the tests that it passes count. *ret_failing, which may be NULL: the best one of those that fail, if it is
+// better.
+static struct tune_trial *best_trial(const struct tune_search *s, const struct tune *t, size_t n,
+                                     struct tune_trial **ret_failing)
+{
+	struct tune_trial *best = best_untested(s, t, n);
+	for (; best && best->tests == TUNE_UNTESTED; best = best_untested(s, t, n)) {
+		bool fails = best->index > 0 && breaks_tests(s, &best->policy);
+		best->tests = fails ? TUNE_FAILS : TUNE_PASSES;
+	}
+	assert(best);
+	struct standing own = standing_of(s, t, best, n);
+	for (size_t i = 0; i < s->n_runs && ret_failing; i++) {
+		const struct standing other = standing_of(s, t, s->runs[i], n);
+		if (s->runs[i]->tests == TUNE_FAILS && is_better(&other, &own)) {
+			*ret_failing = s->runs[i];
+			own = other;
+		}
+	}
+	return best;
+}
+
+// Chooses before each part of the second half, and measures the choice on the part (walk-forward), into t->folds. A
+// choice knows the parts before only.
+static void validate(const struct tune_search *s, struct tune *t)
+{
+	double late = s->scene->config.late_ratio;
+	double loss_in = 0, loss_out = 0, present_in = 0, present_out = 0;
+	const struct tune_trial *present = s->runs[0];
+	for (size_t k = 0; k < TUNE_FOLDS; k++) {
+		size_t part = TUNE_IN_PARTS + k;
+		struct tune_fold *f = &t->folds[k];
+		const struct tune_trial *best = best_trial(s, t, part, NULL);
+		f->in = tune_score_sum(best->parts, 0, part);
+		f->out = best->parts[part];
+		f->present_in = tune_score_sum(present->parts, 0, part);
+		f->present_out = present->parts[part];
+		double in = tune_loss(&f->in, late), out = tune_loss(&f->out, late);
+		double was_in = tune_loss(&f->present_in, late), was_out = tune_loss(&f->present_out, late);
+		f->gain_in = was_in > 0 ? 1 - in / was_in : 0;
+		f->gain_out = was_out > 0 ? 1 - out / was_out : 0;
+		t->gap = fmax(t->gap, fabs(f->gain_in - f->gain_out));
+		loss_in += in;
+		loss_out += out;
+		present_in += was_in;
+		present_out += was_out;
+	}
+	t->gain_in = present_in > 0 ? 1 - loss_in / present_in : 0;
+	t->gain_out = present_out > 0 ? 1 - loss_out / present_out : 0;
+}
+
+static int points_by_cost(const void *a, const void *b)
+{
+	const struct tune_point *x = a, *y = b;
+	if (x->out.replica_s != y->out.replica_s)
+		return x->out.replica_s < y->out.replica_s ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void set_point(const struct tune_trial *r, struct tune_point *p)
+{
+	p->index = r->index;
+	memcpy(p->values, r->values, sizeof p->values);
+	p->in = tune_score_sum(r->parts, 0, TUNE_IN_PARTS);
+	p->out = tune_score_sum(r->parts, TUNE_IN_PARTS, TUNE_PARTS);
+}
+
+static bool is_beaten(const struct tune_point *a, const struct tune_point *by)
+{
+	double late = tune_late_percent(&a->out), late_by = tune_late_percent(&by->out);
+	bool is_equal = by->out.replica_s == a->out.replica_s && late_by == late && by->out.changes == a->out.changes;
+	return by->out.replica_s <= a->out.replica_s && late_by <= late && by->out.changes <= a->out.changes &&
+	       (!is_equal || by->index < a->index);
+}
+
+static void mark_front(struct tune *t)
+{
+	for (size_t i = 0; i < t->n_points; i++) {
+		struct tune_point *p = &t->points[i];
+		p->is_front = true;
+		for (size_t k = 0; k < t->n_points && p->is_front; k++)
+			p->is_front = k == i || !is_beaten(p, &t->points[k]);
+	}
+}
+
+// Makes a trial that has played the first half of the recording with `values`, in *ret; NULL when the rules between
+// fields, or unless `may_fail` the tests of the policy, do not accept them.
+static int try_values(struct tune_search *s, const double values[], bool may_fail, struct tune_trial **ret,
+                      struct err *e)
+{
+	bool is_refused;
+	struct tune_trial *r = tune_trial_new(s);
+	*ret = NULL;
+	if (!r)
+		return err_no_memory(e);
+	memcpy(r->values, values, sizeof r->values);
+	int rc = tune_trial_decode(s, r, &is_refused, e);
+	if (rc < 0 || is_refused || (!may_fail && breaks_tests(s, &r->policy))) {
+		tune_trial_free(r);
+		return rc;
+	}
+	tune_trial_play(s, r, 0, TUNE_IN_PARTS);
+	*ret = r;
+	return tune_stress_play(s, &r, 1, false, e);
+}
+
+static bool is_as_good(const struct standing *a, const struct standing *than)
+{
+	return a->keeps >= than->keeps && a->is_free >= than->is_free && a->loss <= (1 + WORTH_A_NUMBER) * than->loss;
+}
+
+// Takes back what saves next to nothing in sample: a patch with fewer changes is easier to judge. *choice, of
+// s->runs, becomes another trial with the same index.
+static int simplify(struct tune_search *s, const struct tune *t, struct tune_trial **choice, struct err *e)
+{
+	const struct standing first = standing_of(s, t, *choice, TUNE_IN_PARTS);
+	bool may_fail = (*choice)->tests == TUNE_FAILS;
+	for (size_t i = 0; i < s->space->n; i++) {
+		double values[TUNE_NUMBERS_MAX];
+		struct tune_trial *r;
+		memcpy(values, (*choice)->values, sizeof values);
+		if (values[i] == s->space->numbers[i].present)
+			continue;
+		values[i] = s->space->numbers[i].present;
+		int rc = try_values(s, values, may_fail, &r, e);
+		const struct standing simpler =
+		        rc == 0 && r ? standing_of(s, t, r, TUNE_IN_PARTS) : (struct standing){0};
+		if (rc < 0 || !r || !is_as_good(&simpler, &first)) {
+			tune_trial_free(r);
+			if (rc < 0)
+				return -1;
+			continue;
+		}
+		r->index = (*choice)->index;
+		r->tests = (*choice)->tests;
+		tune_trial_free(*choice);
+		*choice = r;
+	}
+	if ((*choice)->play.next < s->scene->demand.n)
+		tune_trial_play(s, *choice, TUNE_IN_PARTS, TUNE_PARTS);
+	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
+}
+
+static bool is_changed(const struct tune_space *s, const double values[])
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (values[i] != s->numbers[i].present)
+			return true;
+	return false;
+}
+
+static void find_points(struct tune *t, size_t chosen)
+{
+	qsort(t->points, t->n_points, sizeof *t->points, points_by_cost);
+	for (size_t i = 0; i < t->n_points; i++) {
+		if (t->points[i].index == 0)
+			t->present = i;
+		if (t->points[i].index == chosen)
+			t->chosen = i;
+	}
+}
+
+// Chooses on the first half the point to recommend, into t->points and t->chosen.
+static int choose(struct tune_search *s, struct tune *t, struct err *e)
+{
+	double late = s->scene->config.late_ratio;
+	struct tune_trial *failing = NULL, *best = best_trial(s, t, TUNE_IN_PARTS, &failing);
+	for (size_t i = 0; i < s->n_runs; i++)
+		t->n_failing += s->runs[i]->tests == TUNE_FAILS;
+	if (failing)
+		tune_tests_run(s->config->tests, &failing->policy, &t->broken);
+	if (best->index == 0 && failing)
+		best = failing; // shows what the tests forbid
+	struct tune_trial **slot = s->runs;
+	while (*slot != best)
+		slot++;
+	if (best->index > 0 && simplify(s, t, slot, e) < 0)
+		return -1;
+	best = is_changed(s->space, (*slot)->values) ? *slot : s->runs[0];
+	t->is_failing = best->tests == TUNE_FAILS && tune_tests_run(s->config->tests, &best->policy, &t->broken) > 0;
+	if (tune_stress_play(s, &best, 1, true, e) < 0)
+		return -1;
+	t->late_stressed = tune_late_percent(&best->stressed);
+	t->points = calloc(s->n_runs, sizeof *t->points);
+	if (!t->points)
+		return err_no_memory(e);
+	t->n_points = s->n_runs;
+	for (size_t i = 0; i < s->n_runs; i++)
+		set_point(s->runs[i], &t->points[i]);
+	const struct tune_score whole = tune_score_sum(best->parts, 0, TUNE_PARTS);
+	t->late_bound = tune_late_bound_percent(&whole);
+	find_points(t, best->index);
+	mark_front(t);
+	const struct tune_point *chosen = &t->points[t->chosen];
+	t->keeps_objective = keeps(&chosen->out, late);
+	t->dominated_by = tune_peers_dominating(t, &chosen->out, TUNE_IN_PARTS, TUNE_PARTS);
+	double was = tune_loss(&t->points[t->present].out, late);
+	t->gain_chosen = was > 0 ? 1 - tune_loss(&chosen->out, late) / was : 0;
+	return 0;
+}
+
+// ---- the search ----
+
 #define DECISIONS_MIN 20 // that a reaction of the policy takes at least, for the length of a part
 
 static const char *const verdict_names[] = {"Recommended", "NoneBetter", "TooSmall",  "Uncertain",
@@ -94,17 +354,14 @@ int tune_run(const struct tune_config *config, const struct backtest *scene, str
 	                              .late_s = scene->config.wait_s};
 	atomic_init(&s.has_failed, false);
 	s.runs = calloc(config->candidates, sizeof(struct tune_trial *));
-	int rc = s.runs ? 0 : err_no_memory(e);
+	int rc = s.runs ? tune_halving_play(&s, ret, e) : err_no_memory(e);
 	if (rc == 0)
-		rc = tune_halving_fill(&s, ret, e) < 0 || tune_halving_play(&s, ret, e) < 0 ||
-		                     tune_peers_play(&s, ret, e) < 0
-		             ? -1
-		             : 0;
+		rc = tune_peers_play(&s, ret, e);
 	if (rc == 0)
 		rc = tune_stress_play(&s, s.runs, s.n_runs, false, e);
 	if (rc == 0) {
-		tune_choice_validate(&s, ret);
-		rc = tune_choose(&s, ret, e);
+		validate(&s, ret);
+		rc = choose(&s, ret, e);
 	}
 	ret->part_ms = shortest_part_ms(&scene->demand);
 	ret->needed_ms = needed_part_ms(&s);

@@ -141,7 +141,7 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 	return 0;
 }
 
-int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e)
+static int fill(struct tune_search *s, struct tune *t, struct err *e)
 {
 	t->n_played = 1;
 	for (size_t i = 0; i < s->config->candidates - TUNE_IN_PARTS * n_refined(s); i++) {
@@ -265,14 +265,7 @@ static int drop_worse(struct tune_search *s, struct err *e)
 static void play_next(void *context, size_t i)
 {
 	struct tune_search *s = context;
-	tune_trial_play(s, s->runs[i], s->part);
-}
-
-static void play_past(void *context, size_t i)
-{
-	struct tune_search *s = context;
-	for (size_t part = 0; part < s->part; part++)
-		tune_trial_play(s, s->runs[i], part);
+	tune_trial_play(s, s->runs[i], s->part, s->part + 1);
 }
 
 // Adds candidates near the best ones of the parts that were played, and plays these parts.
@@ -299,7 +292,7 @@ static int refine(struct tune_search *s, struct tune *t, struct err *e)
 		const struct origin origin = {rows[is_on_line ? 0 : i % parents].run, reach, share};
 		rc = add_candidate(s, t, first + i, &origin, e);
 	}
-	rc = rc == 0 ? tune_search_play(s, play_past, e) : rc;
+	rc = rc == 0 ? tune_search_play(s, tune_search_past, e) : rc;
 	s->done += (double)(s->part * s->n_runs);
 	s->n_runs += n;
 	s->runs = all;
@@ -320,6 +313,8 @@ static double work_of(size_t n, size_t refined)
 
 int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e)
 {
+	if (fill(s, t, e) < 0)
+		return -1;
 	s->all = work_of(s->n_runs, n_refined(s));
 	for (s->part = 0; s->part < TUNE_IN_PARTS;) {
 		if (tune_search_play(s, play_next, e) < 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data shared by the steps of a search for better numbers: the candidates that play the recording part by part.
 // Private to replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result
-// is measured against, choice validates and chooses.
+// is measured against; tune.c validates and chooses.
 #ifndef GPUSCALE_REPLAY_TUNE_SEARCH_H
 #define GPUSCALE_REPLAY_TUNE_SEARCH_H
 
@@ -65,18 +65,18 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 // The same as tune_trial_bind() with a policy of r->values; *ret_refused when the rules between fields do not accept
 // them.
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e);
-// Plays one part of the recording; without memory, sets s->has_failed.
-void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part);
+// Plays the parts from `from` to before `to`; without memory, sets s->has_failed.
+void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t from, size_t to);
 // Runs `task` for each of s->runs, on the threads of the configuration. Returns 0, or -1 and *e without memory.
 int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i), struct err *e);
-// The task that plays the parts from s->part on; `context` is the search.
+// The tasks that play the parts from s->part on, and those before it; `context` is the search.
 void tune_search_rest(void *context, size_t i);
+void tune_search_past(void *context, size_t i);
 
 // ---- the steps of a search; each returns 0, or -1 and *e ----
 
-// Draws the candidates; the first one is the present policy.
-int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e);
-// Plays the candidates, drops the worse ones after each part, and plays the rest with those that stay.
+// Draws the candidates, the first of which is the present policy, plays them, drops the worse ones after each part, and
+// plays the rest with those that stay.
 int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e);
 // Plays the first half, or the whole recording, with the policies of `runs` in a harder world: a tenth more demand, and
 // replicas that take a quarter longer to start. Sets their `stressed`.
@@ -88,10 +88,5 @@ int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e);
 const char *tune_peers_dominating(const struct tune *t, const struct tune_score *score, size_t from, size_t to);
 // Plays the objective of the library policy llm-demand with the bounds of the policy, into t->library_in and _out.
 int tune_library_play(struct tune_search *s, struct tune *t, struct err *e);
-// Chooses before each part of the second half, and measures the choice on the part (walk-forward), into t->folds. A
-// choice knows the parts before only.
-void tune_choice_validate(const struct tune_search *s, struct tune *t);
-// Chooses on the first half the point to recommend, into t->points and t->chosen.
-int tune_choose(struct tune_search *s, struct tune *t, struct err *e);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/schema/schema.h"
 
+struct buf;
 struct doc_node;
 struct err;
 struct policy;
@@ -64,5 +65,11 @@ void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, 
 int tune_space_decode(struct tune_space *s, const double values[], struct arena *a, struct policy *ret);
 // Writes a value as the document would have it: "0.55", "90s", "1%".
 void tune_number_text(const struct tune_number *n, double value, char out[TUNE_TEXT_BYTES]);
+
+// Appends text[0..len), the file from which `space` was read, with those values that differ from the present ones.
+// Numbers that the text does not have are added. The result is read again and compared. Returns 0, or -1 and *e:
+// ERR_UNSUPPORTED when a number is written in a way that cannot be replaced in its place, ERR_INTERNAL.
+int tune_patch_write(const struct tune_space *space, const double values[], const char *text, size_t len,
+                     struct buf *out, struct err *e);
 
 #endif

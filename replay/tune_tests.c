@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay/tune_tests.h"
+// The unit tests of a policy, which better numbers must keep.
+#include "replay/tune.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

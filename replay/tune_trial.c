@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trial of tune: one policy or peer that plays the recording part by part, and the sums and losses of the parts.
+// The trials of tune: a policy, another autoscaler or the library policy that plays the recording part by part, and the
+// sums and losses of the parts.
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
+#include "policies/schema/policy_decode.h"
 #include "replay/backtest.h"
 #include "replay/demand.h"
 #include "replay/parallel.h"
@@ -68,6 +77,8 @@ double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, doub
 	const struct tune_score sum = tune_score_sum(parts, 0, n);
 	return fmax(loss, loss_at(sum.replica_s, tune_late_bound_percent(&sum) / 100, late_ratio));
 }
+
+// ---- trials ----
 
 #define CANDIDATE_ARENA_MAX (1024 * 1024)
 
@@ -134,7 +145,7 @@ static void add_block(struct tune_score *sum, const struct score *s)
 	sum->requests_requests += s->requests * s->requests;
 }
 
-void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part)
+static void play_part(struct tune_search *s, struct tune_trial *r, size_t part)
 {
 	struct score score;
 	struct candidate c = {peer_candidate_decide, &r->peer, 0};
@@ -150,11 +161,22 @@ void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part)
 	}
 }
 
+void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t from, size_t to)
+{
+	for (size_t part = from; part < to; part++)
+		play_part(s, r, part);
+}
+
 void tune_search_rest(void *context, size_t i)
 {
 	struct tune_search *s = context;
-	for (size_t part = s->part; part < TUNE_PARTS; part++)
-		tune_trial_play(s, s->runs[i], part);
+	tune_trial_play(s, s->runs[i], s->part, TUNE_PARTS);
+}
+
+void tune_search_past(void *context, size_t i)
+{
+	struct tune_search *s = context;
+	tune_trial_play(s, s->runs[i], 0, s->part);
 }
 
 static void report_progress(void *context, size_t started)
@@ -171,6 +193,8 @@ int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i
 	parallel_run(&p, s->n_runs, s->config->threads);
 	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
 }
+
+// ---- a harder world ----
 
 // Plays candidates of tune in a harder world: a tenth more demand, and replicas that take a quarter longer to start.
 // The cheapest candidates are at the edge of the objective, and some are there by luck. Those that keep the objective
@@ -224,21 +248,160 @@ static int stress_init(struct stress *h, struct tune_search *s, struct tune_tria
 	return 0;
 }
 
-static void play_first_half(void *context, size_t i)
-{
-	struct tune_search *s = context;
-	for (size_t part = 0; part < TUNE_IN_PARTS; part++)
-		tune_trial_play(s, s->runs[i], part);
-}
-
 int tune_stress_play(struct tune_search *s, struct tune_trial *const runs[], size_t n, bool whole, struct err *e)
 {
 	struct stress h;
 	int rc = stress_init(&h, s, runs, n, e);
+	h.search.part = whole ? TUNE_PARTS : TUNE_IN_PARTS;
 	if (rc == 0)
-		rc = tune_search_play(&h.search, whole ? tune_search_rest : play_first_half, e);
+		rc = tune_search_play(&h.search, tune_search_past, e);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		runs[i]->stressed = tune_score_sum(h.search.runs[i]->parts, 0, whole ? TUNE_PARTS : TUNE_IN_PARTS);
+		runs[i]->stressed = tune_score_sum(h.search.runs[i]->parts, 0, h.search.part);
 	stress_done(&h);
 	return rc;
+}
+
+// ---- peers ----
+
+int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e)
+{
+	size_t n, own = s->n_runs;
+	const struct peer_setting *settings = peer_settings(&n);
+	struct tune_trial *peers[TUNE_PEERS_MAX], **runs = s->runs;
+	int rc = 0;
+	assert(n <= TUNE_PEERS_MAX);
+	s->runs = peers;
+	s->part = 0;
+	for (s->n_runs = 0; s->n_runs < n; s->n_runs++) {
+		struct tune_trial *r = peers[s->n_runs] = tune_trial_new(s);
+		if (!r) {
+			rc = err_no_memory(e);
+			break;
+		}
+		peer_init(&r->peer, settings[s->n_runs].kind, settings[s->n_runs].value, s->space->policy->min_replicas,
+		          s->loop.max);
+	}
+	rc = rc == 0 ? tune_search_play(s, tune_search_rest, e) : rc;
+	for (size_t i = 0; i < s->n_runs; i++) {
+		struct tune_peer *p = &t->peers[i];
+		peer_setting_label(&settings[i], p->name, sizeof p->name);
+		memcpy(p->parts, peers[i]->parts, sizeof p->parts);
+		p->in = tune_score_sum(peers[i]->parts, 0, TUNE_IN_PARTS);
+		p->out = tune_score_sum(peers[i]->parts, TUNE_IN_PARTS, TUNE_PARTS);
+		tune_trial_free(peers[i]);
+	}
+	t->n_peers = s->n_runs;
+	for (size_t i = 0, best = 0; i < t->n_peers; i++) {
+		double late = s->scene->config.late_ratio;
+		bool is_first = i == 0 || settings[i].kind != settings[i - 1].kind;
+		if (is_first || tune_loss(&t->peers[i].out, late) < tune_loss(&t->peers[best].out, late))
+			best = i;
+		if (i + 1 == t->n_peers || settings[i + 1].kind != settings[i].kind)
+			t->peers[best].is_best = true;
+	}
+	s->runs = runs;
+	s->n_runs = own;
+	return rc;
+}
+
+static bool dominates(const struct tune_score *a, const struct tune_score *b)
+{
+	double late_a = tune_late_percent(a), late_b = tune_late_percent(b);
+	return a->replica_s <= b->replica_s && late_a <= late_b && (a->replica_s < b->replica_s || late_a < late_b);
+}
+
+// The cheapest of them.
+const char *tune_peers_dominating(const struct tune *t, const struct tune_score *score, size_t from, size_t to)
+{
+	const char *name = NULL;
+	double least = INFINITY;
+	for (size_t i = 0; i < t->n_peers; i++) {
+		const struct tune_score sum = tune_score_sum(t->peers[i].parts, from, to);
+		if (dominates(&sum, score) && sum.replica_s < least) {
+			least = sum.replica_s;
+			name = t->peers[i].name;
+		}
+	}
+	return name;
+}
+
+// ---- the library policy ----
+
+// tune names it where the numbers of a policy cannot do what a peer does.
+
+#define TEXT_MAX   4096
+#define LATE_LOW   0.01 // percent: the limits of objective.late
+#define LATE_MOST  50.0
+#define WAIT_LEAST 1000 // ms
+
+// llm-demand with the objective and the start-up time of the search, and the bounds of the policy.
+static void put_policy(const struct tune_search *s, struct buf *out)
+{
+	const struct policy *p = s->space->policy;
+	const struct backtest_config *c = &s->scene->config;
+	double late = 100 * c->late_ratio, wait_ms = 1000 * c->wait_s;
+	double startup_s = 1;
+	for (size_t i = 0; i < c->world.n_startups; i++)
+		startup_s = fmax(startup_s, c->world.startups_s[i]);
+	late = late < LATE_LOW ? LATE_LOW : late > LATE_MOST ? LATE_MOST : late;
+	buf_printf(out,
+	           "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: llm-demand}\n"
+	           "spec:\n  scaleTargetRef: {name: llm}\n  minReplicas: %d\n  maxReplicas: %d\n"
+	           "  objective: {late: %.4g%%, wait: %.0fms, demand: demand, backlog: backlog}\n"
+	           "  signals: [{name: demand, query: d}, {name: backlog, query: b}]\n",
+	           p->min_replicas > 0 ? p->min_replicas : 1, p->max_replicas, late,
+	           wait_ms < WAIT_LEAST ? WAIT_LEAST : wait_ms);
+	buf_printf(out,
+	           "  startup: {seconds: %.0f}\n"
+	           "  behavior:\n"
+	           "    scaleUp:\n"
+	           "      stabilizationWindowSeconds: 0\n"
+	           "      policies: [{type: Pods, value: 1000, periodSeconds: 15}]\n"
+	           "    scaleDown:\n"
+	           "      stabilizationWindowSeconds: 0\n"
+	           "      policies: [{type: Percent, value: 100, periodSeconds: 15}]\n",
+	           ceil(startup_s));
+}
+
+static int decode(const struct tune_search *s, struct arena *a, struct policy *ret, struct err *e)
+{
+	struct buf text;
+	struct doc_file file;
+	struct schema_errors errors;
+	buf_init(&text, TEXT_MAX);
+	put_policy(s, &text);
+	schema_errors_init(&errors, "llm-demand");
+	int rc = doc_parse_yaml(a, "llm-demand", buf_str(&text), text.len, &file, e);
+	struct policy_document document = {0};
+	if (rc == 0 && policy_decode(file.roots[0], &document, a, &errors) < 0)
+		rc = err_set(e, ERR_INTERNAL, "llm-demand: %s: %s", errors.items[0].path, errors.items[0].message);
+	*ret = document.policy;
+	buf_done(&text);
+	return rc;
+}
+
+int tune_library_play(struct tune_search *s, struct tune *t, struct err *e)
+{
+	static const char *const names[ORIGIN_SIMULATED] = {NULL}; // demand and backlog
+	const struct backtest *b = s->scene;
+	struct tune_trial *r = tune_trial_new(s);
+	if (!r)
+		return err_no_memory(e);
+	int rc = decode(s, &r->arena, &r->policy, e);
+	if (rc < 0) { // for example a wait beyond what an objective accepts: then there is nothing to name
+		tune_trial_free(r);
+		return 0;
+	}
+	rc = tune_trial_bind_names(r, &r->policy, b, names, e);
+	if (rc == 0) {
+		tune_trial_play(s, r, 0, TUNE_PARTS);
+		double late = b->config.late_ratio;
+		t->has_library = true;
+		t->library_in = tune_score_sum(r->parts, 0, TUNE_IN_PARTS);
+		t->library_out = tune_score_sum(r->parts, TUNE_IN_PARTS, TUNE_PARTS);
+		t->library_does = tune_late_percent(&t->library_out) <= 100 * late &&
+		                  !tune_peers_dominating(t, &t->library_out, TUNE_IN_PARTS, TUNE_PARTS);
+	}
+	tune_trial_free(r);
+	return rc == 0 && atomic_load(&s->has_failed) ? err_no_memory(e) : rc;
 }

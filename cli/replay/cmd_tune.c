@@ -28,8 +28,7 @@
 #include "replay/backtest.h"
 #include "replay/parallel.h"
 #include "replay/tune.h"
-#include "replay/tune_patch.h"
-#include "replay/tune_tests.h"
+#include "replay/tune_space.h"
 
 #define OUTPUT_MAX         (64 * 1024 * 1024)
 #define CANDIDATES_DEFAULT 500

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares the stamps in the state with the present, so that a wall clock that is set neither freezes the target nor
+// bypasses its limits.
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -23,7 +23,7 @@
 #include "replay/backtest.h"
 #include "replay/parallel.h"
 #include "replay/tune.h"
-#include "replay/tune_patch.h"
+#include "replay/tune_space.h"
 
 #define HEAD                                                                                                           \
 	"# kept: the comment\n"                                                                                        \
