@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "policies/engine/policy.h"
 #include "replay/clairvoyant.h"
-#include "replay/closed_loop.h"
 #include "replay/parallel.h"
+#include "replay/world.h"
 
 #define STARTUP_S       120.0
 #define START_NEAR_MS   300000

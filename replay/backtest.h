@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "replay/demand.h"
 #include "replay/peers.h"
 #include "replay/policy_candidate.h"
 #include "replay/recording.h"

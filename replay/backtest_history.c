@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "replay/closed_loop.h"
 #include "replay/recording.h"
+#include "replay/world.h"
 
 void track_init(struct track *t, int64_t from_ms, int64_t to_ms)
 {

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay/closed_loop.h"
-#include "replay/demand.h"
+#include "replay/recording.h"
 #include "replay/score.h"
 #include "replay/world.h"
 

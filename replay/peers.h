@@ -43,7 +43,7 @@ struct peer {
 void peer_init(struct peer *p, enum peer_kind kind, double value, int32_t min, int32_t max);
 // Returns the time between two decisions.
 int64_t peer_interval_ms(const struct peer *p, int64_t step_ms);
-// The decide function of a struct candidate (closed_loop.h); self is a struct peer. A gap keeps the replicas.
+// The decide function of a struct candidate (world.h); self is a struct peer. A gap keeps the replicas.
 int32_t peer_candidate_decide(void *self, const struct world *w, bool has_data);
 
 #endif

@@ -82,7 +82,7 @@ struct policy_learnt {
 // are not those of the record learns anew.
 void policy_candidate_restore(struct policy_candidate *c, const struct policy_learnt *l);
 
-// The decide function of a struct candidate (closed_loop.h); self is a policy_candidate.
+// The decide function of a struct candidate (world.h); self is a policy_candidate.
 int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data);
 // What ran at a row of the recording; -1: unknown.
 struct recorded_scale {

@@ -11,10 +11,10 @@
 
 #include "base/arena.h"
 #include "policies/engine/policy.h"
-#include "replay/closed_loop.h"
 #include "replay/peers.h"
 #include "replay/policy_candidate.h"
 #include "replay/tune.h"
+#include "replay/world.h"
 
 struct backtest;
 struct err;

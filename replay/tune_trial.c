@@ -14,8 +14,8 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "replay/backtest.h"
-#include "replay/demand.h"
 #include "replay/parallel.h"
+#include "replay/recording.h"
 #include "replay/tune_search.h"
 
 // ---- scores ----

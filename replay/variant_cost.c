@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "replay/closed_loop.h"
+#include "replay/world.h"
 
 #define MS_PER_HOUR 3600000.0
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Stage idle: to the idle level after a time without activity, and back at once.
 #include "policies/engine/idle.h"
 
 #include <math.h>

@@ -140,7 +140,7 @@ void mode_stage(struct tick *t);
 void idle_stage(struct tick *t);
 // Holds or shortens a change (guards.c).
 void guards_stage(struct tick *t);
-// Orders no more than fits, and removes replicas that cannot be scheduled (capacity_stage.c).
+// Orders no more than fits, and removes replicas that cannot be scheduled (limits.c).
 void capacity_stage(struct tick *t);
 
 // ---- between the stages ----

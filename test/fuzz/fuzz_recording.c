@@ -6,8 +6,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "replay/closed_loop.h"
-#include "replay/demand.h"
 #include "replay/recording.h"
 #include "replay/score.h"
 #include "replay/world.h"

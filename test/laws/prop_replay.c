@@ -15,9 +15,8 @@
 
 #include "base/err.h"
 #include "replay/clairvoyant.h"
-#include "replay/closed_loop.h"
-#include "replay/demand.h"
 #include "replay/policy_candidate.h"
+#include "replay/recording.h"
 #include "replay/score.h"
 #include "replay/world.h"
 #include "test/laws/prop.h"

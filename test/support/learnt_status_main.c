@@ -13,10 +13,10 @@
 #include "controller/status/state_text.h"
 #include "policies/engine/decide_state.h"
 #include "policies/load/file_set.h"
-#include "replay/closed_loop.h"
-#include "replay/demand.h"
 #include "replay/policy_candidate.h"
+#include "replay/recording.h"
 #include "replay/score.h"
+#include "replay/world.h"
 
 #define STEP_MS 5000
 #define STEPS   (86400000 / STEP_MS)

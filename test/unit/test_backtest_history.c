@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "replay/backtest_history.h"
-#include "replay/closed_loop.h"
 #include "replay/recording.h"
+#include "replay/world.h"
 
 #define MINUTE_MS INT64_C(60000)
 

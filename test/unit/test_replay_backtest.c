@@ -18,7 +18,7 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
-#include "replay/closed_loop.h"
+#include "replay/world.h"
 #include "test/support/engine.h"
 
 #define SEEDS 2

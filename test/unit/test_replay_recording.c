@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "replay/demand.h"
 #include "replay/recording.h"
 
 static void bad_files_are_refused_with_their_line(void **state)

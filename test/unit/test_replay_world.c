@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "replay/closed_loop.h"
-#include "replay/demand.h"
+#include "replay/recording.h"
 #include "replay/score.h"
 #include "replay/world.h"
 
