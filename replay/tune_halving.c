@@ -157,8 +157,6 @@ struct ranked {
 	struct tune_trial *run;
 	struct tune_score sum;
 	double loss;
-	size_t layer;
-	bool stays;
 };
 
 static int by_loss(const void *a, const void *b)
@@ -179,12 +177,6 @@ static int by_cost(const void *a, const void *b)
 	return x->run->index < y->run->index ? -1 : 1;
 }
 
-static int by_index(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	return x->run->index < y->run->index ? -1 : 1;
-}
-
 // Marks, of rows in the order of cost, the least late one of each step above `cost`: what costs more than needed so far
 // may be needed later.
 static void keep_margins(struct ranked *rows, size_t n, double cost)
@@ -198,7 +190,7 @@ static void keep_margins(struct ranked *rows, size_t n, double cost)
 			if (!best || rows[i].loss < best->loss)
 				best = &rows[i];
 		if (best)
-			best->stays = true;
+			best->run->stays = true;
 	}
 }
 
@@ -208,15 +200,15 @@ static void keep_layers(struct ranked *rows, size_t n, size_t quota)
 	size_t stay = 0;
 	bool was_added = true;
 	for (size_t i = 0; i < n; i++)
-		stay += rows[i].stays;
+		stay += rows[i].run->stays;
 	while (stay < quota && was_added) {
 		double least = INFINITY;
 		was_added = false;
 		for (size_t i = 0; i < n && stay < quota; i++) {
-			if (rows[i].stays || !(rows[i].sum.late < least))
+			if (rows[i].run->stays || !(rows[i].sum.late < least))
 				continue;
 			least = rows[i].sum.late;
-			rows[i].stays = was_added = true;
+			rows[i].run->stays = was_added = true;
 			stay++;
 		}
 	}
@@ -241,22 +233,21 @@ static int drop_worse(struct tune_search *s, struct err *e)
 		rows[i].run = s->runs[i];
 		rows[i].sum = tune_score_sum(s->runs[i]->parts, 0, s->part);
 		rows[i].loss = tune_score_loss(s->runs[i]->parts, s->part, s->scene->config.late_ratio);
-		rows[i].stays = s->runs[i]->index == 0;
+		rows[i].run->stays = s->runs[i]->index == 0;
 	}
 	qsort(rows, n, sizeof *rows, by_loss);
 	for (size_t i = 0; i < quota / 2; i++)
-		rows[i].stays = true;
+		rows[i].run->stays = true;
 	double least = rows[0].sum.replica_s;
 	qsort(rows, n, sizeof *rows, by_cost);
 	keep_margins(rows, n, least);
 	keep_layers(rows, n, quota);
-	qsort(rows, n, sizeof *rows, by_index);
 	s->n_runs = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (rows[i].stays)
-			s->runs[s->n_runs++] = rows[i].run;
+		if (s->runs[i]->stays)
+			s->runs[s->n_runs++] = s->runs[i];
 		else
-			tune_trial_free(rows[i].run);
+			tune_trial_free(s->runs[i]);
 	}
 	free(rows);
 	return 0;

@@ -30,6 +30,7 @@ struct tune_trial {
 	struct closed_loop_play play;
 	struct tune_score parts[TUNE_PARTS];
 	struct tune_score stressed; // score of the first half, in the harder world of tune_stress_play()
+	bool stays;                 // after the present rung
 	enum { TUNE_UNTESTED, TUNE_PASSES, TUNE_FAILS } tests;
 };
 

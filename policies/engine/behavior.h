@@ -4,7 +4,6 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_BEHAVIOR_H
 #define GPUSCALE_POLICIES_ENGINE_BEHAVIOR_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct policy;

@@ -2,7 +2,6 @@
 // Compares the stamps in the state with the present, so that a wall clock that is set neither freezes the target nor
 // bypasses its limits.
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -20,17 +19,19 @@
 struct mover {
 	int64_t step_ms;   // to be added
 	int64_t latest_ms; // later stamps are set to this
+	int64_t newest_ms; // of all stamps, as they were
 };
 
-static int64_t moved(const struct mover *m, int64_t stamp_ms)
+static int64_t moved(struct mover *m, int64_t stamp_ms)
 {
+	m->newest_ms = i64_max(m->newest_ms, stamp_ms);
 	if (stamp_ms == TIME_NONE)
 		return TIME_NONE;
 	stamp_ms = i64_max(i64_add(stamp_ms, m->step_ms), TIME_NONE + 1); // the smallest value means "never"
 	return stamp_ms < m->latest_ms ? stamp_ms : m->latest_ms;
 }
 
-static void move_history(const struct mover *m, struct history_mark *marks, const struct history *h)
+static void move_history(struct mover *m, struct history_mark *marks, const struct history *h)
 {
 	for (uint32_t i = h->start; i < h->start + h->len; i++) {
 		marks[i].first_ms = moved(m, marks[i].first_ms);
@@ -38,7 +39,7 @@ static void move_history(const struct mover *m, struct history_mark *marks, cons
 	}
 }
 
-static void move_stamps(const struct mover *m, struct state_header *s)
+static void move_stamps(struct mover *m, struct state_header *s)
 {
 	s->last_now_ms = moved(m, s->last_now_ms);
 	s->last_scale_ms = moved(m, s->last_scale_ms);
@@ -54,6 +55,10 @@ static void move_stamps(const struct mover *m, struct state_header *s)
 	s->idle.unready_ms = moved(m, s->idle.unready_ms);
 	s->panic.over_ms = moved(m, s->panic.over_ms);
 	s->unhealthy.fewer_since_ms = moved(m, s->unhealthy.fewer_since_ms);
+}
+
+static void move_objective(struct mover *m, struct state_header *s)
+{
 	if (s->objective_offset > 0)
 		state_objective(s)->simulated_ms = moved(m, state_objective(s)->simulated_ms);
 }
@@ -89,10 +94,11 @@ static void forget_signals(const struct policy *policy, struct state_header *s)
 void decide_clock_was_set(const struct policy *policy, void *state, int64_t step_ms)
 {
 	struct state_header *s = state_of(policy, state);
-	const struct mover m = {.step_ms = step_ms, .latest_ms = INT64_MAX};
+	struct mover m = {.step_ms = step_ms, .latest_ms = INT64_MAX};
 	if (step_ms == 0)
 		return;
 	move_stamps(&m, s);
+	move_objective(&m, s);
 	forget_signals(policy, s);
 	schedule_cache_init(&s->schedule);
 	move_forecast(policy, s, step_ms);
@@ -107,30 +113,15 @@ void decide_note_future_stamp(const struct policy *policy, void *state, int64_t 
 
 // ---- the present ----
 
-static int64_t newest_of(struct state_header *s, const struct history *h)
-{
-	return h->len > 0 ? state_marks(s, h)[h->start + h->len - 1].last_ms : TIME_NONE;
-}
-
-static int64_t latest_stamp_ms(struct state_header *s)
-{
-	const struct startup *u = &s->startup;
-	int64_t ms = i64_max(s->last_scale_ms, u->n_orders > 0 ? u->orders[u->n_orders - 1].time_ms : TIME_NONE);
-	ms = i64_max(ms, i64_max(s->withdrawn_ms, s->unhealthy.fewer_since_ms));
-	ms = i64_max(ms, i64_max(newest_of(s, &s->recommendations), newest_of(s, &s->events)));
-	return i64_max(i64_max(ms, s->panic.over_ms),
-	               i64_max(s->idle.quiet_since_ms, i64_max(s->idle.first_ms, s->idle.unready_ms)));
-}
-
 // A restored stamp may be of another clock.
 static void hold_back(const struct policy *policy, struct state_header *s, int64_t now_ms)
 {
-	const struct mover m = {.step_ms = 0, .latest_ms = now_ms};
-	int64_t latest_ms = latest_stamp_ms(s);
-	if (latest_ms <= now_ms)
-		return;
-	decide_note_future_stamp(policy, s, i64_sub(latest_ms, now_ms));
+	struct mover m = {.latest_ms = now_ms, .newest_ms = TIME_NONE};
 	move_stamps(&m, s);
+	if (m.newest_ms <= now_ms)
+		return;
+	move_objective(&m, s);
+	decide_note_future_stamp(policy, s, i64_sub(m.newest_ms, now_ms));
 }
 
 int64_t clock_step_now(const struct policy *policy, struct state_header *s, int64_t now_ms)

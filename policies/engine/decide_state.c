@@ -158,12 +158,12 @@ void decide_state_init(const struct policy *policy, void *state)
 	        .last_now_ms = TIME_NONE,
 	        .last_scale_ms = TIME_NONE,
 	        .withdrawn_ms = TIME_NONE,
+	        .idle = {TIME_NONE, TIME_NONE, TIME_NONE},
+	        .unhealthy = {.fewer_since_ms = TIME_NONE, .added = -1},
 	        .n_signals = (uint32_t)policy->n_signals,
 	};
 	startup_init(&s->startup);
-	idle_init(&s->idle);
 	panic_init(&s->panic);
-	unhealthy_init(&s->unhealthy);
 	schedule_cache_init(&s->schedule);
 	// Arrays that fill at once come first, arrays that mostly stay empty last, so that whole pages are never
 	// touched.

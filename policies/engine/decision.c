@@ -2,7 +2,6 @@
 #include "policies/engine/decision.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "policies/engine/policy.h"

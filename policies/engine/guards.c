@@ -103,11 +103,6 @@ static void gain_limit(struct tick *t, int32_t held)
 
 // They leave the counts before the signals, and the guards add as many as are wanted now.
 
-void unhealthy_init(struct unhealthy *u)
-{
-	*u = (struct unhealthy){.fewer_since_ms = TIME_NONE, .added = -1};
-}
-
 void unhealthy_record_scale(struct unhealthy *u, int32_t replicas)
 {
 	if (u->added < 0)

@@ -22,7 +22,6 @@ struct idle {
 	int64_t unready_ms; // since when replicas have not been ready without activity; TIME_NONE
 };
 
-void idle_init(struct idle *s);
 // Returns the conditions of which any makes the target needed, and their number, at least 1, in *ret_n.
 const struct policy_activation *idle_activations(const struct policy_idle *idle, size_t *ret_n);
 // Returns the condition on signal i; NULL if the signal does not activate the target.

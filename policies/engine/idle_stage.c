@@ -13,11 +13,6 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
-void idle_init(struct idle *s)
-{
-	*s = (struct idle){TIME_NONE, TIME_NONE, TIME_NONE};
-}
-
 const struct policy_activation *idle_activations(const struct policy_idle *idle, size_t *ret_n)
 {
 	*ret_n = idle->n_any_of > 0 ? idle->n_any_of : 1;

@@ -7,7 +7,6 @@
 #include "policies/engine/number.h"
 #include "policies/engine/objective_choice.h"
 #include "policies/engine/objective_memory.h"
-#include "policies/engine/objective_size.h"
 
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 

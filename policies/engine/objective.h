@@ -2,7 +2,7 @@
 // The algorithm behind `spec.objective`: at most the share `late` of the work may wait longer than `wait_s`.
 //
 // Demand does not depend on our decisions, so any sizing rule can be simulated exactly against the demand that came.
-// 72 rules (objective_rule.h) each run a virtual queue (objective_queue.h); the real scale follows the cheapest rule
+// 72 rules (objective_rule.h) each run a virtual queue (objective_memory.h); the real scale follows the cheapest rule
 // whose record, extended by a prior while it is short, keeps the objective. One step stands for OBJECTIVE_STEP_S
 // seconds:
 //   1. learn the load: requirement, forecasts, deviations, peaks, seasons (objective_load.h)

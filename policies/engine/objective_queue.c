@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/engine/objective_queue.h"
+#include "policies/engine/objective_memory.h"
 
 #include <string.h>
 

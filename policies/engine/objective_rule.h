@@ -52,7 +52,7 @@ static inline int objective_rule_next(const uint16_t flags[OBJECTIVE_RULES], int
 	return rule;
 }
 _Static_assert(OBJECTIVE_RULES % 4 == 0, "objective_rule_next reads four flags at a time");
-// Start-up times for which a removal after an addition is delayed (objective_queue.h). What follows the present sees
+// Start-up times for which a removal after an addition is delayed (objective_memory.h). What follows the present sees
 // nothing of the past that would hold it.
 static inline int objective_rule_hold_starts(int family)
 {

@@ -4,15 +4,11 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_STATE_H
 #define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_STATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "policies/engine/objective.h"
 #include "policies/engine/objective_capacity.h"
 #include "policies/engine/plausible.h"
-
-struct policy;
 
 // The time that a replica is taken to need while it is neither configured nor learnt. Too long costs little, too short
 // makes work late (docs/algorithm.md).

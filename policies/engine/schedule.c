@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/engine/schedule.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/tz/tz_table.h"

@@ -102,9 +102,7 @@ static inline int tick_direction(const struct tick *t)
 	return (t->wanted > t->counts.spec) - (t->wanted < t->counts.spec);
 }
 
-// ---- the entry points of the stages, which the table in decide.c runs ----
-
-// ---- once for each signal: t->signal (signal.c) ----
+// ---- the entry points of the stages, which the table in decide.c runs: for each signal, t->signal (signal.c) ----
 
 // Reads the value of the signal. Without a usable value the signal gets a state other than SIGNAL_OK, and the next
 // three stages do nothing.
@@ -119,29 +117,21 @@ void signals_stage(struct tick *t);
 // Keeps the present scale as the proposal until the signal has asked for another scale long enough.
 void sustain_stage(struct tick *t);
 
-// ---- once per tick ----
+// ---- once per tick; each file says what its stages do ----
 
-// Raises the proposal of the panic signal during a burst (panic_stage.c).
-void panic_stage(struct tick *t);
-// Feeds the forecast, then raises or replaces the proposal of its signal (forecast_stage.c).
-void forecast_stage(struct tick *t);
-// Simulates the sizing rules of the objective, then sets the proposals of its signals (objective_stage.c).
-void objective_stage(struct tick *t);
-// Combines the proposals into t->wanted, or sets t->hold; applies the fallback (combine.c).
-void combine_stage(struct tick *t);
-// The HPA's behavior, and the limits of the policy (limits.c).
-void stabilize_stage(struct tick *t);
+void panic_stage(struct tick *t);     // panic_stage.c
+void forecast_stage(struct tick *t);  // forecast_stage.c
+void objective_stage(struct tick *t); // objective_stage.c
+void combine_stage(struct tick *t);   // combine.c
+void idle_stage(struct tick *t);      // idle_stage.c
+void guards_stage(struct tick *t);    // guards.c
+void stabilize_stage(struct tick *t); // limits.c: the HPA's behavior, and the limits of the policy
 void rate_stage(struct tick *t);
 void cooldown_stage(struct tick *t);
 void bounds_stage(struct tick *t);
 void multiple_stage(struct tick *t);
-void mode_stage(struct tick *t);
-// Scales to the idle level, or away from it (idle_stage.c).
-void idle_stage(struct tick *t);
-// Holds or shortens a change (guards.c).
-void guards_stage(struct tick *t);
-// Orders no more than fits, and removes replicas that cannot be scheduled (limits.c).
 void capacity_stage(struct tick *t);
+void mode_stage(struct tick *t);
 
 // ---- between the stages ----
 
@@ -152,10 +142,9 @@ void bounds_observe(struct tick *t);
 // Reads the activation signal, sets the lower bound of this tick and runs the idle timer; runs after the signals
 // (idle_stage.c). Only for a policy with `idle`.
 void idle_observe(struct tick *t);
-// Counts the consecutive failures of each signal; runs after the signals, in every tick. Does
-// nothing for a policy without `fallback`.
+// Counts the consecutive failures of each signal; runs after the signals, in every tick. Does nothing for a policy
+// without `fallback`.
 void fallback_observe(struct tick *t);
-
 // Takes the replacements of unhealthy replicas from t->counts; runs before the signals. Only for a policy with
 // guards.unhealthyReplicas.
 void unhealthy_observe(struct tick *t);

@@ -17,7 +17,6 @@ struct unhealthy {
 	                    // = none
 };
 
-void unhealthy_init(struct unhealthy *u);
 // Records that the target was scaled to `replicas` by the last decision. Without one, as after a restart, the number of
 // replacements stays.
 void unhealthy_record_scale(struct unhealthy *u, int32_t replicas);

@@ -7,7 +7,6 @@
 #define GPUSCALE_POLICIES_ENGINE_WINDOW_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct policy_window;

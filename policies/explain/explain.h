@@ -10,7 +10,6 @@
 struct buf;
 struct decision;
 struct json_writer;
-struct obs_signal;
 struct policy;
 struct pool_grant;
 struct pool_total;

@@ -2,7 +2,6 @@
 #include "policies/pool/pool_allocate.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "policies/engine/number.h"
 
@@ -103,46 +102,6 @@ static int class_compare(const struct pool_member *a, const struct pool_member *
 	return a->priority > b->priority ? -1 : a->priority < b->priority;
 }
 
-static bool comes_later(const struct pool_request *q, int32_t a, int32_t b)
-{
-	int c = class_compare(&q->members[a], &q->members[b]);
-	return c ? c > 0 : a > b;
-}
-
-static void sift_order(const struct pool_request *q, struct pool_grant *g, size_t i, size_t n)
-{
-	for (size_t child; (child = 2 * i + 1) < n; i = child) {
-		if (child + 1 < n && comes_later(q, g[child + 1].order, g[child].order))
-			child++;
-		if (!comes_later(q, g[child].order, g[i].order))
-			return;
-		int32_t swap = g[i].order;
-		g[i].order = g[child].order;
-		g[child].order = swap;
-	}
-}
-
-// Fills grants[].order with the members in the order in which classes are served.
-static void pool_order(const struct pool_request *q, struct pool_grant *g)
-{
-	size_t n = q->n_members;
-	bool is_sorted = true;
-	for (size_t i = 0; i < n; i++) {
-		g[i].order = (int32_t)i;
-		is_sorted = is_sorted && (i == 0 || !comes_later(q, (int32_t)i - 1, (int32_t)i));
-	}
-	if (is_sorted)
-		return;
-	for (size_t i = n / 2; i-- > 0;)
-		sift_order(q, g, i, n);
-	for (size_t end = n; end-- > 1;) {
-		int32_t swap = g[0].order;
-		g[0].order = g[end].order;
-		g[end].order = swap;
-		sift_order(q, g, 0, end);
-	}
-}
-
 // ---- one class ----
 
 struct run {
@@ -150,6 +109,7 @@ struct run {
 	struct pool_grant *g;
 	struct pool_room *room;
 	size_t first, end; // range of g[].order
+	bool by_class;     // the heap sorts by class, not by level
 	size_t n_heap;     // g[first .. first + n_heap).heap: members that want more, the poorest at the top
 };
 
@@ -173,7 +133,7 @@ static int level_compare(const struct run *r, int32_t a, int32_t b)
 
 static bool is_before(const struct run *r, int32_t a, int32_t b)
 {
-	int c = level_compare(r, a, b);
+	int c = r->by_class ? class_compare(&r->q->members[a], &r->q->members[b]) : level_compare(r, a, b);
 	return c ? c < 0 : a < b;
 }
 
@@ -207,6 +167,29 @@ static int32_t heap_pop(struct run *r)
 	if (r->n_heap > 0)
 		heap_down(r, 0);
 	return top;
+}
+
+static void heapify(struct run *r)
+{
+	for (size_t k = r->n_heap / 2; k-- > 0;)
+		heap_down(r, k);
+}
+
+// Fills grants[].order with the members in the order in which classes are served.
+static void pool_order(const struct pool_request *q, struct pool_grant *g)
+{
+	struct run r = {.q = q, .g = g, .end = q->n_members, .by_class = true};
+	bool is_sorted = true;
+	for (size_t i = 0; i < q->n_members; i++) {
+		g[i].order = (int32_t)i;
+		is_sorted = is_sorted && (i == 0 || is_before(&r, (int32_t)i - 1, (int32_t)i));
+		put(&r, r.n_heap++, (int32_t)i);
+	}
+	if (is_sorted)
+		return;
+	heapify(&r);
+	for (size_t i = 0; i < q->n_members; i++)
+		g[i].order = heap_pop(&r);
 }
 
 // Replicas of a member when every replica is given that starts at or below `level` (GPUs per unit of weight). The
@@ -322,8 +305,7 @@ static void fill_class(struct run *r)
 	for (size_t k = 0; k < n; k++)
 		if (r->g[at(r, k)].value < r->g[at(r, k)].limit)
 			put(r, r->n_heap++, at(r, k));
-	for (size_t k = r->n_heap / 2; k-- > 0;)
-		heap_down(r, k);
+	heapify(r);
 	while (r->n_heap > 0)
 		serve_lowest(r);
 }
@@ -337,7 +319,7 @@ static void pool_fill(const struct pool_request *q, struct pool_grant *g, struct
 		for (end = first + 1; end < q->n_members; end++)
 			if (class_compare(m, &q->members[g[end].order]) != 0)
 				break;
-		struct run r = {q, g, room, first, end, 0};
+		struct run r = {.q = q, .g = g, .room = room, .first = first, .end = end};
 		fill_class(&r);
 	}
 }
