@@ -37,6 +37,15 @@ static inline uint64_t hash_mix(uint64_t h)
 	return h ^ h >> 33;
 }
 
+// Draws the next number of a sequence that is the same on every machine (splitmix64). `state` starts as any seed.
+static inline uint64_t hash_draw(uint64_t *state)
+{
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
 // Maps a spread value to 0 < x <= 1.
 static inline double hash_unit(uint64_t h)
 {

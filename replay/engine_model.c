@@ -88,17 +88,20 @@ static const struct schema_field signal_fields[] = {
 };
 // clang-format on
 
-#define PART(ident, text, what, type, member)                                                                          \
-	static const struct schema ident = {.name = ENGINE_MODEL_KIND "." text,                                        \
+#define PART(ident, text, what, type, member, check)                                                                   \
+	static const struct schema ident = {.name = ENGINE_MODEL_KIND text,                                            \
 	                                    .doc = what,                                                               \
 	                                    .struct_size = sizeof(type),                                               \
 	                                    .fields = member,                                                          \
-	                                    .n_fields = COUNT_OF(member)}
-PART(length_schema, "requests.prompt", "Lengths, lognormal; those of outputs, too.", struct engine_length,
-     length_fields);
-PART(sample_schema, "requests.samples[]", "The lengths of one request.", struct engine_request, sample_fields);
-PART(hour_schema, "requests.byHour[]", "The factors of the lengths at one hour.", struct engine_hour, hour_fields);
-PART(signal_schema, "metrics.signals[]", "A metric under the name of a signal.", struct engine_signal, signal_fields);
+	                                    .n_fields = COUNT_OF(member),                                              \
+	                                    .validate = check}
+PART(length_schema, ".requests.prompt", "Lengths, lognormal; those of outputs, too.", struct engine_length,
+     length_fields, NULL);
+PART(sample_schema, ".requests.samples[]", "The lengths of one request.", struct engine_request, sample_fields, NULL);
+PART(hour_schema, ".requests.byHour[]", "The factors of the lengths at one hour.", struct engine_hour, hour_fields,
+     NULL);
+PART(signal_schema, ".metrics.signals[]", "A metric under the name of a signal.", struct engine_signal, signal_fields,
+     NULL);
 
 static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
 static const char *const kinds[] = {ENGINE_MODEL_KIND, NULL};
@@ -126,9 +129,9 @@ static const struct schema_field metric_fields[] = {
 };
 // clang-format on
 
-PART(decode_schema, "decode", "The time of a decode step.", struct engine_model, decode_fields);
-PART(requests_schema, "requests", "The requests that arrive.", struct engine_model, request_fields);
-PART(metrics_schema, "metrics", "How the policy reads the engines.", struct engine_model, metric_fields);
+PART(decode_schema, ".decode", "The time of a decode step.", struct engine_model, decode_fields, NULL);
+PART(requests_schema, ".requests", "The requests that arrive.", struct engine_model, request_fields, NULL);
+PART(metrics_schema, ".metrics", "How the policy reads the engines.", struct engine_model, metric_fields, NULL);
 
 // clang-format off
 static const struct schema_field model_fields[] = {
@@ -144,14 +147,9 @@ static const struct schema_field model_fields[] = {
 };
 // clang-format on
 
-static const struct schema model_schema = {
-        .name = ENGINE_MODEL_KIND,
-        .doc = "An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.",
-        .struct_size = sizeof(struct engine_model),
-        .fields = model_fields,
-        .n_fields = COUNT_OF(model_fields),
-        .validate = check_model,
-};
+PART(model_schema, "",
+     "An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.",
+     struct engine_model, model_fields, check_model);
 
 const struct schema *engine_model_schema(void)
 {

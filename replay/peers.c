@@ -65,11 +65,6 @@ int64_t peer_interval_ms(const struct peer *p, int64_t step_ms)
 	return own > step_ms ? own : step_ms;
 }
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 static int32_t within(const struct peer *p, double n)
 {
 	return n < p->min ? p->min : n > p->max ? p->max : (int32_t)n;
@@ -87,10 +82,10 @@ static int32_t hpa_behavior(struct peer *p, int64_t now_ms, int32_t current, dou
 		uint64_t n = p->n_recommendations < PEER_RECOMMENDATIONS ? p->n_recommendations : PEER_RECOMMENDATIONS;
 		for (i = 0; i < n; i++)
 			if (p->recommendations[i].time_ms > now_ms - HPA_DOWN_WINDOW_MS)
-				wanted = larger(wanted, p->recommendations[i].replicas);
+				wanted = fmax(wanted, p->recommendations[i].replicas);
 		return within(p, wanted < current ? wanted : current);
 	}
-	double most = larger(current + HPA_UP_PODS, 2.0 * current);
+	double most = fmax(current + HPA_UP_PODS, 2.0 * current);
 	return within(p, wanted < most ? wanted : most);
 }
 
@@ -98,7 +93,7 @@ static int32_t hpa_decide(struct peer *p, const struct world *w)
 {
 	double ratio = world_utilization(w, UTILIZATION_S, HPA_SCRAPE_LAG_S) / p->value;
 	int32_t current = world_replicas(w);
-	double ready = larger(1, w->ready);
+	double ready = fmax(1, w->ready);
 	return hpa_behavior(p, w->now_ms, current, fabs(ratio - 1) <= TOLERANCE ? current : ceil(ratio * ready));
 }
 
@@ -107,20 +102,20 @@ static int32_t keda_decide(struct peer *p, const struct world *w)
 	if (w->now_ms % KEDA_POLL_MS < w->config->step_ms)
 		p->polled = w->backlog / KEDA_DRAIN_S + world_demand(w, KEDA_POLL_S);
 	int32_t current = world_replicas(w);
-	double ratio = p->polled / (p->value * larger(1, current));
+	double ratio = p->polled / (p->value * fmax(1, current));
 	return hpa_behavior(p, w->now_ms, current, fabs(ratio - 1) <= TOLERANCE ? current : ceil(p->polled / p->value));
 }
 
 static int32_t wpa_decide(struct peer *p, const struct world *w)
 {
 	double used = world_utilization(w, UTILIZATION_S, 0), high = p->value, low = high * WPA_LOW;
-	double ready = larger(1, w->ready);
+	double ready = fmax(1, w->ready);
 	int32_t current = world_replicas(w), half = current / 2, fifth = current / 5;
 	double wanted = current;
 	if (used > high * (1 + TOLERANCE))
-		wanted = fmin(larger(current, ceil(ready * used / high)), current + larger(1, half));
+		wanted = fmin(fmax(current, ceil(ready * used / high)), current + fmax(1, half));
 	else if (used < low * (1 - TOLERANCE))
-		wanted = larger(fmin(current, larger(1, floor(ready * used / low))), current - larger(1, fifth));
+		wanted = fmax(fmin(current, fmax(1, floor(ready * used / low))), current - fmax(1, fifth));
 	int64_t since_ms = p->scaled_ms < 0 ? INT64_MAX : w->now_ms - p->scaled_ms;
 	if ((wanted > current && since_ms < WPA_UP_MS) || (wanted < current && since_ms < WPA_DOWN_MS))
 		wanted = current;
@@ -132,10 +127,10 @@ static int32_t wpa_decide(struct peer *p, const struct world *w)
 // Arriving work plus the queue, which is to be worked off within the window, over both windows.
 static int32_t knative_decide(struct peer *p, const struct world *w)
 {
-	double base = larger(1, w->ready), least = floor(base / 2), most = KNATIVE_UP_RATE * base;
+	double base = fmax(1, w->ready), least = floor(base / 2), most = KNATIVE_UP_RATE * base;
 	double stable = world_demand(w, KNATIVE_STABLE_S) + w->backlog / KNATIVE_STABLE_S;
 	double panic = ceil((world_demand(w, KNATIVE_PANIC_S) + w->backlog / KNATIVE_PANIC_S) / p->value);
-	double wanted = fmin(most, larger(least, ceil(stable / p->value)));
+	double wanted = fmin(most, fmax(least, ceil(stable / p->value)));
 	if (panic / base >= KNATIVE_PANIC) {
 		p->panic_ms = w->now_ms;
 	} else if (p->panic_ms >= 0 && w->now_ms - p->panic_ms > KNATIVE_STABLE_S * 1000) {
@@ -144,8 +139,8 @@ static int32_t knative_decide(struct peer *p, const struct world *w)
 	}
 	if (p->panic_ms < 0)
 		return within(p, wanted);
-	wanted = larger(wanted, fmin(most, larger(least, panic)));
-	p->panic_most = within(p, larger(wanted, p->panic_most));
+	wanted = fmax(wanted, fmin(most, fmax(least, panic)));
+	p->panic_most = within(p, fmax(wanted, p->panic_most));
 	return p->panic_most;
 }
 

@@ -48,10 +48,8 @@ int recording_check_span(int64_t span_ms, struct err *e)
 
 static int compare_i64(const void *a, const void *b)
 {
-	int64_t x, y;
-	memcpy(&x, a, sizeof x);
-	memcpy(&y, b, sizeof y);
-	return (x > y) - (x < y);
+	const int64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
 }
 
 int64_t recording_usual_step_ms(const int64_t *time_ms, size_t n)

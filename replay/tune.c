@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/tune_search.h"
@@ -301,28 +302,23 @@ static enum tune_verdict verdict_of(const struct tune *t, double late_ratio)
 	return t->is_failing ? TUNE_BREAKS_TESTS : TUNE_RECOMMENDED;
 }
 
-static int64_t longest(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 // TUNE_SPANS times the start-up and the longest window, cooldown or stabilization window of the policy.
 static int64_t needed_part_ms(const struct tune_search *s)
 {
 	const struct policy *p = s->space->policy;
 	const struct world_config *w = &s->scene->config.world;
-	int64_t start_ms = 0, wait_ms = longest(p->cooldown.up_ms, p->cooldown.down_ms);
+	int64_t start_ms = 0, wait_ms = i64_max(p->cooldown.up_ms, p->cooldown.down_ms);
 	for (size_t i = 0; i < w->n_startups; i++)
-		start_ms = longest(start_ms, llround(1000 * w->startups_s[i]));
-	wait_ms = longest(wait_ms, p->scale_up.stabilization_window_ms);
-	wait_ms = longest(wait_ms, p->scale_down.stabilization_window_ms);
+		start_ms = i64_max(start_ms, llround(1000 * w->startups_s[i]));
+	wait_ms = i64_max(wait_ms, p->scale_up.stabilization_window_ms);
+	wait_ms = i64_max(wait_ms, p->scale_down.stabilization_window_ms);
 	for (size_t i = 0; i < p->n_signals; i++) {
-		wait_ms = longest(wait_ms, p->signals[i].window.duration_ms);
-		wait_ms = longest(wait_ms, longest(p->signals[i].sustain.up_ms, p->signals[i].sustain.down_ms));
+		wait_ms = i64_max(wait_ms, p->signals[i].window.duration_ms);
+		wait_ms = i64_max(wait_ms, i64_max(p->signals[i].sustain.up_ms, p->signals[i].sustain.down_ms));
 	}
 	if (p->panic.set)
-		wait_ms = longest(wait_ms, p->panic.window_ms);
-	return TUNE_SPANS * longest(start_ms + wait_ms, DECISIONS_MIN * p->interval_ms);
+		wait_ms = i64_max(wait_ms, p->panic.window_ms);
+	return TUNE_SPANS * i64_max(start_ms + wait_ms, DECISIONS_MIN * p->interval_ms);
 }
 
 // The shortest part, without its gaps.

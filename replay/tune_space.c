@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
@@ -323,13 +324,10 @@ void tune_space_widen(struct tune_space *s, size_t index, double low, double hig
 
 // ---- candidates ----
 
-// splitmix64
+// 0 <= x < 1.
 static double draw(uint64_t *state)
 {
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+	return (double)(hash_draw(state) >> 11) / 9007199254740992.0;
 }
 
 static uint64_t start(uint64_t seed, uint64_t index)

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
+#include "policies/engine/number.h"
 #include "replay/recording.h"
 #include "replay/score.h"
 
@@ -105,15 +107,6 @@ int32_t world_paid(const struct world *w)
 	return w->ready + w->starting + (w->engine ? engine_draining(w->engine) : 0);
 }
 
-// splitmix64, which is the same on every machine.
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 static int add_order(struct world *w, int32_t n, double startup_s)
 {
 	if (alloc_reserve(&w->orders, w->n_orders, &w->cap_orders, sizeof *w->orders, 64) < 0)
@@ -134,7 +127,7 @@ static int start(struct world *w, int32_t n)
 	if (c->n_startups == 1)
 		return add_order(w, n, c->startups_s[0]);
 	for (; n > 0; n--)
-		if (add_order(w, 1, c->startups_s[draw(&w->random) % c->n_startups]) < 0)
+		if (add_order(w, 1, c->startups_s[hash_draw(&w->random) % c->n_startups]) < 0)
 			return -1;
 	return 0;
 }
@@ -145,16 +138,11 @@ static int32_t room_left(const struct world *w)
 	return all > world_paid(w) ? all - world_paid(w) : 0;
 }
 
-static int32_t least(int32_t a, int32_t b)
-{
-	return a < b ? a : b;
-}
-
 static void remove_starting(struct world *w, int32_t n)
 {
 	while (n > 0) {
 		struct world_order *newest = &w->orders[w->n_orders - 1];
-		int32_t part = least(newest->n, n);
+		int32_t part = i32_min(newest->n, n);
 		newest->n -= part;
 		w->starting -= part;
 		n -= part;
@@ -164,15 +152,15 @@ static void remove_starting(struct world *w, int32_t n)
 
 int world_scale(struct world *w, int32_t replicas)
 {
-	int32_t change = least(replicas, WORLD_REPLICAS_MAX) - world_replicas(w);
+	int32_t change = i32_min(replicas, WORLD_REPLICAS_MAX) - world_replicas(w);
 	if (change > 0) {
-		int32_t now = least(change, room_left(w));
+		int32_t now = i32_min(change, room_left(w));
 		w->unscheduled += change - now;
 		return start(w, now);
 	}
-	int32_t unscheduled = least(-change, w->unscheduled);
+	int32_t unscheduled = i32_min(-change, w->unscheduled);
 	w->unscheduled -= unscheduled;
-	int32_t starting = least(-change - unscheduled, w->starting);
+	int32_t starting = i32_min(-change - unscheduled, w->starting);
 	remove_starting(w, starting);
 	w->ready -= -change - unscheduled - starting;
 	return 0;

@@ -19,20 +19,11 @@
 
 int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t current)
 {
-	int32_t n = fallback->replicas;
-	switch (fallback->behavior) {
-	case FALLBACK_CURRENT:
-		n = current;
-		break;
-	case FALLBACK_CURRENT_IF_HIGHER:
+	int32_t n = fallback->behavior == FALLBACK_CURRENT ? current : fallback->replicas;
+	if (fallback->behavior == FALLBACK_CURRENT_IF_HIGHER)
 		n = i32_max(n, current);
-		break;
-	case FALLBACK_CURRENT_IF_LOWER:
+	else if (fallback->behavior == FALLBACK_CURRENT_IF_LOWER)
 		n = i32_min(n, current);
-		break;
-	default:
-		break;
-	}
 	return i32_max(n, 1);
 }
 

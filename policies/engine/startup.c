@@ -5,6 +5,7 @@
 
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/quantile.h"
 
 // Without a ready count the start of an order cannot be detected: the order is dropped after this time.
 #define UNOBSERVED_ORDER_MS 3600000
@@ -140,14 +141,10 @@ int64_t startup_ms(const struct startup *s, const struct policy *policy)
 {
 	if (!startup_is_learnt(s, policy))
 		return policy->startup.given ? policy->startup.start_ms : -1;
-	int64_t sorted[STARTUP_STARTS_MAX] = {0};
-	for (uint32_t i = 0; i < s->n_starts; i++) {
-		uint32_t k = i;
-		for (; k > 0 && sorted[k - 1] > s->starts_ms[i]; k--)
-			sorted[k] = sorted[k - 1];
-		sorted[k] = s->starts_ms[i];
-	}
-	return sorted[s->n_starts / 2];
+	double starts_ms[STARTUP_STARTS_MAX];
+	for (uint32_t i = 0; i < s->n_starts; i++)
+		starts_ms[i] = (double)s->starts_ms[i];
+	return (int64_t)quantile_select(starts_ms, s->n_starts, s->n_starts / 2);
 }
 
 int32_t startup_starting(const struct startup *s, const struct policy *policy, int64_t now_ms)

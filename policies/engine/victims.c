@@ -9,16 +9,9 @@
 
 static int rank_of(const struct victim_pod *p)
 {
-	switch (p->state) {
-	case POD_PENDING:
-		return 0;
-	case POD_UNREADY:
-		return 1;
-	case POD_READY:
-		return 2;
-	default:
-		return 3;
-	}
+	static const int ranks[POD_STATE__COUNT] = {
+	        [POD_PENDING] = 0, [POD_UNREADY] = 1, [POD_READY] = 2, [POD_FAILED] = 3, [POD_DELETED] = 3};
+	return ranks[p->state];
 }
 
 static int32_t cost_of(const struct victim_pod *p)

@@ -181,22 +181,12 @@ static double percentile(const struct window *w, const struct window_sample *sam
 double window_value(const struct window *w, const struct window_sample *samples, const struct policy_window *config)
 {
 	assert(w->len > 0);
-	switch (config->aggregate) {
-	case WINDOW_P50:
-		return percentile(w, samples, 0.5);
-	case WINDOW_P90:
-		return percentile(w, samples, 0.9);
-	case WINDOW_P95:
-		return percentile(w, samples, 0.95);
-	case WINDOW_P99:
-		return percentile(w, samples, 0.99);
-	case WINDOW_AVG:
-	case WINDOW_MAX:
-	case WINDOW_MIN:
-		break;
-	default:
+	static const double quantiles[WINDOW_AGGREGATE__COUNT] = {
+	        [WINDOW_P50] = 0.5, [WINDOW_P90] = 0.9, [WINDOW_P95] = 0.95, [WINDOW_P99] = 0.99};
+	if (config->aggregate == WINDOW_LAST)
 		return samples[slot_of(w, w->len - 1)].value;
-	}
+	if (quantiles[config->aggregate] > 0)
+		return percentile(w, samples, quantiles[config->aggregate]);
 	struct total t = {w->fresh, w->fresh_tail};
 	if (w->n_old > 0) {
 		struct total old = {samples[w->head].total, samples[w->head].total_tail};

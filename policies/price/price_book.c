@@ -247,30 +247,18 @@ static const struct schema_field electricity_fields[] = {
 };
 // clang-format on
 
-static const struct schema model = {
-        .name = PRICE_BOOK_KIND ".models[]",
-        .doc = "The price of one model of GPU.",
-        .struct_size = sizeof(struct price_model),
-        .fields = model_fields,
-        .n_fields = COUNT_OF(model_fields),
-        .validate = check_model,
-};
-static const struct schema discount = {
-        .name = PRICE_BOOK_KIND ".discounts[]",
-        .doc = "What a commitment, or spot capacity, takes off every price.",
-        .struct_size = sizeof(struct price_discount),
-        .fields = discount_fields,
-        .n_fields = COUNT_OF(discount_fields),
-        .validate = check_discount,
-};
-static const struct schema electricity = {
-        .name = PRICE_BOOK_KIND ".electricity",
-        .doc = "The price of electricity, for GPUs on premises.",
-        .struct_size = sizeof(struct price_book),
-        .fields = electricity_fields,
-        .n_fields = COUNT_OF(electricity_fields),
-        .validate = check_electricity,
-};
+#define PART(ident, text, what, type, member, check)                                                                   \
+	static const struct schema ident = {.name = PRICE_BOOK_KIND text,                                              \
+	                                    .doc = what,                                                               \
+	                                    .struct_size = sizeof(type),                                               \
+	                                    .fields = member,                                                          \
+	                                    .n_fields = COUNT_OF(member),                                              \
+	                                    .validate = check}
+PART(model, ".models[]", "The price of one model of GPU.", struct price_model, model_fields, check_model);
+PART(discount, ".discounts[]", "What a commitment, or spot capacity, takes off every price.", struct price_discount,
+     discount_fields, check_discount);
+PART(electricity, ".electricity", "The price of electricity, for GPUs on premises.", struct price_book,
+     electricity_fields, check_electricity);
 
 static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
 static const char *const kinds[] = {PRICE_BOOK_KIND, NULL};
@@ -287,14 +275,7 @@ static const struct schema_field book_fields[] = {
 };
 // clang-format on
 
-static const struct schema book_schema = {
-        .name = PRICE_BOOK_KIND,
-        .doc = "What one GPU of each model costs per hour.",
-        .struct_size = sizeof(struct price_book),
-        .fields = book_fields,
-        .n_fields = COUNT_OF(book_fields),
-        .validate = check_book,
-};
+PART(book_schema, "", "What one GPU of each model costs per hour.", struct price_book, book_fields, check_book);
 
 const struct schema *price_schema(void)
 {
