@@ -71,10 +71,14 @@ static void next(struct compiler *c)
 		fail_at(c, c->token.offset, c->token.len, c->token.fault);
 }
 
+static bool has_text(const struct compiler *c, const struct formula_token *token, const char *text)
+{
+	return strlen(text) == token->len && memcmp(c->text + token->offset, text, token->len) == 0;
+}
+
 static bool is(const struct compiler *c, const char *text)
 {
-	return c->token.kind != TOKEN_QUOTED && c->token.kind != TOKEN_END && strlen(text) == c->token.len &&
-	       memcmp(c->text + c->token.offset, text, c->token.len) == 0;
+	return c->token.kind != TOKEN_QUOTED && c->token.kind != TOKEN_END && has_text(c, &c->token, text);
 }
 
 static bool take(struct compiler *c, const char *text)
@@ -338,8 +342,7 @@ static bool parse_call(struct compiler *c, const struct formula_token *name, str
 {
 	const struct function *f = NULL;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-		if (name->kind == TOKEN_WORD && strlen(functions[i].name) == name->len &&
-		    memcmp(functions[i].name, c->text + name->offset, name->len) == 0)
+		if (name->kind == TOKEN_WORD && has_text(c, name, functions[i].name))
 			f = &functions[i];
 	size_t unused;
 	if (f && c->meaning == FORMULA_VALUES && !is(c, "(") && find_signal(c, name, &unused))
@@ -369,13 +372,6 @@ static const struct local *find_local(const struct compiler *c, const struct for
 	return NULL;
 }
 
-static bool is_current(const struct compiler *c, const struct formula_token *name)
-{
-	size_t unused;
-	return name->kind == TOKEN_WORD && name->len == 7 && memcmp(c->text + name->offset, "current", 7) == 0 &&
-	       !(c->meaning == FORMULA_VALUES && find_signal(c, name, &unused));
-}
-
 static struct part parse_word(struct compiler *c)
 {
 	struct formula_token name = c->token;
@@ -386,14 +382,15 @@ static struct part parse_word(struct compiler *c)
 		load(c, local, &p);
 		return p;
 	}
-	bool is_true = name.kind == TOKEN_WORD && name.len == 4 && memcmp(c->text + name.offset, "true", 4) == 0;
-	bool is_false = name.kind == TOKEN_WORD && name.len == 5 && memcmp(c->text + name.offset, "false", 5) == 0;
-	if (is_true || is_false) {
+	size_t unused;
+	bool is_word = name.kind == TOKEN_WORD, is_true = is_word && has_text(c, &name, "true");
+	if (is_true || (is_word && has_text(c, &name, "false"))) {
 		p.type = BOOLEAN;
 		emit(c, FORMULA_CONSTANT, 0, is_true);
-	} else if (is_current(c, &name)) {
+	} else if (is_word && has_text(c, &name, "current") &&
+	           !(c->meaning == FORMULA_VALUES && find_signal(c, &name, &unused))) {
 		emit(c, FORMULA_CURRENT, 0, 0);
-	} else if (name.kind == TOKEN_WORD && name.len == 3 && memcmp(c->text + name.offset, "nil", 3) == 0) {
+	} else if (is_word && has_text(c, &name, "nil")) {
 		fail_at(c, name.offset, name.len, "can only be compared: write a == nil or a != nil");
 	} else if (name.kind == TOKEN_QUOTED || !parse_call(c, &name, &p)) {
 		p.nilable = true;
@@ -495,27 +492,41 @@ struct infix {
 
 static const struct infix *find_operator(const struct compiler *c, const struct infix *list, size_t n)
 {
-	for (size_t i = 0; i < n && !c->failed; i++)
+	for (size_t i = 0; i < n && list[i].text && !c->failed; i++)
 		if (is(c, list[i].text))
 			return &list[i];
 	return NULL;
 }
 
-typedef struct part parse_fn(struct compiler *c);
+static struct part parse_not(struct compiler *c);
 
-typedef void require_fn(struct compiler *c, const struct part *p);
+enum level { PRODUCT, SUM, AND, OR };
 
-// operand (op operand)*, associating to the left; `require` checks the type of every operand.
-static struct part parse_infix(struct compiler *c, parse_fn *operand, require_fn *require, const struct infix *list,
-                               size_t n)
+// clang-format off
+static const struct {
+	struct part (*operand)(struct compiler *c); // NULL: the level before
+	void (*require)(struct compiler *c, const struct part *p); // checks the type of every operand
+	struct infix operators[3];
+} levels[] = {
+	[PRODUCT] = {parse_unary, require_number,  {{"*", FORMULA_MULTIPLY}, {"/", FORMULA_DIVIDE}, {"%", FORMULA_REMAINDER}}},
+	[SUM]     = {NULL,        require_number,  {{"+", FORMULA_ADD}, {"-", FORMULA_SUBTRACT}}},
+	[AND]     = {parse_not,   require_boolean, {{"and", FORMULA_AND}, {"&&", FORMULA_AND}}},
+	[OR]      = {NULL,        require_boolean, {{"or", FORMULA_OR}, {"||", FORMULA_OR}}},
+};
+// clang-format on
+
+static struct part parse_operand(struct compiler *c, enum level level);
+
+// operand (op operand)*, associating to the left.
+static struct part parse_level(struct compiler *c, enum level level)
 {
-	struct part p = operand(c);
+	struct part p = parse_operand(c, level);
 	const struct infix *op;
-	while ((op = find_operator(c, list, n))) {
-		require(c, &p);
+	while ((op = find_operator(c, levels[level].operators, 3))) {
+		levels[level].require(c, &p);
 		next(c);
-		struct part other = operand(c);
-		require(c, &other);
+		struct part other = parse_operand(c, level);
+		levels[level].require(c, &other);
 		emit(c, op->code, 0, 0);
 		p.nilable |= other.nilable;
 		p.end = other.end;
@@ -523,16 +534,9 @@ static struct part parse_infix(struct compiler *c, parse_fn *operand, require_fn
 	return p;
 }
 
-static struct part parse_product(struct compiler *c)
+static struct part parse_operand(struct compiler *c, enum level level)
 {
-	static const struct infix list[] = {{"*", FORMULA_MULTIPLY}, {"/", FORMULA_DIVIDE}, {"%", FORMULA_REMAINDER}};
-	return parse_infix(c, parse_unary, require_number, list, sizeof list / sizeof list[0]);
-}
-
-static struct part parse_sum(struct compiler *c)
-{
-	static const struct infix list[] = {{"+", FORMULA_ADD}, {"-", FORMULA_SUBTRACT}};
-	return parse_infix(c, parse_product, require_number, list, sizeof list / sizeof list[0]);
+	return levels[level].operand ? levels[level].operand(c) : parse_level(c, level - 1);
 }
 
 static struct part parse_comparison(struct compiler *c)
@@ -542,7 +546,7 @@ static struct part parse_comparison(struct compiler *c)
 	        {"<=", FORMULA_LESS_EQUAL}, {">", FORMULA_GREATER},    {">=", FORMULA_GREATER_EQUAL},
 	};
 	uint32_t first_op = c->formula.n_ops;
-	struct part p = parse_sum(c);
+	struct part p = parse_level(c, SUM);
 	const struct infix *op = find_operator(c, list, sizeof list / sizeof list[0]);
 	if (!op)
 		return p;
@@ -558,7 +562,7 @@ static struct part parse_comparison(struct compiler *c)
 		p.nilable = false;
 		p.end = c->token.offset;
 	} else {
-		struct part other = parse_sum(c);
+		struct part other = parse_level(c, SUM);
 		if (!equality || p.type == NUMBER || other.type == NUMBER) {
 			require_number(c, &p);
 			require_number(c, &other);
@@ -587,18 +591,6 @@ static struct part parse_not(struct compiler *c)
 	emit(c, FORMULA_NOT, 0, 0);
 	p.offset = offset;
 	return p;
-}
-
-static struct part parse_and(struct compiler *c)
-{
-	static const struct infix list[] = {{"and", FORMULA_AND}, {"&&", FORMULA_AND}};
-	return parse_infix(c, parse_not, require_boolean, list, sizeof list / sizeof list[0]);
-}
-
-static struct part parse_or(struct compiler *c)
-{
-	static const struct infix list[] = {{"or", FORMULA_OR}, {"||", FORMULA_OR}};
-	return parse_infix(c, parse_and, require_boolean, list, sizeof list / sizeof list[0]);
 }
 
 // The result of a ? b : c and of if a { b } else { c }.
@@ -635,7 +627,7 @@ static struct part parse_choice(struct compiler *c)
 		struct part no = is(c, "if") ? parse_choice(c) : parse_block(c);
 		p = select_part(c, p.offset, &condition, &yes, &no);
 	} else if (!c->failed) {
-		p = parse_or(c);
+		p = parse_level(c, OR);
 	}
 	if (!c->failed && is(c, "?")) {
 		require_boolean(c, &p);
