@@ -131,7 +131,7 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 	}
 	if (index == 0) {
 		tune_space_draw(s->space, 0, 0, r->values);
-		return tune_trial_bind(s, r, s->space->policy, e);
+		return tune_trial_bind(s, r, s->space->policy, s->scene->config.signals, e);
 	}
 	if (is_refused) {
 		tune_trial_free(r);

@@ -58,11 +58,10 @@ double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, doub
 // Returns a trial without a policy, or NULL without memory; tune_trial_free() frees it, and does nothing for NULL.
 struct tune_trial *tune_trial_new(struct tune_search *s);
 void tune_trial_free(struct tune_trial *r);
-// Makes `policy`, which must outlive the trial, its policy. Returns 0, or -1 and *e.
-int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e);
-// The same with the simulated signals of backtest `b` under the given names, as for policy_candidate_init().
-int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, const struct backtest *b,
-                          const char *const names[], struct err *e);
+// Makes `policy`, which must outlive the trial, its policy; `names` are those of the simulated signals, as for
+// policy_candidate_init(). Returns 0, or -1 and *e.
+int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, const char *const names[],
+                    struct err *e);
 // The same as tune_trial_bind() with a policy of r->values; *ret_refused when the rules between fields do not accept
 // them.
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e);

@@ -103,9 +103,10 @@ struct tune_trial *tune_trial_new(struct tune_search *s)
 	return r;
 }
 
-int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, const struct backtest *b,
-                          const char *const names[], struct err *e)
+int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, const char *const names[],
+                    struct err *e)
 {
+	const struct backtest *b = s->scene;
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
 		return err_no_memory(e);
@@ -115,16 +116,11 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 	return 0;
 }
 
-int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e)
-{
-	return tune_trial_bind_names(r, policy, s->scene, s->scene->config.signals, e);
-}
-
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e)
 {
 	arena_reset(&r->arena);
 	*ret_refused = tune_space_decode(s->space, r->values, &r->arena, &r->policy) < 0;
-	return *ret_refused ? 0 : tune_trial_bind(s, r, &r->policy, e);
+	return *ret_refused ? 0 : tune_trial_bind(s, r, &r->policy, s->scene->config.signals, e);
 }
 
 static size_t block_end(const struct tune_search *s, size_t block)
@@ -241,7 +237,7 @@ static int stress_init(struct stress *h, struct tune_search *s, struct tune_tria
 		if (!r)
 			return err_no_memory(e);
 		h->search.n_runs++;
-		if (tune_trial_bind(&h->search, r, runs[i]->candidate->policy, e) < 0)
+		if (tune_trial_bind(&h->search, r, runs[i]->candidate->policy, b->config.signals, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -391,7 +387,7 @@ int tune_library_play(struct tune_search *s, struct tune *t, struct err *e)
 		tune_trial_free(r);
 		return 0;
 	}
-	rc = tune_trial_bind_names(r, &r->policy, b, names, e);
+	rc = tune_trial_bind(s, r, &r->policy, names, e);
 	if (rc == 0) {
 		tune_trial_play(s, r, 0, TUNE_PARTS);
 		double late = b->config.late_ratio;

@@ -123,24 +123,28 @@ static struct signal_counts count_signals(const struct tick *t)
 	return y;
 }
 
+// Makes n replicas the proposal, for the failures of `signal` (-1: of several).
+static void fall_back(struct tick *t, int32_t n, int32_t signal, int64_t failures)
+{
+	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_FALLBACK_ACTIVE, signal);
+	entry.after = n;
+	entry.limit = (double)t->policy->fallback.failure_threshold;
+	entry.count = i32_from_i64(failures);
+	t->state->fallback = (struct fallback){.active = 1};
+	tick_set_proposal(t, &entry);
+	t->fallback_active = true;
+	t->hold = n == t->counts.spec;
+}
+
 static void apply(struct tick *t, const struct signal_counts *y)
 {
-	const struct policy_fallback *f = &t->policy->fallback;
-	int32_t n = fallback_replicas(f, t->counts.spec);
-	t->state->fallback = (struct fallback){.active = 1};
+	int32_t n = fallback_replicas(&t->policy->fallback, t->counts.spec);
 	if (y->n_ok > 0)
 		n = t->policy->combine == COMBINE_MIN ? i32_min(n, y->best) : i32_max(n, y->best);
 	// A signal that has been missing for a short time only may ask for more when it is back.
 	if (y->n_waiting > 0)
 		n = i32_max(n, t->counts.spec);
-	n = i32_max(n, 1);
-	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_FALLBACK_ACTIVE, -1);
-	entry.after = n;
-	entry.limit = (double)f->failure_threshold;
-	entry.count = i32_from_i64(y->failures);
-	tick_set_proposal(t, &entry);
-	t->fallback_active = true;
-	t->hold = n == t->counts.spec;
+	fall_back(t, i32_max(n, 1), -1, y->failures);
 }
 
 // Lifts the fallback after enough complete readings, and prevents a scale-down until then: intermittent data must not
@@ -233,14 +237,7 @@ static void combine_formula_fall_back(struct tick *t)
 		return;
 	if (t->counts.spec > 0)
 		t->wanted = i32_max(t->wanted, 1); // an outage never scales to zero
-	t->state->fallback = (struct fallback){.active = 1};
-	struct trace_entry entry = tick_note(t, STAGE_COMBINE, REASON_FALLBACK_ACTIVE, first_failed);
-	entry.after = t->wanted;
-	entry.limit = (double)t->policy->fallback.failure_threshold;
-	entry.count = i32_from_i64(state_signal(t->state, (size_t)first_failed)->failures);
-	tick_set_proposal(t, &entry);
-	t->fallback_active = true;
-	t->hold = t->wanted == t->counts.spec;
+	fall_back(t, t->wanted, first_failed, state_signal(t->state, (size_t)first_failed)->failures);
 }
 
 static void hold(struct tick *t, enum formula_kind kind)

@@ -13,8 +13,6 @@
 
 // ---- the stages ----
 
-#define ALWAYS NULL
-
 static bool has_window(const struct policy *p)
 {
 	for (size_t i = 0; i < p->n_signals; i++)
@@ -31,39 +29,14 @@ static bool has_sustain(const struct policy *p)
 	return false;
 }
 
-static bool has_panic(const struct policy *p)
-{
-	return p->panic.set;
-}
-
-static bool has_forecast(const struct policy *p)
-{
-	return p->forecast.set;
-}
-
-static bool has_objective(const struct policy *p)
-{
-	return p->objective.set;
-}
-
 static bool has_cooldown(const struct policy *p)
 {
 	return p->cooldown.up_ms > 0 || p->cooldown.down_ms > 0;
 }
 
-static bool has_idle(const struct policy *p)
-{
-	return p->idle.set;
-}
-
 static bool has_multiple(const struct policy *p)
 {
 	return p->replica_multiple > 1;
-}
-
-static bool has_guards(const struct policy *p)
-{
-	return p->guards.set;
 }
 
 static bool has_capacity(const struct policy *p)
@@ -78,36 +51,40 @@ static bool has_mode(const struct policy *p)
 
 struct stage_row {
 	const char *name;
-	bool (*enabled)(const struct policy *policy); // whether the stage can have an effect; NULL: always
+	bool (*enabled)(const struct policy *policy); // whether the stage can have an effect; NULL: by `set`
+	size_t set;                                   // offset of the flag of the policy that says so; 0: always
 	void (*run)(struct tick *t);
 	bool skip_on_hold;       // do not run while the scale is held for missing data
 	bool skip_out_of_bounds; // do not run while the scale is outside its bounds
 };
 
 // clang-format off
+#define ALWAYS     NULL, 0
+#define IF(has)    has, 0
+#define IF_SET(of) NULL, offsetof(struct policy, of.set)
 static const struct stage_row table[] = {
-	//                   name         enabled        run               on hold: skip, out of bounds: skip
-	[STAGE_SOURCES]   = {"sources",   ALWAYS,        sources_stage,    false, false},
-	[STAGE_WINDOWS]   = {"windows",   has_window,    windows_stage,    false, false},
-	[STAGE_SIGNALS]   = {"signals",   ALWAYS,        signals_stage,    false, false},
-	[STAGE_SUSTAIN]   = {"sustain",   has_sustain,   sustain_stage,    false, false},
-	[STAGE_PANIC]     = {"panic",     has_panic,     panic_stage,      false, false},
-	[STAGE_FORECAST]  = {"forecast",  has_forecast,  forecast_stage,   false, false},
-	[STAGE_OBJECTIVE] = {"objective", has_objective, objective_stage,  false, false},
-	[STAGE_COMBINE]   = {"combine",   ALWAYS,        combine_stage,    false, true},
-	[STAGE_STABILIZE] = {"stabilize", ALWAYS,        stabilize_stage,  true,  true},
-	[STAGE_RATE]      = {"rate",      ALWAYS,        rate_stage,       true,  true},
-	[STAGE_COOLDOWN]  = {"cooldown",  has_cooldown,  cooldown_stage,   true,  true},
-	[STAGE_IDLE]      = {"idle",      has_idle,      idle_stage,       false, false},
-	[STAGE_BOUNDS]    = {"bounds",    ALWAYS,        bounds_stage,     false, false},
-	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
-	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, false},
-	[STAGE_CAPACITY]  = {"capacity",  has_capacity,  capacity_stage,   false, false},
-	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
+	//                   name         enabled            run               on hold: skip, out of bounds: skip
+	[STAGE_SOURCES]   = {"sources",   ALWAYS,            sources_stage,    false, false},
+	[STAGE_WINDOWS]   = {"windows",   IF(has_window),    windows_stage,    false, false},
+	[STAGE_SIGNALS]   = {"signals",   ALWAYS,            signals_stage,    false, false},
+	[STAGE_SUSTAIN]   = {"sustain",   IF(has_sustain),   sustain_stage,    false, false},
+	[STAGE_PANIC]     = {"panic",     IF_SET(panic),     panic_stage,      false, false},
+	[STAGE_FORECAST]  = {"forecast",  IF_SET(forecast),  forecast_stage,   false, false},
+	[STAGE_OBJECTIVE] = {"objective", IF_SET(objective), objective_stage,  false, false},
+	[STAGE_COMBINE]   = {"combine",   ALWAYS,            combine_stage,    false, true},
+	[STAGE_STABILIZE] = {"stabilize", ALWAYS,            stabilize_stage,  true,  true},
+	[STAGE_RATE]      = {"rate",      ALWAYS,            rate_stage,       true,  true},
+	[STAGE_COOLDOWN]  = {"cooldown",  IF(has_cooldown),  cooldown_stage,   true,  true},
+	[STAGE_IDLE]      = {"idle",      IF_SET(idle),      idle_stage,       false, false},
+	[STAGE_BOUNDS]    = {"bounds",    ALWAYS,            bounds_stage,     false, false},
+	[STAGE_MULTIPLE]  = {"multiple",  IF(has_multiple),  multiple_stage,   false, false},
+	[STAGE_GUARDS]    = {"guards",    IF_SET(guards),    guards_stage,     false, false},
+	[STAGE_CAPACITY]  = {"capacity",  IF(has_capacity),  capacity_stage,   false, false},
+	[STAGE_MODE]      = {"mode",      IF(has_mode),      mode_stage,       false, false},
 	// after decide()
-	[STAGE_POOL]      = {"pool"},
-	[STAGE_VICTIMS]   = {"victims"},
-	[STAGE_VARIANTS]  = {"variants"},
+	[STAGE_POOL]      = {.name = "pool"},
+	[STAGE_VICTIMS]   = {.name = "victims"},
+	[STAGE_VARIANTS]  = {.name = "variants"},
 };
 // clang-format on
 _Static_assert(sizeof table / sizeof table[0] == STAGE__COUNT, "one row per stage");
@@ -118,10 +95,16 @@ const char *stage_name(enum stage s)
 	return table[s].name;
 }
 
+static inline bool is_enabled(const struct stage_row *row, const struct policy *policy)
+{
+	const void *flag = (const unsigned char *)policy + row->set;
+	return row->enabled ? row->enabled(policy) : row->set == 0 || *(const bool *)flag;
+}
+
 bool stage_is_enabled(enum stage s, const struct policy *policy)
 {
 	assert(s >= 0 && s < STAGE_DECIDE__COUNT);
-	return !table[s].enabled || table[s].enabled(policy);
+	return is_enabled(&table[s], policy);
 }
 
 // The loops below are unrolled, so that the compiler replaces the pointers in the table by direct calls.
@@ -184,7 +167,7 @@ static inline void run_stages(struct tick *t, enum stage first, enum stage last)
 	UNROLL
 	for (int s = (int)first; s <= (int)last; s++) {
 		const struct stage_row *row = &table[s];
-		if ((!row->enabled || row->enabled(t->policy)) && !(row->skip_on_hold && t->hold) &&
+		if (is_enabled(row, t->policy) && !(row->skip_on_hold && t->hold) &&
 		    !(row->skip_out_of_bounds && t->out_of_bounds))
 			row->run(t);
 	}
@@ -197,7 +180,7 @@ static void pipeline_run(struct tick *t)
 	if (t->policy->guards.gain.set)
 		gain_observe(t);
 	run_stages(t, STAGE_PANIC, STAGE_OBJECTIVE);
-	if (has_idle(t->policy))
+	if (t->policy->idle.set)
 		idle_observe(t);
 	fallback_observe(t);
 	bounds_observe(t);

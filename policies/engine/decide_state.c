@@ -129,31 +129,42 @@ static void init_forecast(const struct policy *policy, struct state_header *s, u
 	skill_reset(state_skill(s, &s->forecast));
 }
 
+// The offsets of the parts of the block. Arrays that fill at once come first, arrays that mostly stay empty last, so
+// that whole pages are never touched.
+struct layout {
+	uint64_t forecast, objective, gain, windows, recommendations, events, end;
+};
+
+static struct layout layout_of(const struct policy *policy)
+{
+	struct layout l = {.forecast = sizeof(struct state_header) + policy->n_signals * sizeof(struct state_signal)};
+	l.objective = l.forecast + forecast_bytes(policy);
+	l.gain = l.objective + (policy->objective.set ? sizeof(struct objective_state) : 0);
+	l.windows = l.recommendations = l.gain + (policy->guards.gain.set ? sizeof(struct marginal_gain) : 0);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		l.recommendations += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
+		                     sizeof(struct window_sample);
+	l.events = l.recommendations + behavior_recommendations_needed(policy) * sizeof(struct history_mark);
+	l.end = l.events + behavior_events_needed(policy) * sizeof(struct history_mark);
+	return l;
+}
+
 size_t decide_state_bytes(const struct policy *policy)
 {
 	assert(policy->n_signals <= POLICY_SIGNALS_MAX);
-	size_t marks = behavior_recommendations_needed(policy) + behavior_events_needed(policy);
-	size_t bytes = sizeof(struct state_header) + policy->n_signals * sizeof(struct state_signal) +
-	               marks * sizeof(struct history_mark);
-	for (size_t i = 0; i < policy->n_signals; i++)
-		bytes += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
-		         sizeof(struct window_sample);
-	bytes += forecast_bytes(policy);
-	bytes += policy->objective.set ? sizeof(struct objective_state) : 0;
-	bytes += policy->guards.gain.set ? sizeof(struct marginal_gain) : 0;
-	return bytes;
+	return layout_of(policy).end;
 }
 
 void decide_state_init(const struct policy *policy, void *state)
 {
-	size_t bytes = decide_state_bytes(policy);
+	const struct layout l = layout_of(policy);
 	struct state_header *s = state;
 	// Marks and samples beyond their length are never read; pages that are never written take no memory.
 	memset(state, 0, sizeof *s + policy->n_signals * sizeof(struct state_signal));
 	*s = (struct state_header){
 	        .magic = STATE_MAGIC,
 	        .version = STATE_VERSION,
-	        .bytes = bytes,
+	        .bytes = l.end,
 	        .shape = shape_of(policy),
 	        .last_now_ms = TIME_NONE,
 	        .last_scale_ms = TIME_NONE,
@@ -165,21 +176,16 @@ void decide_state_init(const struct policy *policy, void *state)
 	startup_init(&s->startup);
 	panic_init(&s->panic);
 	schedule_cache_init(&s->schedule);
-	// Arrays that fill at once come first, arrays that mostly stay empty last, so that whole pages are never
-	// touched.
-	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
-	init_forecast(policy, s, offset);
-	offset += forecast_bytes(policy);
+	init_forecast(policy, s, l.forecast);
 	if (policy->objective.set) {
-		s->objective_offset = offset;
+		s->objective_offset = l.objective;
 		objective_state_init(state_objective(s));
-		offset += sizeof(struct objective_state);
 	}
 	if (policy->guards.gain.set) {
-		s->gain_offset = offset;
+		s->gain_offset = l.gain;
 		*state_gain(s) = (struct marginal_gain){0};
-		offset += sizeof(struct marginal_gain);
 	}
+	uint64_t offset = l.windows;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		struct state_signal *g = state_signal(s, i);
 		g->up_since_ms = g->down_since_ms = TIME_NONE;
@@ -187,13 +193,9 @@ void decide_state_init(const struct policy *policy, void *state)
 		window_init(&g->window, offset, cap);
 		offset += cap * sizeof(struct window_sample);
 	}
-	uint32_t cap = behavior_recommendations_needed(policy);
-	history_init(&s->recommendations, offset, cap);
-	offset += cap * sizeof(struct history_mark);
-	cap = behavior_events_needed(policy);
-	history_init(&s->events, offset, cap);
-	offset += cap * sizeof(struct history_mark);
-	assert(offset == bytes);
+	assert(offset == l.recommendations);
+	history_init(&s->recommendations, l.recommendations, behavior_recommendations_needed(policy));
+	history_init(&s->events, l.events, behavior_events_needed(policy));
 }
 
 bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
@@ -362,32 +364,9 @@ static void migrate_forecast(const struct policy *old_policy, const struct state
 	       forecast_bytes(new_policy));
 }
 
-static void migrate_objective(const struct policy *old_policy, const struct state_header *old,
-                              const struct policy *new_policy, struct state_header *s)
+static bool same_signal(const struct policy *a, size_t of_a, const struct policy *b, size_t of_b)
 {
-	const struct policy_objective *from = &old_policy->objective, *to = &new_policy->objective;
-	if (from->set && to->set &&
-	    same_window(&old_policy->signals[from->demand_index], &new_policy->signals[to->demand_index]) &&
-	    same_window(&old_policy->signals[from->backlog_index], &new_policy->signals[to->backlog_index]))
-		memcpy(state_objective(s), state_at_const(old, old->objective_offset), sizeof(struct objective_state));
-}
-
-static void migrate_gain(const struct policy *old_policy, const struct state_header *old,
-                         const struct policy *new_policy, struct state_header *s)
-{
-	const struct policy_gain_guard *from = &old_policy->guards.gain, *to = &new_policy->guards.gain;
-	if (from->set && to->set &&
-	    same_window(&old_policy->signals[from->signal_index], &new_policy->signals[to->signal_index]))
-		memcpy(state_gain(s), state_at_const(old, old->gain_offset), sizeof(struct marginal_gain));
-}
-
-static void migrate_panic(const struct policy *old_policy, const struct state_header *old,
-                          const struct policy *new_policy, struct state_header *s)
-{
-	if (old_policy->panic.set && new_policy->panic.set &&
-	    same_window(&old_policy->signals[old_policy->panic.signal_index],
-	                &new_policy->signals[new_policy->panic.signal_index]))
-		s->panic = old->panic;
+	return same_window(&a->signals[of_a], &b->signals[of_b]);
 }
 
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
@@ -423,9 +402,19 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 		                  behavior_events_keep_ms(new_policy));
 	}
 	migrate_forecast(old_policy, old, new_policy, s);
-	migrate_objective(old_policy, old, new_policy, s);
-	migrate_gain(old_policy, old, new_policy, s);
-	migrate_panic(old_policy, old, new_policy, s);
+	const struct policy_objective *of_old = &old_policy->objective, *of_new = &new_policy->objective;
+	if (of_old->set && of_new->set &&
+	    same_signal(old_policy, of_old->demand_index, new_policy, of_new->demand_index) &&
+	    same_signal(old_policy, of_old->backlog_index, new_policy, of_new->backlog_index))
+		memcpy(state_objective(s), state_at_const(old, old->objective_offset), sizeof(struct objective_state));
+	const struct policy_gain_guard *old_gain = &old_policy->guards.gain, *new_gain = &new_policy->guards.gain;
+	if (old_gain->set && new_gain->set &&
+	    same_signal(old_policy, old_gain->signal_index, new_policy, new_gain->signal_index))
+		memcpy(state_gain(s), state_at_const(old, old->gain_offset), sizeof(struct marginal_gain));
+	const struct policy_panic *old_panic = &old_policy->panic, *new_panic = &new_policy->panic;
+	if (old_panic->set && new_panic->set &&
+	    same_signal(old_policy, old_panic->signal_index, new_policy, new_panic->signal_index))
+		s->panic = old->panic;
 	for (size_t to = 0; to < new_policy->n_signals; to++)
 		for (size_t from = 0; from < old_policy->n_signals; from++)
 			if (same_window(&old_policy->signals[from], &new_policy->signals[to])) {

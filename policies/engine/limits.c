@@ -140,21 +140,16 @@ static bool can_be_zero(const struct tick *t)
 
 // The bounds decide about a scale outside of them, and about a scale that was set to zero by hand, whatever the signals
 // ask for. HPA: reconcileAutoscaler.
-static bool is_out_of_bounds(struct tick *t)
+void bounds_observe(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
+	t->out_of_bounds = spec > t->max || spec < t->min;
 	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t)) {
 		struct trace_entry entry = tick_entry(t, STAGE_BOUNDS, REASON_SCALING_DISABLED, 0);
 		entry.limit = (double)t->policy->min_replicas;
 		tick_set_proposal(t, &entry);
-		return true;
+		t->out_of_bounds = true;
 	}
-	return spec > t->max || spec < t->min;
-}
-
-void bounds_observe(struct tick *t)
-{
-	t->out_of_bounds = is_out_of_bounds(t);
 }
 
 // Returns the multiple to use instead of `wanted`. Up: the next multiple, else the last one below max. Down: the next

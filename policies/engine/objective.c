@@ -74,16 +74,9 @@ static void start(struct objective *s, const struct objective_input *in)
 
 // ---- the rule in use ----
 
-static float between(const float *rungs, float rung)
-{
-	int low = (int)rung;
-	float part = rung - (float)low;
-	return part > 0 ? rungs[low] * (1 - part) + rungs[low + 1] * part : rungs[low];
-}
-
 static float level_of(const struct objective_rehearsal *r, int32_t family, float rung)
 {
-	return between(&r->level[family * OBJECTIVE_RUNGS], rung);
+	return objective_rule_between(&r->level[family * OBJECTIVE_RUNGS], rung);
 }
 
 static struct objective_record record_of(const struct objective *s, const struct objective_rehearsal *r,

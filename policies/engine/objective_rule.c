@@ -108,19 +108,12 @@ void objective_rule_forecasts(const struct objective_view *v, float ret_forecast
 	}
 }
 
-static float interpolated(const float *ladder, float rung)
-{
-	int whole = (int)rung;
-	float part = rung - (float)whole;
-	return part > 0 ? ladder[whole] * (1 - part) + ladder[whole + 1] * part : ladder[whole];
-}
-
 float objective_rule_factor(enum objective_family family, float rung, float wait_s)
 {
-	float factor = interpolated(ladders[families[family].kind], rung);
+	float factor = objective_rule_between(ladders[families[family].kind], rung);
 	if (families[family].kind != PRESENT)
 		return factor;
-	return factor + objective_patience(wait_s) * (interpolated(ladders[DEADLINE], rung) - factor);
+	return factor + objective_patience(wait_s) * (objective_rule_between(ladders[DEADLINE], rung) - factor);
 }
 
 const char *objective_family_name(enum objective_family family)

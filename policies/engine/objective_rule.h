@@ -52,6 +52,13 @@ static inline int objective_rule_next(const uint16_t flags[OBJECTIVE_RULES], int
 	return rule;
 }
 _Static_assert(OBJECTIVE_RULES % 4 == 0, "objective_rule_next reads four flags at a time");
+// Returns the value at a rung of the values of a family; between two rungs it is interpolated.
+static inline float objective_rule_between(const float rungs[OBJECTIVE_RUNGS], float rung)
+{
+	int low = (int)rung;
+	float part = rung - (float)low;
+	return part > 0 ? rungs[low] * (1 - part) + rungs[low + 1] * part : rungs[low];
+}
 // Start-up times for which a removal after an addition is delayed (objective_memory.h). What follows the present sees
 // nothing of the past that would hold it.
 static inline int objective_rule_hold_starts(int family)
