@@ -24,7 +24,6 @@
 #include "policies/explain/explain.h"
 #include "replay/backtest.h"
 #include "replay/backtest_history.h"
-#include "replay/closed_loop.h"
 
 #define PAGE_BYTES_MAX  ((size_t)32 * 1024 * 1024)
 #define NOTES_BYTES     (1024 * 1024)
