@@ -36,3 +36,17 @@ size_t utf8_char_len(const char *s, size_t len)
 	}
 	return n;
 }
+
+size_t utf8_put(uint32_t c, char out[4])
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	for (size_t i = n - 1; i > 0; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3F));
+	static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+	out[0] = (char)(lead[n] | c);
+	return n;
+}

@@ -292,22 +292,7 @@ static int scan_escape(struct json_scan *s, struct piece *t)
 static int keep_char(struct json_scan *s, unsigned c, struct err *e)
 {
 	char out[4];
-	size_t n = 0;
-	if (c < 0x80) {
-		out[n++] = (char)c;
-	} else if (c < 0x800) {
-		out[n++] = (char)(0xc0 | c >> 6);
-	} else if (c < 0x10000) {
-		out[n++] = (char)(0xe0 | c >> 12);
-		out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-	} else {
-		out[n++] = (char)(0xf0 | c >> 18);
-		out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
-		out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-	}
-	if (c >= 0x80)
-		out[n++] = (char)(0x80 | (c & 0x3f));
-	return keep(s, out, n, e);
+	return keep(s, out, utf8_put(c, out), e);
 }
 
 static int scan_hex(struct json_scan *s, struct piece *t)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 static const char *skip_blanks(const char *p, const char *end)
 {
@@ -243,20 +244,6 @@ static int32_t read_u16(const char *p, const char *end)
 	return unit;
 }
 
-static size_t put_utf8(uint32_t c, char out[4])
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	for (size_t i = n - 1; i > 0; i--, c >>= 6)
-		out[i] = (char)(0x80 | (c & 0x3F));
-	static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-	out[0] = (char)(lead[n] | c);
-	return n;
-}
-
 // The escape after the backslash at *p, which is moved behind it. 0 when it is broken.
 static size_t read_escape(const char **p, const char *end, char out[4])
 {
@@ -282,7 +269,7 @@ static size_t read_escape(const char **p, const char *end, char out[4])
 		}
 	}
 	bool is_character = code != 0 && (code < 0xD800 || code > 0xDFFF);
-	return put_utf8(is_character ? code : '?', out);
+	return utf8_put(is_character ? code : '?', out);
 }
 
 int json_span_text(struct json_span s, char *out, size_t size)
