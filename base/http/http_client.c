@@ -4,17 +4,10 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/http/http_client_internal.h"
 #include "base/timer.h"
-
-static int64_t now_us(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static void pump_soon(struct http_client *c)
 {
@@ -118,7 +111,7 @@ static void finish_transfer(struct http_call *call, CURLcode code)
 	                                 .content_type = type ? type : "",
 	                                 .retry_after_ms = call->retry_after_ms,
 	                                 .date_ms = call->date_ms,
-	                                 .elapsed_us = now_us() - call->submitted_us};
+	                                 .elapsed_us = clock_real_mono_us() - call->submitted_us};
 	finish(call, &response, NULL);
 }
 
@@ -313,7 +306,7 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	call->client = c;
 	call->done = done;
 	call->arg = arg;
-	call->submitted_us = now_us();
+	call->submitted_us = clock_real_mono_us();
 	if (http_call_fill(call, request, e) < 0) {
 		http_call_wipe(call);
 		free(call);

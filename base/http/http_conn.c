@@ -113,13 +113,6 @@ void http_conn_event(struct http_conn *conn, enum http_conn_event event)
 		free_conn(conn);
 }
 
-static int64_t now_mono_ms(void)
-{
-	struct clock real;
-	clock_init_real(&real);
-	return clock_mono_ms(&real);
-}
-
 void http_conn_arm(struct http_conn *conn, int64_t ms)
 {
 	timer_start(&conn->deadline, ms);
@@ -396,7 +389,7 @@ static void linger(struct http_conn *conn)
 	bufferevent_enable(conn->bev, EV_READ); // see pause_input
 	http_server_tls_goodbye(conn->bev);
 	shutdown(bufferevent_getfd(conn->bev), SHUT_WR);
-	conn->linger_until_mono_ms = now_mono_ms() + HTTP_SERVER_LINGER_MS + conn->server->body_ms;
+	conn->linger_until_mono_ms = clock_real_mono_us() / 1000 + HTTP_SERVER_LINGER_MS + conn->server->body_ms;
 	http_conn_arm(conn, HTTP_SERVER_LINGER_MS);
 	discard_input(conn);
 }
@@ -408,7 +401,7 @@ static void discard_input(struct http_conn *conn)
 	size_t len = evbuffer_get_length(in);
 	conn->lingered += len;
 	evbuffer_drain(in, len);
-	if (conn->lingered > HTTP_SERVER_LINGER_BYTES || now_mono_ms() >= conn->linger_until_mono_ms)
+	if (conn->lingered > HTTP_SERVER_LINGER_BYTES || clock_real_mono_us() / 1000 >= conn->linger_until_mono_ms)
 		http_conn_event(conn, HTTP_EVENT_LOST);
 	else if (len > 0)
 		http_conn_arm(conn, HTTP_SERVER_LINGER_MS);

@@ -10,6 +10,7 @@
 
 #include <event2/buffer.h>
 
+#include "base/hash.h"
 #include "base/http/http_server_internal.h"
 
 const char *const http_close_cause_names[] = {
@@ -62,10 +63,7 @@ static struct http_conn *oldest(struct http_server *s, enum http_conn_rank rank,
 
 static struct http_peer_list *bucket_of(struct http_server *s, const char *name)
 {
-	uint32_t hash = 2166136261u; // FNV-1a
-	for (const char *p = name; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 16777619u;
-	return &s->peers[hash % HTTP_SERVER_PEER_BUCKETS];
+	return &s->peers[hash_text(HASH_START, name) % HTTP_SERVER_PEER_BUCKETS];
 }
 
 bool http_peer_add(struct http_conn *conn, const char *name)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/http/http_text.h"
+#include "base/num.h"
 
 static int refuse(int status, const char *why, const char **ret_why)
 {
@@ -183,10 +184,7 @@ const char *http_head_field(const struct http_head *head, const char *name)
 
 static int chunk_size_char(struct http_chunks *c, char ch)
 {
-	int digit = ch >= '0' && ch <= '9'   ? ch - '0'
-	            : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
-	            : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
-	                                     : -1;
+	int digit = num_hex_digit(ch);
 	if (digit >= 0) {
 		if (++c->digits > 8)
 			return 413;
