@@ -39,6 +39,8 @@ int num_parse_flag_duration_ms(const char *s, size_t len, int64_t *ret_ms, struc
 // RFC 3339 with offset or Z and optional fraction (cut to ms); t and z may be lower case; years 1970..9999.
 // A leap second (:60) is refused: the epoch has no place for it. Result in ms since the epoch, UTC.
 int num_parse_rfc3339_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e);
+// Returns the days between 1970-01-01 and a date of the proleptic Gregorian calendar.
+int64_t num_days_of_date(int64_t year, int month, int day);
 
 // Shortest decimal text that reads back as the same double ("0.7", "1e+21", "NaN", "+Inf", "-Inf"). Plain digits for
 // magnitudes from 0.0001 to below 1e16 (so every integer up to 2^53 is plain), exponent form with at least two digits

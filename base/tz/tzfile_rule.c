@@ -2,6 +2,7 @@
 // The rule at the end of a TZif file: POSIX TZ with the extension of RFC 8536, section 3.3.1 (hours from -167 to 167).
 #include <stdbool.h>
 
+#include "base/num.h"
 #include "base/tz/tzfile.h"
 
 #define DAY_S     86400
@@ -15,15 +16,6 @@ struct rule_date {
 	int32_t time_s;       // local time of the change, before it
 };
 
-// Days from 1970-01-01 to the first of a month. Hinnant: days_from_civil.
-static int64_t day_of(int64_t year, int month)
-{
-	int64_t y = year - (month <= 2);
-	int64_t era = y / 400, yoe = y - era * 400; // years are positive
-	int64_t doy = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5;
-	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
-}
-
 static bool is_leap(int year)
 {
 	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -31,14 +23,14 @@ static bool is_leap(int year)
 
 static int64_t local_of(const struct rule_date *d, int year)
 {
-	int64_t day = day_of(year, 1);
+	int64_t day = num_days_of_date(year, 1, 1);
 	if (d->kind == DATE_DAY) {
 		day += d->day;
 	} else if (d->kind == DATE_JULIAN) { // 29 February is never counted
 		day += d->day - 1 + (is_leap(year) && d->day >= 60);
 	} else {
-		int64_t first = day_of(year, d->month),
-		        next = d->month == 12 ? day_of(year + 1, 1) : day_of(year, d->month + 1);
+		int64_t first = num_days_of_date(year, d->month, 1);
+		int64_t next = num_days_of_date(year + d->month / 12, d->month % 12 + 1, 1);
 		int weekday = (int)((first + 4) % 7);
 		day = first + (d->day - weekday + 7) % 7 + 7 * (d->week - 1);
 		while (day >= next) // week 5 is the last one
