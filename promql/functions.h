@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions and aggregations of PromQL, as one table: arguments, result, and what is known of the result's values.
+// The functions and aggregations of PromQL, as one table, and the properties of the values of an expression that are
+// known without its data: the type, bounds, and whether it is 0 or not a number while there is no traffic.
 #ifndef GPUSCALE_PROMQL_FUNCTIONS_H
 #define GPUSCALE_PROMQL_FUNCTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "promql/lexer.h"
 
 #define PROMQL_ARGUMENTS_ANY 255
 
@@ -43,5 +46,56 @@ struct promql_function {
 const struct promql_function *promql_function_find(const char *name, size_t len);
 // Returns the most similar name, NULL when no name is similar.
 const char *promql_function_similar(const char *name, size_t len);
+
+enum promql_value_type {
+	PROMQL_VALUE_ANY, // after a mistake that was reported: fits everywhere
+	PROMQL_VALUE_SCALAR,
+	PROMQL_VALUE_VECTOR,
+	PROMQL_VALUE_RANGE,
+	PROMQL_VALUE_STRING,
+	PROMQL_VALUE_TYPE__COUNT
+};
+
+// The known properties of the values of an expression.
+struct promql_value {
+	enum promql_value_type type;
+	double low, high;        // no finite value lies outside; -INFINITY and INFINITY: unknown
+	bool is_idle_zero;       // 0 without traffic
+	bool is_idle_empty;      // has no samples without traffic
+	struct promql_token nan; // if len > 0: the operator or function that gives NaN or infinity without traffic
+	const char *start, *end; // range of the text
+};
+
+// Binary operators in the order of their precedence.
+enum promql_rank {
+	PROMQL_RANK_OR,
+	PROMQL_RANK_AND,
+	PROMQL_RANK_COMPARE,
+	PROMQL_RANK_ADD,
+	PROMQL_RANK_MULTIPLY,
+	PROMQL_RANK_POWER,
+	PROMQL_RANK_OPERAND
+};
+
+struct promql_operation {
+	enum promql_rank rank;
+	char sign;     // + - * / % ^, < > = !, or the first letter of a word
+	bool is_equal; // the second character is '='
+	bool is_bool;
+	bool has_labels; // on (..) or ignoring (..) with at least one label
+	bool is_grouped; // group_left or group_right
+	bool is_filled;
+	struct promql_token token;
+};
+
+extern const struct promql_value promql_value_unknown; // value of type PROMQL_VALUE_ANY
+// Returns the value of a number or a duration.
+struct promql_value promql_value_of_number(const struct promql_token *t);
+// Sets *v to the value of a call. data: the argument of enum promql_effect; limit: the second and the third argument.
+void promql_value_apply(const struct promql_function *f, const struct promql_token *name,
+                        const struct promql_value *data, const struct promql_value limit[2], struct promql_value *v);
+// Sets *v, which may be a or b, to the value of the operation.
+void promql_value_combine(const struct promql_operation *o, const struct promql_value *a, const struct promql_value *b,
+                          struct promql_value *v);
 
 #endif

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "promql/functions.h"
 
 #define SHOWN_BYTES   40 // longest token in a message
 #define MESSAGE_BYTES 256

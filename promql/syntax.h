@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "promql/functions.h"
 #include "promql/lexer.h"
-#include "promql/promql_value.h"
 
 #define PROMQL_DEPTH_MAX 64 // nested parentheses
 
