@@ -7,28 +7,106 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "promql/promql_private.h"
-#include "promql/promql_reply.h"
 #include "promql/promql_text.h"
 
 // The parameters of a form other than the query.
 #define FORM_BYTES_MAX 512
 
+// ---- replies: one for each request that was in flight at the same time ----
+
+// The memory that a reply keeps between bodies; there are as many replies as queries were in flight at once.
+#define ARENA_KEPT_BYTES ((size_t)16 * 1024)
+
+// The body of one reply, as it arrives: passes JSON to the decoder, and keeps the start of any body for messages.
+struct promql_reply {
+	struct promql_reply *next_free;
+	struct arena arena; // memory for the result
+	struct promql_decoder *decoder;
+	char head[PROMQL_TEXT_BYTES / 2]; // from the first byte that is not whitespace
+	size_t head_len;
+	size_t bytes, max_bytes; // size of the body
+	struct err error;        // why the body is invalid or too large
+};
+
+static void reply_free(struct promql_reply *r)
+{
+	promql_decoder_free(r->decoder);
+	arena_done(&r->arena);
+	free(r);
+}
+
+static struct promql_reply *reply_new(void)
+{
+	struct promql_reply *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	arena_init(&r->arena, PROMQL_RANGE_BYTES_MAX);
+	r->decoder = promql_decoder_new(&r->arena);
+	if (!r->decoder) {
+		reply_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+static void reply_start(struct promql_reply *r, size_t max_bytes, const struct promql_decoder_options *o)
+{
+	r->head_len = 0;
+	r->bytes = 0;
+	r->max_bytes = max_bytes;
+	r->error.kind = ERR_NONE;
+	promql_decoder_start(r->decoder, o);
+}
+
+static void keep_head(struct promql_reply *r, const char *data, size_t len)
+{
+	while (r->head_len == 0 && len > 0 && memchr(" \t\r\n", *data, 4)) {
+		data++;
+		len--;
+	}
+	size_t room = sizeof r->head - r->head_len, n = len < room ? len : room;
+	if (n)
+		memcpy(r->head + r->head_len, data, n);
+	r->head_len += n;
+}
+
+static bool reply_is_json(const struct promql_reply *r)
+{
+	return r->head_len > 0 && r->head[0] == '{';
+}
+
+// Processes the next bytes. Returns 0, or -1 when no more are accepted; r->error then has the reason.
+static int reply_take(struct promql_reply *r, const char *data, size_t len)
+{
+	if (r->error.kind != ERR_NONE)
+		return -1;
+	if (len > r->max_bytes - r->bytes)
+		return err_set(&r->error, ERR_TOO_LARGE,
+		               "the answer has %zu bytes or more; the ceiling is %zu: aggregate in the query",
+		               r->bytes + len, r->max_bytes);
+	r->bytes += len;
+	if (r->head_len < sizeof r->head)
+		keep_head(r, data, len);
+	if (r->head_len > 0 && !reply_is_json(r))
+		return 0;
+	return promql_decoder_feed(r->decoder, data, len, &r->error);
+}
+
+// ---- the client ----
+
 struct promql *promql_new(const struct promql_options *options, struct err *e)
 {
-	struct promql *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_no_memory(e);
-		return NULL;
-	}
-	if (promql_take_options(p, options, e) < 0) {
-		promql_free(p);
-		return NULL;
-	}
-	return p;
+	struct promql *p = alloc_zeroed(sizeof *p, e);
+	if (p && promql_take_options(p, options, e) == 0)
+		return p;
+	promql_free(p);
+	return NULL;
 }
 
 void promql_free(struct promql *p)
@@ -46,7 +124,7 @@ void promql_free(struct promql *p)
 	promql_free_options(p);
 	for (struct promql_reply *r = p->free_replies, *next; r; r = next) {
 		next = r->next_free;
-		promql_reply_free(r);
+		reply_free(r);
 	}
 	free(p);
 }
@@ -78,8 +156,6 @@ static void unlink_call(struct promql_call *call)
 		call->p->calls = call->next;
 }
 
-// ---- replies: one for each request that was in flight at the same time ----
-
 // Returns NULL when memory is exhausted.
 static struct promql_reply *reply_of(struct promql_call *call)
 {
@@ -90,9 +166,9 @@ static struct promql_reply *reply_of(struct promql_call *call)
 	if (r)
 		p->free_replies = r->next_free;
 	else
-		r = promql_reply_new();
+		r = reply_new();
 	if (r)
-		promql_reply_start(r, p->max_body_bytes, &call->decoding);
+		reply_start(r, p->max_body_bytes, &call->decoding);
 	return call->reply = r;
 }
 
@@ -101,7 +177,9 @@ static void put_reply_back(struct promql_call *call)
 	struct promql_reply *r = call->reply;
 	if (!r)
 		return;
-	promql_reply_rest(r);
+	promql_decoder_start(r->decoder, &(struct promql_decoder_options){0}); // the result is no longer valid
+	if (r->arena.held_bytes > ARENA_KEPT_BYTES)
+		arena_done(&r->arena);
 	r->next_free = call->p->free_replies;
 	call->p->free_replies = r;
 	call->reply = NULL;
@@ -111,7 +189,7 @@ static void put_reply_back(struct promql_call *call)
 static int on_body(void *arg, const char *data, size_t len)
 {
 	struct promql_reply *r = reply_of(arg);
-	return r ? promql_reply_take(r, data, len) : -1;
+	return r ? reply_take(r, data, len) : -1;
 }
 
 static void finish(struct promql_call *call, const struct promql_result *result, const struct err *error)
@@ -275,16 +353,17 @@ static int classify(struct promql_call *call, const struct http_response *r, str
 	if (!reply)
 		return err_no_memory(e);
 	if (r->body_len)
-		promql_reply_take(reply, r->body, r->body_len);
-	if (!promql_reply_is_json(reply)) {
+		reply_take(reply, r->body, r->body_len);
+	if (!reply_is_json(reply)) {
 		classify_status(r, reply, e);
 		return -1;
 	}
-	if (promql_reply_finish(reply, ret_result, e) == 0) {
+	if (reply->error.kind == ERR_NONE && promql_decoder_finish(reply->decoder, ret_result, &reply->error) == 0) {
 		if (ok)
 			return 0;
 		return err_set_code(e, ERR_PROTOCOL, r->status, "HTTP %d with a body that says success", r->status);
 	}
+	*e = reply->error;
 	if (!ok && e->kind == ERR_PROTOCOL) {
 		classify_status(r, reply, e); // JSON, but not from the API: a proxy's
 		return -1;

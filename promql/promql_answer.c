@@ -10,10 +10,23 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "promql/promql_budget.h"
+#include "promql/promql_decoder.h"
 
 #define SCRATCH_KEPT    64 // series, and samples of a series, that an answer keeps room for between replies
 #define DUPLICATES_KEPT 256
+
+// Answers up to this size are not counted: the number of requests in flight limits them.
+#define SMALL_BYTES ((size_t)64 * 1024)
+
+// The share of one answer in the memory of all answers that are being decoded. When an answer needs more than is free,
+// the largest answer is aborted, so that small answers complete however many large ones are in flight. Zeroed: empty.
+struct promql_share {
+	struct promql_budget *budget; // NULL: in no budget
+	struct promql_share *prev, *next;
+	size_t bytes;                          // counted
+	size_t lost_bytes;                     // the bytes it used when it was evicted; else 0
+	void (*evict)(struct promql_share *s); // must free the memory at once and not join a budget again until reset
+};
 
 // The series that is being read.
 struct current_series {
@@ -41,6 +54,64 @@ struct promql_answer {
 	uint64_t *hashes;              // hashes of the series; open addressing, 0 = free
 	size_t cap_hashes;
 };
+
+// ---- the budget ----
+
+static void join(struct promql_share *s, struct promql_budget *budget)
+{
+	s->budget = budget;
+	s->prev = NULL;
+	s->next = budget->first;
+	if (s->next)
+		s->next->prev = s;
+	budget->first = s;
+}
+
+static void leave_budget(struct promql_share *s)
+{
+	struct promql_budget *budget = s->budget;
+	if (!budget)
+		return;
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		budget->first = s->next;
+	budget->used_bytes -= s->bytes;
+	s->bytes = 0;
+	s->budget = NULL;
+}
+
+static struct promql_share *largest(const struct promql_budget *budget)
+{
+	struct promql_share *most = budget->first;
+	for (struct promql_share *s = most; s; s = s->next)
+		if (s->bytes > most->bytes)
+			most = s;
+	return most;
+}
+
+// Sets the size of the share to `bytes` and evicts the largest shares until it fits. Returns false when this share is
+// the largest: the caller must free its memory and leave the budget.
+static bool hold(struct promql_share *s, struct promql_budget *budget, size_t bytes)
+{
+	if (bytes <= SMALL_BYTES)
+		return true;
+	if (!s->budget)
+		join(s, budget);
+	budget->used_bytes += bytes - s->bytes; // unsigned arithmetic wraps, so the share may shrink
+	s->bytes = bytes;
+	while (budget->used_bytes > budget->max_bytes) {
+		struct promql_share *most = largest(budget);
+		most->lost_bytes = most->bytes;
+		leave_budget(most);
+		if (most == s)
+			return false;
+		most->evict(most);
+	}
+	return true;
+}
 
 // ---- life ----
 
@@ -77,14 +148,14 @@ void promql_answer_free(struct promql_answer *a)
 {
 	if (!a)
 		return;
-	promql_share_leave(&a->share);
+	leave_budget(&a->share);
 	free_scratch(a);
 	free(a);
 }
 
 void promql_answer_start(struct promql_answer *a, const struct promql_answer_options *o)
 {
-	promql_share_leave(&a->share);
+	leave_budget(&a->share);
 	if (a->cap_series > SCRATCH_KEPT || a->cap_samples > SCRATCH_KEPT || a->cap_hashes > DUPLICATES_KEPT)
 		free_scratch(a);
 	else if (a->hashes)
@@ -98,7 +169,7 @@ void promql_answer_start(struct promql_answer *a, const struct promql_answer_opt
 
 void promql_answer_detach(struct promql_answer *a)
 {
-	promql_share_leave(&a->share);
+	leave_budget(&a->share);
 }
 
 // ---- memory ----
@@ -127,7 +198,7 @@ static int check_memory(struct promql_answer *a, struct err *e)
 		        e, ERR_TOO_LARGE,
 		        "the answer needs %zu bytes of memory or more; the ceiling is %zu: aggregate in the query",
 		        held, max);
-	if (!a->options.budget || promql_share_hold(&a->share, a->options.budget, held))
+	if (!a->options.budget || hold(&a->share, a->options.budget, held))
 		return 0;
 	evict(&a->share);
 	return evicted(a, e);

@@ -157,11 +157,6 @@ void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_
 	d->pair_text = NULL;
 }
 
-void promql_decoder_detach(struct promql_decoder *d)
-{
-	promql_answer_detach(d->answer);
-}
-
 // ---- errors ----
 
 static size_t item_index(const struct promql_decoder *d)
@@ -666,10 +661,8 @@ static int finish_pair(struct promql_decoder *d, struct promql_result *ret)
 	return 0;
 }
 
-int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, struct err *e)
+static int finish(struct promql_decoder *d, struct promql_result *ret, struct err *e)
 {
-	*ret = (struct promql_result){.type = PROMQL_VECTOR};
-	d->e = e;
 	if (promql_answer_check(d->answer, e) < 0)
 		return -1;
 	if (json_scan_finish(&d->scan, e) < 0)
@@ -690,6 +683,15 @@ int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, s
 		return -1;
 	*ret = result;
 	return 0;
+}
+
+int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, struct err *e)
+{
+	*ret = (struct promql_result){.type = PROMQL_VECTOR};
+	d->e = e;
+	int rc = finish(d, ret, e);
+	promql_answer_detach(d->answer);
+	return rc;
 }
 
 const char *promql_type_name(enum promql_type t)

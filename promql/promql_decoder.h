@@ -9,8 +9,14 @@
 #include "promql/promql_result.h"
 
 struct arena;
-struct promql_budget;
 struct promql_decoder;
+struct promql_share;
+
+// The memory that answers being decoded share: when it is used up, the largest of them fails.
+struct promql_budget {
+	size_t max_bytes, used_bytes;
+	struct promql_share *first; // private
+};
 
 struct promql_decoder_options {
 	size_t max_series;            // 0: PROMQL_SERIES_MAX
@@ -35,9 +41,8 @@ void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_
 // native histogram; ERR_INPUT, naming the series, for a duplicate series or label. After an error, only start and free
 // are permitted.
 int promql_decoder_feed(struct promql_decoder *d, const char *data, size_t len, struct err *e);
-// Completes the body and writes the result, which is allocated in the arena. Returns as promql_decoder_feed.
+// Completes the body and writes the result, which is allocated in the arena. Removes the answer from the budget, so
+// that it cannot be evicted while it is read. Returns as promql_decoder_feed.
 int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret_result, struct err *e);
-// Removes the answer from the budget, so that it cannot be evicted while it is read.
-void promql_decoder_detach(struct promql_decoder *d);
 
 #endif

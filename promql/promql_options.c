@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks and copies the options of a client (URL, headers, TLS) once, before a request is sent.
+// The options of a client: checks and copies URL, headers and TLS once, before a request is sent, and keeps the
+// credentials current.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,204 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "promql/identity.h"
 #include "promql/promql_private.h"
 
 #define URL_BYTES_MAX    2048
 #define HEADER_BYTES_MAX 8192
+
+// ---- credentials ----
+
+static int copy_text(char **ret, const char *text, struct err *e)
+{
+	*ret = text ? strdup(text) : NULL;
+	return text && !*ret ? err_no_memory(e) : 0;
+}
+
+static void forget(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+// A control character would end the header and start a second header.
+static bool is_header_safe(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return false;
+	return true;
+}
+
+// The file's text without the line ends at its end, which every editor and `echo` adds.
+static int read_secret(const char *path, char **ret_secret, struct err *e)
+{
+	struct buf b;
+	buf_init(&b, PROMQL_SECRET_BYTES_MAX);
+	int rc = buf_read_file(&b, path, e);
+	if (rc == 0) {
+		while (b.len > 0 && (b.data[b.len - 1] == '\n' || b.data[b.len - 1] == '\r'))
+			b.data[--b.len] = '\0';
+		if (b.len == 0)
+			rc = err_set(e, ERR_INPUT, "%s is empty", path);
+		else if (strlen(b.data) != b.len || !is_header_safe(b.data))
+			rc = err_set(e, ERR_INPUT, "%s holds control characters: it must hold one line of text", path);
+		else
+			rc = copy_text(ret_secret, b.data, e);
+	}
+	if (b.data)
+		explicit_bzero(b.data, b.len);
+	buf_done(&b);
+	return rc;
+}
+
+static int reread(struct promql_auth *a, int64_t now_mono_ms, struct err *e)
+{
+	a->read_at_ms = now_mono_ms;
+	char *fresh = NULL;
+	if (read_secret(a->secret_file, &fresh, e) < 0)
+		return -1;
+	if (a->secret && strcmp(fresh, a->secret) == 0) {
+		forget(fresh);
+		return 0;
+	}
+	forget(a->secret);
+	a->secret = fresh;
+	a->generation++;
+	return 0;
+}
+
+static int auth_init(struct promql_auth *a, const struct promql_options *o, int64_t now_mono_ms, struct err *e)
+{
+	*a = (struct promql_auth){0};
+	int ways = (o->bearer_token != NULL) + (o->bearer_token_file != NULL) +
+	           (o->basic_user != NULL || o->basic_password_file != NULL) + (o->identity != PROMQL_IDENTITY_NONE);
+	if (ways > 1)
+		return err_set(e, ERR_INPUT,
+		               "more than one of bearer token, bearer token file, basic user and workload identity is "
+		               "given: keep one");
+	if ((o->basic_user != NULL) != (o->basic_password_file != NULL))
+		return err_set(e, ERR_INPUT, "a basic user needs a password file, and a password file a basic user");
+	if (o->basic_user && (!is_header_safe(o->basic_user) || strchr(o->basic_user, ':')))
+		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
+	if (o->bearer_token && (!*o->bearer_token || !is_header_safe(o->bearer_token)))
+		return err_set(e, ERR_INPUT, "the bearer token is empty or holds a control character");
+	if (copy_text(&a->basic_user, o->basic_user, e) < 0 || copy_text(&a->secret, o->bearer_token, e) < 0 ||
+	    copy_text(&a->secret_file, o->basic_user ? o->basic_password_file : o->bearer_token_file, e) < 0)
+		return -1;
+	a->identity = o->identity;
+	a->asked_at_ms = now_mono_ms - PROMQL_TOKEN_AGAIN_MS;
+	if (copy_text(&a->region, o->region, e) < 0 || identity_check(a->identity, a->region, a->scope, e) < 0)
+		return -1;
+	return a->secret_file ? reread(a, now_mono_ms, e) : 0;
+}
+
+static void auth_done(struct promql_auth *a)
+{
+	forget(a->secret);
+	forget(a->session);
+	free(a->key_id);
+	free(a->region);
+	free(a->basic_user);
+	free(a->secret_file);
+	*a = (struct promql_auth){0};
+}
+
+static int auth_set(struct promql_auth *a, const struct promql_credentials *c, struct err *e)
+{
+	const char *secret = c->basic_user ? c->basic_password : c->bearer_token;
+	char *user = NULL, *copy = NULL;
+	if (c->basic_user && c->bearer_token)
+		return err_set(e, ERR_INPUT, "both a bearer token and a basic user are given: keep one");
+	if (c->basic_user && (!is_header_safe(c->basic_user) || strchr(c->basic_user, ':')))
+		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
+	if ((c->basic_user || secret) && (!secret || !*secret || !is_header_safe(secret)))
+		return err_set(e, ERR_INPUT, "the %s is empty or holds a control character",
+		               c->basic_user ? "password" : "bearer token");
+	if (copy_text(&user, c->basic_user, e) < 0 || copy_text(&copy, secret, e) < 0) {
+		free(user);
+		return -1;
+	}
+	forget(a->secret);
+	free(a->basic_user);
+	a->secret = copy;
+	a->basic_user = user;
+	a->generation++;
+	return 0;
+}
+
+void promql_auth_refresh(struct promql_auth *a, int64_t now_mono_ms)
+{
+	if (a->secret_file && now_mono_ms - a->read_at_ms >= PROMQL_SECRET_AGE_MS)
+		reread(a, now_mono_ms, NULL);
+}
+
+int promql_auth_renew(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms, bool *ret_changed, struct err *e)
+{
+	*ret_changed = false;
+	if (!a->secret_file)
+		return 0;
+	if (reread(a, now_mono_ms, e) < 0)
+		return -1;
+	*ret_changed = a->generation != generation;
+	return 0;
+}
+
+// ---- the token of a workload identity ----
+
+bool promql_auth_is_ready(const struct promql_auth *a, int64_t now_mono_ms)
+{
+	return a->identity == PROMQL_IDENTITY_NONE || (a->secret && now_mono_ms < a->valid_until_ms);
+}
+
+bool promql_auth_wants_token(const struct promql_auth *a, int64_t now_mono_ms)
+{
+	return a->identity != PROMQL_IDENTITY_NONE && now_mono_ms - a->asked_at_ms >= PROMQL_TOKEN_AGAIN_MS &&
+	       (!a->secret || now_mono_ms >= a->replace_at_ms);
+}
+
+void promql_auth_set_token(struct promql_auth *a, struct identity_token *t, int64_t now_mono_ms)
+{
+	int64_t early_ms = t->lifetime_ms / 5 < PROMQL_TOKEN_EARLY_MS ? t->lifetime_ms / 5 : PROMQL_TOKEN_EARLY_MS;
+	int64_t margin_ms = early_ms < PROMQL_TOKEN_MARGIN_MS ? early_ms : PROMQL_TOKEN_MARGIN_MS;
+	forget(a->secret);
+	forget(a->session);
+	free(a->key_id);
+	a->secret = t->secret;
+	a->key_id = t->key_id;
+	a->session = t->session;
+	a->aws = (struct http_aws){a->scope, a->key_id, a->secret, a->session};
+	a->replace_at_ms = now_mono_ms + t->lifetime_ms - early_ms;
+	a->valid_until_ms = now_mono_ms + t->lifetime_ms - margin_ms;
+	a->generation++;
+	*t = (struct identity_token){0};
+}
+
+bool promql_auth_token_refused(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms)
+{
+	if (a->generation != generation)
+		return true;
+	// A server that refuses every token, for lack of a permission, must not cause a request per query.
+	if (now_mono_ms - a->asked_at_ms < PROMQL_TOKEN_AGAIN_MS)
+		return false;
+	a->valid_until_ms = a->replace_at_ms = now_mono_ms;
+	return true;
+}
+
+void promql_auth_apply(const struct promql_auth *a, struct http_request *request)
+{
+	if (a->key_id) {
+		request->aws = &a->aws;
+	} else if (a->basic_user) {
+		request->basic_user = a->basic_user;
+		request->basic_password = a->secret;
+	} else {
+		request->bearer_token = a->secret;
+	}
+}
+
+// ---- URL, headers and TLS ----
 
 static int check_url(const char *url, struct err *e)
 {
@@ -75,12 +270,6 @@ static int check_header(const char *header, struct err *e)
 	return 0;
 }
 
-static int copy_text(const char **ret, const char *text, struct err *e)
-{
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? err_no_memory(e) : 0;
-}
-
 static int copy_headers(struct promql *p, const char *const *headers, struct err *e)
 {
 	size_t n = 0;
@@ -103,25 +292,6 @@ static int copy_headers(struct promql *p, const char *const *headers, struct err
 	}
 	p->n_headers = n + 1;
 	return 0;
-}
-
-static int copy_tls(struct http_tls *to, const struct http_tls *from, struct err *e)
-{
-	to->insecure_skip_verify = from->insecure_skip_verify;
-	if (copy_text(&to->ca_file, from->ca_file, e) < 0 || copy_text(&to->ca_pem, from->ca_pem, e) < 0 ||
-	    copy_text(&to->cert_file, from->cert_file, e) < 0 || copy_text(&to->cert_pem, from->cert_pem, e) < 0 ||
-	    copy_text(&to->key_file, from->key_file, e) < 0 || copy_text(&to->key_pem, from->key_pem, e) < 0 ||
-	    copy_text(&to->server_name, from->server_name, e) < 0)
-		return -1;
-	return 0;
-}
-
-static void free_tls(struct http_tls *tls)
-{
-	const char *const texts[] = {tls->ca_file,  tls->ca_pem,  tls->cert_file,  tls->cert_pem,
-	                             tls->key_file, tls->key_pem, tls->server_name};
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		free((void *)(uintptr_t)texts[i]);
 }
 
 static int set_urls(struct promql *p, const char *base, struct err *e)
@@ -160,9 +330,9 @@ int promql_take_options(struct promql *p, const struct promql_options *o, struct
 		p->timeout = NULL;
 		return err_no_memory(e);
 	}
-	if (set_urls(p, o->url, e) < 0 || copy_headers(p, o->headers, e) < 0 || copy_tls(&p->tls, &o->tls, e) < 0)
+	if (set_urls(p, o->url, e) < 0 || copy_headers(p, o->headers, e) < 0 || http_tls_copy(&p->tls, &o->tls, e) < 0)
 		return -1;
-	return promql_auth_init(&p->auth, o, clock_mono_ms(p->clock), e);
+	return auth_init(&p->auth, o, clock_mono_ms(p->clock), e);
 }
 
 void promql_get_settings(const struct promql *p, struct promql_options *o)
@@ -178,7 +348,7 @@ void promql_get_settings(const struct promql *p, struct promql_options *o)
 	                                     .insecure_skip_verify = p->tls.insecure_skip_verify}};
 }
 
-static void replace_text(const char **text, const char *by)
+static void replace_text(const char **text, char *by)
 {
 	free((void *)(uintptr_t)*text);
 	*text = by;
@@ -186,7 +356,7 @@ static void replace_text(const char **text, const char *by)
 
 int promql_set_credentials(struct promql *p, const struct promql_credentials *c, struct err *e)
 {
-	const char *ca, *cert = NULL, *key = NULL, *header = NULL;
+	char *ca, *cert = NULL, *key = NULL, *header = NULL;
 	if (c->header && (check_header(c->header, e) < 0 ||
 	                  (p->n_headers >= HTTP_HEADERS_MAX && err_set(e, ERR_LIMIT, "too many headers") < 0)))
 		return -1;
@@ -194,25 +364,25 @@ int promql_set_credentials(struct promql *p, const struct promql_credentials *c,
 		return err_set(e, ERR_INPUT, "a client certificate needs a key, and a key a certificate");
 	if (copy_text(&ca, c->ca_pem ? c->ca_pem : p->tls.ca_pem, e) < 0 || copy_text(&cert, c->cert_pem, e) < 0 ||
 	    copy_text(&key, c->key_pem, e) < 0 || copy_text(&header, c->header, e) < 0 ||
-	    promql_auth_set(&p->auth, c, e) < 0) {
-		replace_text(&ca, NULL);
-		replace_text(&cert, NULL);
-		replace_text(&key, NULL);
-		replace_text(&header, NULL);
+	    auth_set(&p->auth, c, e) < 0) {
+		free(ca);
+		free(cert);
+		free(key);
+		free(header);
 		return -1;
 	}
 	replace_text(&p->tls.ca_pem, ca);
 	replace_text(&p->tls.cert_pem, cert);
 	replace_text(&p->tls.key_pem, key);
 	free(p->headers[p->n_headers]);
-	p->headers[p->n_headers] = (char *)(uintptr_t)header;
+	p->headers[p->n_headers] = header;
 	return 0;
 }
 
 void promql_free_options(struct promql *p)
 {
-	promql_auth_done(&p->auth);
-	free_tls(&p->tls);
+	auth_done(&p->auth);
+	http_tls_free(&p->tls);
 	for (char **h = p->headers; h && *h; h++)
 		free(*h);
 	free(p->headers);

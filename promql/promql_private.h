@@ -11,10 +11,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "promql/promql.h"
-#include "promql/promql_auth.h"
-#include "promql/promql_budget.h"
 #include "promql/promql_decoder.h"
 
+struct identity_token;
 struct promql_reply;
 
 // The differences between the query APIs of Prometheus and compatible servers, as one table.
@@ -29,6 +28,28 @@ const struct promql_dialect *promql_dialect_of(enum promql_kind kind);
 // Returns the kind of the server that sent body[0..len) as its reply to /api/v1/status/buildinfo. An unknown server
 // is treated as Prometheus.
 enum promql_kind promql_kind_of_buildinfo(const char *body, size_t len, char ret_version[static PROMQL_VERSION_BYTES]);
+
+// The credentials: bearer token or basic password, from the options or from a file that may be rotated at any time, or
+// the token of a workload identity, which promql_detect.c gets. A secret is never logged and never part of an error.
+#define PROMQL_TOKEN_AGAIN_MS  10000  // minimum time between two requests for a token
+#define PROMQL_TOKEN_EARLY_MS  300000 // before it expires, or a fifth of its lifetime, a token is replaced
+#define PROMQL_TOKEN_MARGIN_MS 5000   // a token is not used in the last seconds
+
+struct promql_auth {
+	char *basic_user;    // owned; NULL: bearer token or nothing
+	char *secret_file;   // owned; NULL: the secret never changes
+	char *secret;        // owned; the token or password in use, NULL: no credentials
+	int64_t read_at_ms;  // monotonic clock: when the file was last read
+	uint64_t generation; // grows whenever the secret changes
+	// A workload identity: its secret is `secret`. Times of the monotonic clock.
+	enum promql_identity identity;
+	char *region;           // owned; NULL: of the environment
+	char *key_id, *session; // owned; of Amazon
+	struct http_aws aws;    // credentials of Amazon, pointers into *this
+	char scope[PROMQL_REGION_MAX + 16];
+	int64_t replace_at_ms, valid_until_ms;
+	int64_t asked_at_ms; // when a token was last requested
+};
 
 struct promql {
 	struct http_client *http;
@@ -80,14 +101,30 @@ struct promql_call {
 // promql_free_options frees the copies.
 int promql_take_options(struct promql *p, const struct promql_options *o, struct err *e);
 void promql_free_options(struct promql *p);
+// Reads the file again when it was last read PROMQL_SECRET_AGE_MS ago. When the file cannot be read, the secret stays
+// in use: the server decides whether it is still valid.
+void promql_auth_refresh(struct promql_auth *a, int64_t now_mono_ms);
+// Reads the file again now, after a 401. *ret_changed is true when the secret differs from that of `generation`, so
+// that a retry can succeed. Returns 0, or -1 and *e, which names the file: ERR_NOT_FOUND, ERR_IO, ERR_LIMIT, ERR_INPUT.
+int promql_auth_renew(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms, bool *ret_changed,
+                      struct err *e);
+// Returns whether requests can be sent: false until a token of the workload identity is valid.
+bool promql_auth_is_ready(const struct promql_auth *a, int64_t now_mono_ms);
+// Returns whether a new token of the workload identity is to be requested.
+bool promql_auth_wants_token(const struct promql_auth *a, int64_t now_mono_ms);
+// Uses the token from now on, which it takes over.
+void promql_auth_set_token(struct promql_auth *a, struct identity_token *token, int64_t now_mono_ms);
+// Reports that the server refused the token of `generation`. Returns whether a retry can succeed: there is a newer one,
+// or it may be requested.
+bool promql_auth_token_refused(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms);
+// Adds the credentials to the request, as pointers into *a.
+void promql_auth_apply(const struct promql_auth *a, struct http_request *request);
 
 // Gets what the waiting calls lack: a token of the workload identity, and then the kind of the server. They are sent,
 // or fail, when the replies arrive. Returns 0, or -1 and *e when a request cannot be sent.
 int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e);
 // Requests a token, unless one is being requested. Returns 0, or -1 and *e.
 int promql_fetch_token(struct promql *p, struct err *e);
-// Continues after a request for a token, which failed with `error` (NULL: it did not).
-void promql_continue(struct promql *p, const struct err *error);
 // Sends a call to a server of a known kind. Returns 0, or -1 and *e.
 int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e);
 // Records the server's Date from a reply that took elapsed_us. Updates clock_offset_ms if our clock was set.

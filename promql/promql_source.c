@@ -13,7 +13,7 @@
 #include "base/http/http_client.h"
 #include "base/num.h"
 #include "promql/fair_queue.h"
-#include "promql/promql_budget.h"
+#include "promql/promql_decoder.h"
 
 #define FUSE_BYTES_POST  ((size_t)15 * 1024) // VictoriaMetrics refuses queries above 16 KiB by default
 #define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded

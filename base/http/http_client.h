@@ -32,6 +32,11 @@ struct http_tls {
 	bool insecure_skip_verify;
 };
 
+// Copies *from to *to. Returns 0, or -1 and *e when memory is exhausted. In both cases, http_tls_free() wipes and frees
+// the texts of *to.
+int http_tls_copy(struct http_tls *to, const struct http_tls *from, struct err *e);
+void http_tls_free(struct http_tls *tls);
+
 // Decides whether a request may still be sent. Called from the loop when the request's turn comes, and again just
 // before its first byte is sent (before its body, when it has one). Return 0 to send it, or -1 and *e to end the call
 // with that error. `arg` is the call's.

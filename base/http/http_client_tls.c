@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/file_open.h"
 #include "base/http/http_client_internal.h"
 
@@ -41,23 +42,41 @@ static bool same_tls(struct http_tls *a, struct http_tls *b)
 	return a->insecure_skip_verify == b->insecure_skip_verify;
 }
 
-static void tls_set_free(struct http_tls_set *set)
+int http_tls_copy(struct http_tls *to, const struct http_tls *from, struct err *e)
+{
+	struct http_tls copied = *from;
+	const char **texts[TLS_TEXTS], **copies[TLS_TEXTS];
+	*to = (struct http_tls){.insecure_skip_verify = from->insecure_skip_verify};
+	tls_texts(&copied, texts);
+	tls_texts(to, copies);
+	for (int i = 0; i < TLS_TEXTS; i++)
+		if (*texts[i] && !(*copies[i] = strdup(*texts[i])))
+			return err_no_memory(e);
+	return 0;
+}
+
+void http_tls_free(struct http_tls *tls)
 {
 	const char **texts[TLS_TEXTS];
-	tls_texts(&set->tls, texts);
+	tls_texts(tls, texts);
 	for (int i = 0; i < TLS_TEXTS; i++) {
-		char *text = (char *)(uintptr_t)*texts[i]; // ours: made by strdup below
+		char *text = (char *)(uintptr_t)*texts[i]; // made by strdup above
 		if (text)
 			explicit_bzero(text, strlen(text)); // one of them may be a private key
 		free(text);
 	}
+}
+
+static void tls_set_free(struct http_tls_set *set)
+{
+	http_tls_free(&set->tls);
 	free(set);
 }
 
 int http_tls_get(struct http_client *c, const struct http_tls *tls, struct http_tls_set **ret_set, struct err *e)
 {
 	struct http_tls wanted = *tls;
-	const char **from[TLS_TEXTS], **to[TLS_TEXTS];
+	const char **from[TLS_TEXTS];
 	tls_texts(&wanted, from);
 	for (int i = 0; i < TLS_TEXTS; i++) {
 		if (*from[i] && strlen(*from[i]) > HTTP_PEM_BYTES_MAX)
@@ -84,16 +103,11 @@ int http_tls_get(struct http_client *c, const struct http_tls *tls, struct http_
 			return 0;
 		}
 	}
-	set = calloc(1, sizeof *set);
-	if (!set)
-		return err_set(e, ERR_INTERNAL, "TLS settings: out of memory");
-	set->tls.insecure_skip_verify = wanted.insecure_skip_verify;
-	tls_texts(&set->tls, to);
-	for (int i = 0; i < TLS_TEXTS; i++) {
-		if (*from[i] && !(*to[i] = strdup(*from[i]))) {
+	set = alloc_zeroed(sizeof *set, e);
+	if (!set || http_tls_copy(&set->tls, &wanted, e) < 0) {
+		if (set)
 			tls_set_free(set);
-			return err_set(e, ERR_INTERNAL, "TLS settings: out of memory");
-		}
+		return err_wrap(e, "TLS settings");
 	}
 	set->refs = 1;
 	LIST_INSERT_HEAD(&c->tls_sets, set, link);

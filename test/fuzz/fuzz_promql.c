@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "promql/promql.h"
-#include "promql/promql_budget.h"
 #include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
 #include "promql/promql_text.h"
@@ -65,8 +64,7 @@ static void decode_in_pieces(const char *body, size_t size, int whole_rc, const 
 				rc = promql_decoder_feed(d, body + at, piece < size - at ? piece : size - at, &e);
 			if (rc == 0)
 				rc = promql_decoder_finish(d, &result, &e);
-			promql_decoder_detach(d);
-			require(budget.used_bytes == 0);
+			require(rc < 0 || budget.used_bytes == 0);
 			require(rc == whole_rc || e.kind == ERR_TOO_LARGE);
 			require(rc == 0 || e.msg[0]);
 			if (rc < 0)
@@ -75,6 +73,7 @@ static void decode_in_pieces(const char *body, size_t size, int whole_rc, const 
 			require(result.n_series == whole->n_series && result.n_warnings == whole->n_warnings);
 		}
 		promql_decoder_free(d);
+		require(budget.used_bytes == 0);
 		arena_done(&a);
 	}
 }

@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/promql.h"
-#include "promql/promql_budget.h"
 #include "promql/promql_decoder.h"
 #include "promql/promql_text.h"
 #include "test/support/promql_short.h"
