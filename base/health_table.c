@@ -74,34 +74,24 @@ const struct health_xid *health_xid_table(size_t *ret_n)
 	return xids;
 }
 
+// clang-format off
 static const struct health_condition conditions[] = {
-        {NULL, HEALTH_ABOVE, 0, HEALTH_DRAIN_REBOOT, "GPULost", "does not respond"},
-        {NULL, HEALTH_ABOVE, 0, HEALTH_DRAIN_REBOOT, "GPUMissing", "is gone"},
-        {"gpuscale_gpu_recovery_action", HEALTH_IS, 1, HEALTH_DRAIN_RESET, "RecoveryAction",
-         "the driver asks for a reset"},
-        {"gpuscale_gpu_recovery_action", HEALTH_IS, 2, HEALTH_DRAIN_REBOOT, "RecoveryAction",
-         "the driver asks for a reboot"},
-        {"gpuscale_gpu_recovery_action", HEALTH_IS, 3, HEALTH_DRAIN, "RecoveryAction",
-         "the driver asks to drain peer-to-peer work"},
-        {"gpuscale_gpu_recovery_action", HEALTH_IS, 4, HEALTH_DRAIN_RESET, "RecoveryAction",
-         "the driver asks to drain and reset"},
-        {"gpuscale_gpu_recovery_action", HEALTH_ABOVE, 4, HEALTH_DRAIN, "RecoveryAction",
-         "the driver asks for a recovery of the fabric"},
-        {"DCGM_FI_DEV_ROW_REMAP_FAILURE", HEALTH_ABOVE, 0, HEALTH_REPLACE, "RowRemapFailure",
-         "a memory row could not be remapped"},
-        {"DCGM_FI_DEV_ROW_REMAP_PENDING", HEALTH_ABOVE, 0, HEALTH_RESET_IDLE, "RowRemapPending",
-         "a memory row will be remapped at the next reset"},
-        {"DCGM_FI_DEV_RETIRED_PENDING", HEALTH_ABOVE, 0, HEALTH_RESET_IDLE, "PageRetirementPending",
-         "a memory page will be retired at the next reset"},
-        {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", HEALTH_ABOVE, 0, HEALTH_DRAIN_RESET, "UncorrectableEcc",
-         "uncorrectable memory errors since the last reset"},
-        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HEALTH_HAS_BITS, 0x40, HEALTH_WATCH, "HwThermalSlowdown",
-         "high temperature reduces the clocks"},
-        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HEALTH_HAS_BITS, 0x80, HEALTH_WATCH, "HwPowerBrake",
-         "the power supply reduces the clocks"},
-        {HEALTH_HEAT, HEALTH_ABOVE, 0, HEALTH_DRAIN, "SustainedHeat",
-         "high temperature has reduced the clocks for long"},
+	{NULL,                               HEALTH_ABOVE,    0,    HEALTH_DRAIN_REBOOT, "GPULost",               "does not respond"},
+	{NULL,                               HEALTH_ABOVE,    0,    HEALTH_DRAIN_REBOOT, "GPUMissing",            "is gone"},
+	{"gpuscale_gpu_recovery_action",     HEALTH_IS,       1,    HEALTH_DRAIN_RESET,  "RecoveryAction",        "the driver asks for a reset"},
+	{"gpuscale_gpu_recovery_action",     HEALTH_IS,       2,    HEALTH_DRAIN_REBOOT, "RecoveryAction",        "the driver asks for a reboot"},
+	{"gpuscale_gpu_recovery_action",     HEALTH_IS,       3,    HEALTH_DRAIN,        "RecoveryAction",        "the driver asks to drain peer-to-peer work"},
+	{"gpuscale_gpu_recovery_action",     HEALTH_IS,       4,    HEALTH_DRAIN_RESET,  "RecoveryAction",        "the driver asks to drain and reset"},
+	{"gpuscale_gpu_recovery_action",     HEALTH_ABOVE,    4,    HEALTH_DRAIN,        "RecoveryAction",        "the driver asks for a recovery of the fabric"},
+	{"DCGM_FI_DEV_ROW_REMAP_FAILURE",    HEALTH_ABOVE,    0,    HEALTH_REPLACE,      "RowRemapFailure",       "a memory row could not be remapped"},
+	{"DCGM_FI_DEV_ROW_REMAP_PENDING",    HEALTH_ABOVE,    0,    HEALTH_RESET_IDLE,   "RowRemapPending",       "a memory row will be remapped at the next reset"},
+	{"DCGM_FI_DEV_RETIRED_PENDING",      HEALTH_ABOVE,    0,    HEALTH_RESET_IDLE,   "PageRetirementPending", "a memory page will be retired at the next reset"},
+	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",    HEALTH_ABOVE,    0,    HEALTH_DRAIN_RESET,  "UncorrectableEcc",      "uncorrectable memory errors since the last reset"},
+	{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HEALTH_HAS_BITS, 0x40, HEALTH_WATCH,        "HwThermalSlowdown",     "high temperature reduces the clocks"},
+	{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HEALTH_HAS_BITS, 0x80, HEALTH_WATCH,        "HwPowerBrake",          "the power supply reduces the clocks"},
+	{HEALTH_HEAT,                        HEALTH_ABOVE,    0,    HEALTH_DRAIN,        "SustainedHeat",         "high temperature has reduced the clocks for long"},
 };
+// clang-format on
 
 const struct health_condition *health_condition_table(size_t *ret_n)
 {
