@@ -14,12 +14,60 @@ static void pump_soon(struct http_client *c)
 	event_active(c->pump, EV_TIMEOUT, 0);
 }
 
+// ---- streams: replies without end ----
+
+static void arm_idle_timer(struct http_call *call)
+{
+	if (call->idle_timeout_ms == 0) {
+		event_del(&call->deadline);
+		return;
+	}
+	timer_start(&call->deadline, call->idle_timeout_ms); // pending already, so it needs no memory
+}
+
+// Outside of curl: hands on the bytes of streams.
+static void deliver_streams(struct http_client *c)
+{
+	struct http_call *call;
+	while ((call = TAILQ_FIRST(&c->news))) {
+		// The owner may cancel the call in its callback, and with it goes the slot: nothing is touched
+		// afterwards.
+		struct buf chunk = {0};
+		if (call->is_open_reported) {
+			chunk = call->slot->body;
+			buf_init(&call->slot->body, HTTP_STREAM_BYTES_MAX);
+		}
+		if (call->is_open_reported || call->slot->body.len == 0) {
+			TAILQ_REMOVE(&c->news, call, news_link);
+			call->has_news = false;
+		}
+		call->is_open_reported = true;
+		arm_idle_timer(call);
+		c->in_callback++;
+		call->on_data(call->arg, buf_str(&chunk), chunk.len);
+		c->in_callback--;
+		buf_done(&chunk);
+	}
+}
+
+// Makes room for the connections of the existing streams, in addition to those of max_in_flight requests. Idle
+// connections are closed above these numbers, and a stream over HTTP/1.1 has one for itself.
+static void stream_count_changed(struct http_client *c, int change)
+{
+	c->n_streams += change;
+	assert(c->n_streams >= 0);
+	curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)(c->max_in_flight + c->n_streams));
+	curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)(c->max_in_flight + c->n_streams));
+}
+
 // ---- completion ----
 
 static void release_slot(struct http_client *c, struct http_slot *slot, bool is_stream)
 {
 	if (is_stream) {
-		http_stream_slot_free(slot);
+		curl_easy_cleanup(slot->easy);
+		buf_done(&slot->body);
+		free(slot);
 		return;
 	}
 	curl_easy_reset(slot->easy); // forgets every pointer into the call; connections stay with the multi handle
@@ -69,7 +117,7 @@ static void finish(struct http_call *call, const struct http_response *response,
 	if (call->has_news)
 		TAILQ_REMOVE(&c->news, call, news_link);
 	if (call->on_data)
-		http_stream_count_changed(c, -1);
+		stream_count_changed(c, -1);
 	call->state = HTTP_CALL_DONE; // from here http_call_cancel(call) does nothing
 	c->in_callback++;
 	call->done(call->arg, response, error);
@@ -119,7 +167,7 @@ static void reap(struct http_client *c)
 {
 	int left;
 	CURLMsg *m;
-	http_stream_deliver(c); // before the end of the same stream is reported
+	deliver_streams(c); // before the end of the same stream is reported
 	while ((m = curl_multi_info_read(c->multi, &left))) {
 		if (m->msg != CURLMSG_DONE)
 			continue;
@@ -244,7 +292,7 @@ static void start(struct http_client *c, struct http_call *call)
 		finish(call, NULL, &e);
 		return;
 	}
-	struct http_slot *slot = call->on_data ? http_stream_slot_new() : SLIST_FIRST(&c->free_slots);
+	struct http_slot *slot = call->on_data ? calloc(1, sizeof *slot) : SLIST_FIRST(&c->free_slots);
 	if (!slot || (!slot->easy && !(slot->easy = curl_easy_init()))) {
 		err_set(&e, ERR_INTERNAL, "%s: cannot make a transfer handle: out of memory", call->place);
 		finish(call, NULL, &e);
@@ -321,7 +369,7 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	TAILQ_INSERT_TAIL(queue_of(call), call, link);
 	c->n_queued += !call->on_data;
 	if (call->on_data)
-		http_stream_count_changed(c, +1);
+		stream_count_changed(c, +1);
 	if (call->on_data || !SLIST_EMPTY(&c->free_slots))
 		pump_soon(c);
 	if (ret_call)
@@ -378,7 +426,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	}
 	for (int i = c->max_in_flight - 1; i >= 0; i--)
 		SLIST_INSERT_HEAD(&c->free_slots, &c->slots[i], free_link);
-	http_stream_count_changed(c, 0);
+	stream_count_changed(c, 0);
 	return c;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations shared by the files of the HTTP client. Include it only from those files.
-//   http_client.c          calls: queue, slots, deadlines, completion
-//   http_client_stream.c   replies without end: what came is handed on outside of curl
+//   http_client.c          calls: queue, slots, deadlines, completion, streams
 //   http_client_request.c  request -> checked copy -> transfer handle
 //   http_client_tls.c      TLS settings shared between calls; what the verifier objected to
 //   http_client_error.c    curl's result -> struct err
@@ -132,17 +131,6 @@ struct http_client {
 	int in_callback;
 	bool closing, no_http2;
 };
-
-// http_client_stream.c
-struct http_slot *http_stream_slot_new(void);
-void http_stream_slot_free(struct http_slot *slot);
-// From curl's callbacks, so nothing is called from there: the headers ended; bytes came (-1: too many, or no memory).
-void http_stream_headers_ended(struct http_call *call);
-int http_stream_take(struct http_call *call, const char *data, size_t len);
-// Outside of curl: hands on what came.
-void http_stream_deliver(struct http_client *c);
-// Room for the connections of the existing streams, in addition to those of max_in_flight requests.
-void http_stream_count_changed(struct http_client *c, int change);
 
 // http_client_request.c
 int http_call_fill(struct http_call *call, const struct http_request *r, struct err *e);

@@ -329,6 +329,37 @@ static const char *value_of(const char *line, size_t len, const char *name, size
 	return line + n;
 }
 
+// From inside of curl no call could be canceled, so a stream only keeps its bytes: http_client.c hands them on once
+// curl has returned.
+static void has_news(struct http_call *call)
+{
+	if (!call->has_news)
+		TAILQ_INSERT_TAIL(&call->client->news, call, news_link);
+	call->has_news = true;
+}
+
+static void stream_headers_ended(struct http_call *call)
+{
+	long status = 0;
+	curl_easy_getinfo(call->slot->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (call->is_open || status < 200 || status >= 300) // trailers; 100 Continue; an error to be collected
+		return;
+	call->is_open = true;
+	call->slot->body.max = HTTP_STREAM_BYTES_MAX;
+	has_news(call);
+}
+
+static int stream_take(struct http_call *call, const char *data, size_t len)
+{
+	struct buf *body = &call->slot->body;
+	if (buf_put(body, data, len) == 0) {
+		has_news(call);
+		return 0;
+	}
+	call->refusal = len > body->max - body->len ? HTTP_REFUSED_BODY : HTTP_REFUSED_MEMORY;
+	return -1;
+}
+
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
@@ -351,7 +382,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		call->retry_after_ms = http_parse_retry_after_ms(
 		        value, n_value, call->date_ms > 0 ? call->date_ms / 1000 : (int64_t)time(NULL));
 	if (call->on_data && (line[0] == '\r' || line[0] == '\n'))
-		http_stream_headers_ended(call);
+		stream_headers_ended(call);
 	return len;
 }
 
@@ -370,7 +401,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	size_t len = size * n;
 	curl_off_t announced = -1;
 	if (call->is_open)
-		return http_stream_take(call, data, len) < 0 ? 0 : len;
+		return stream_take(call, data, len) < 0 ? 0 : len;
 	if (goes_to_sink(call)) {
 		if (call->on_body(call->arg, data, len) == 0)
 			return len;

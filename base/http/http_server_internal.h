@@ -3,9 +3,8 @@
 //   http_conn.c             the states of a connection: every transition, reading and sending
 //   http_conn_limit.c       which connection is closed at a limit
 //   http_handshake_queue.c  when TLS handshakes start
-//   http_server.c           start and stop
+//   http_server.c           start and stop, listening, accepting
 //   http_server_exchange.c  one request and its reply; routes
-//   http_server_listen.c    "host:port" -> listening socket, accepting
 //   http_server_tls.c       TLS context and its bufferevents
 //   http_server_peer.c      the certificate of a client
 //   http_parse.c            bytes -> head, chunks -> body
@@ -232,12 +231,6 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *why);
 // The status line and the headers; `framing` is the header that marks the end of the body ("" or a whole line).
 void http_conn_put_head(struct http_conn *conn, int status, const char *content_type, const char *headers,
                         const char *framing);
-
-// http_server_listen.c
-// Listens at `address` with sockets that have a receive buffer of receive_bytes, which the kernel does not enlarge,
-// sets s->port, and starts to accept. Returns -1 and *e on failure; call http_listen_stop in any case.
-int http_listen_start(struct http_server *s, const char *address, int receive_bytes, struct err *e);
-void http_listen_stop(struct http_server *s);
 
 // http_server_tls.c
 int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e);
