@@ -93,3 +93,24 @@ int file_check_regular(const char *path, struct err *e)
 	struct stat st;
 	return stat(path, &st) < 0 || is_regular(&st) ? 0 : fail_kind(path, st.st_mode, e);
 }
+
+struct file_stamp file_stamp_of(const char *path)
+{
+	struct stat st;
+	return path && stat(path, &st) == 0 ? file_stamp_from(&st) : (struct file_stamp){0};
+}
+
+struct file_stamp file_stamp_from(const struct stat *st)
+{
+	return (struct file_stamp){.mtime_s = st->st_mtim.tv_sec,
+	                           .mtime_ns = st->st_mtim.tv_nsec,
+	                           .size = st->st_size,
+	                           .inode = st->st_ino,
+	                           .device = st->st_dev};
+}
+
+bool file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b)
+{
+	return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns && a->size == b->size && a->inode == b->inode &&
+	       a->device == b->device;
+}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/html_page.h"
 
+#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/html_digest.h"
 
 #define WORD_BYTES 32
 
@@ -20,6 +21,22 @@ const char *html_page_until(struct buf *out, const char *template, const char *n
 	}
 	buf_put(out, template, (size_t)(at - template));
 	return at + strlen(word);
+}
+
+void html_put_digests(struct buf *out, const char *html, size_t len, const char *begin_tag, const char *end_tag)
+{
+	const char *at = html, *end = html + len;
+	while ((at = memmem(at, (size_t)(end - at), begin_tag, strlen(begin_tag)))) {
+		unsigned char digest[SHA256_DIGEST_LENGTH], text[4 * ((SHA256_DIGEST_LENGTH + 2) / 3) + 1];
+		at += strlen(begin_tag);
+		const char *stop = memmem(at, (size_t)(end - at), end_tag, strlen(end_tag));
+		if (!stop)
+			return;
+		SHA256((const unsigned char *)at, (size_t)(stop - at), digest);
+		EVP_EncodeBlock(text, digest, sizeof digest);
+		buf_printf(out, " 'sha256-%s'", (const char *)text);
+		at = stop;
+	}
 }
 
 // The digests are those of the finished page.

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "base/timer.h"
 #include "controller/policy/keda_watch.h"
 #include "controller/policy/policy_conflicts.h"

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/file_stamp.h"
+#include "base/file_open.h"
 #include "base/process/log.h"
 #include "policies/price/price_book.h"
 

@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
-#include "base/file_stamp.h"
 #include "base/process/log.h"
 #include "exporter/device.h"
 

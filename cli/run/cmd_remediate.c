@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/print.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/line_filter.h"

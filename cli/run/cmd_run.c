@@ -5,8 +5,7 @@
 
 #include "base/err.h"
 #include "base/print.h"
-#include "base/process/process_descriptors.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "controller/controller.h"

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/http/http_server.h"
 #include "base/num.h"
-#include "base/process/process_stat.h"
+#include "base/process/process.h"
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_report.h"
 #include "controller/pool/pools.h"

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/html_digest.h"
+#include "base/html_page.h"
 
 #ifndef STATUS_PAGE_GZ
 #define STATUS_PAGE_GZ "/dev/null" // for tools that read the code and build nothing

@@ -15,7 +15,7 @@
 #include "base/http/service_account.h"
 #include "base/json/json_span.h"
 #include "base/process/log.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "base/timer.h"
 #include "exporter/apiserver/metadata_list.h"
 #include "exporter/http_call.h"

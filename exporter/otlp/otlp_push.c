@@ -17,7 +17,7 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/process/log.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "base/text.h"
 #include "exporter/health_policy.h"
 #include "exporter/http_call.h"

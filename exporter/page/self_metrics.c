@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/exposition.h"
-#include "base/process/process_stat.h"
+#include "base/process/process.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/nvml/nvml_read.h"

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/events/event_recorder.h"

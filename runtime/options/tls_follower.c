@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/file_stamp.h"
+#include "base/file_open.h"
 #include "base/http/http_server.h"
 #include "base/process/log.h"
 

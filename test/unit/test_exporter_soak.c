@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "base/process/process_stat.h"
+#include "base/process/process.h"
 #include "exporter/backend.h"
 #include "exporter/page/render_page.h"
 #include "exporter/sampler.h"

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/process/process_stat.h"
-#include "base/process/process_trim.h"
+#include "base/process/process.h"
 
 static int written_data = 1;
 static const char *const relocated[] = {"one", "two"};
