@@ -9,27 +9,34 @@
 #include "base/schema/schema_private.h"
 #include "base/text.h"
 
-static const char *const type_names[] = {
-        [SCHEMA_STRING] = "string",
-        [SCHEMA_INT32] = "integer",
-        [SCHEMA_INT64] = "int64",
-        [SCHEMA_BOOL] = "boolean",
-        [SCHEMA_QUANTITY] = "quantity",
-        [SCHEMA_DURATION_MS] = "duration",
-        [SCHEMA_SECONDS_MS] = "integer seconds",
-        [SCHEMA_TIME_MS] = "time",
-        [SCHEMA_ENUM] = "enum",
-        [SCHEMA_OBJECT] = "object",
-        [SCHEMA_LIST] = "list of object",
-        [SCHEMA_STRING_LIST] = "list of string",
-        [SCHEMA_ANY] = "any",
+// clang-format off
+static const struct schema_type_info types[] = {
+	[SCHEMA_STRING]      = {"string",          "text",                                    " bytes long", INT32_MAX},
+	[SCHEMA_INT32]       = {"integer",         "a whole number",                          "",            INT32_MAX},
+	[SCHEMA_INT64]       = {"int64",           "a whole number",                          "",            INT32_MAX},
+	[SCHEMA_BOOL]        = {"boolean",         "true or false",                           NULL,          0},
+	[SCHEMA_QUANTITY]    = {"quantity",        "a quantity such as \"0.7\", 700m or 8",   "",            1e300},
+	[SCHEMA_DURATION_MS] = {"duration",        "a duration such as 90s or 1h30m",         "",            1e15},
+	[SCHEMA_SECONDS_MS]  = {"integer seconds", "a whole number of seconds",               " seconds",    INT32_MAX},
+	[SCHEMA_TIME_MS]     = {"time",            "a time such as 2026-01-05T09:00:00Z",     NULL,          0},
+	[SCHEMA_ENUM]        = {"enum",            "one of ",                                 NULL,          0},
+	[SCHEMA_OBJECT]      = {"object",          "a map",                                   NULL,          0},
+	[SCHEMA_LIST]        = {"list of object",  "a list",                                  NULL,          0},
+	[SCHEMA_STRING_LIST] = {"list of string",  "a list",                                  NULL,          0},
+	[SCHEMA_ANY]         = {"any",             "a value",                                 NULL,          0},
 };
-_Static_assert(sizeof type_names / sizeof type_names[0] == SCHEMA_TYPE__COUNT, "one name per type");
+// clang-format on
+_Static_assert(sizeof types / sizeof types[0] == SCHEMA_TYPE__COUNT, "one row per type");
+
+const struct schema_type_info *schema_type_info(enum schema_type t)
+{
+	assert(t >= 0 && t < SCHEMA_TYPE__COUNT);
+	return &types[t];
+}
 
 const char *schema_type_name(enum schema_type t)
 {
-	assert(t >= 0 && t < SCHEMA_TYPE__COUNT);
-	return type_names[t];
+	return schema_type_info(t)->name;
 }
 
 const struct schema_field *schema_field_by_name(const struct schema *schema, const char *name, size_t len)
@@ -74,37 +81,11 @@ static void format_end(const struct schema_field *f, double value, char *out)
 
 const char *schema_format_range(const struct schema_field *f, char *out)
 {
+	const char *unit = schema_type_info(f->type)->range_unit;
+	double open_end = schema_type_info(f->type)->open_end;
 	out[0] = '\0';
-	if (f->min == 0 && f->max == 0)
+	if (!unit || (f->min == 0 && f->max == 0))
 		return out;
-	double open_end = INT32_MAX;
-	const char *unit = "";
-	switch (f->type) {
-	case SCHEMA_STRING:
-		unit = " bytes long";
-		break;
-	case SCHEMA_QUANTITY:
-		open_end = 1e300;
-		break;
-	case SCHEMA_DURATION_MS:
-		open_end = 1e15;
-		break;
-	case SCHEMA_INT32:
-	case SCHEMA_INT64:
-		break;
-	case SCHEMA_SECONDS_MS:
-		unit = " seconds";
-		break;
-	case SCHEMA_LIST:
-	case SCHEMA_STRING_LIST:
-	case SCHEMA_BOOL:
-	case SCHEMA_TIME_MS:
-	case SCHEMA_ENUM:
-	case SCHEMA_OBJECT:
-	case SCHEMA_ANY:
-	case SCHEMA_TYPE__COUNT:
-		return out;
-	}
 	bool has_min = f->min > -open_end && !(f->type == SCHEMA_STRING && f->min == 0), has_max = f->max < open_end;
 	char min[NUM_TEXT_BYTES] = "", max[NUM_TEXT_BYTES] = "";
 	if (has_min)

@@ -22,7 +22,7 @@ enum schema_type {
 	SCHEMA_DURATION_MS, // int64_t ms; Prometheus duration
 	SCHEMA_SECONDS_MS,  // int64_t ms, written as a whole number of seconds (the HPA-verbatim block)
 	SCHEMA_TIME_MS,     // int64_t ms since the epoch; RFC 3339
-	SCHEMA_ENUM,        // int; one of enum_names, stored as its index
+	SCHEMA_ENUM,        // int; one of enum_names, stored as its index. The last of the scalars
 	SCHEMA_OBJECT,      // nested struct, by `child`
 	SCHEMA_LIST, // child.struct_size elements; at `offset` a pointer to the array, at `count_offset` a size_t
 	SCHEMA_STRING_LIST, // const char **, count as above

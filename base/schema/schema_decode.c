@@ -37,8 +37,7 @@ static size_t count_errors(const struct schema_decoder *d)
 }
 
 // The path grows by one step and is cut back by pop_path(what push_path returned). Too long a path is cut.
-static size_t push_path(struct schema_decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static size_t push_path(struct schema_decoder *d, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static size_t push_path(struct schema_decoder *d, const char *fmt, ...)
 {
 	size_t before = d->path_len, room = sizeof d->path - before;
 	va_list ap;
@@ -127,19 +126,9 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 		assert(!d->in_default || f->default_text);
 		*(const struct doc_node **)(void *)(base + f->offset) = node;
 		break;
-	case SCHEMA_STRING:
-	case SCHEMA_INT32:
-	case SCHEMA_INT64:
-	case SCHEMA_BOOL:
-	case SCHEMA_QUANTITY:
-	case SCHEMA_DURATION_MS:
-	case SCHEMA_SECONDS_MS:
-	case SCHEMA_TIME_MS:
-	case SCHEMA_ENUM:
+	default:
+		assert(f->type <= SCHEMA_ENUM);
 		schema_decode_scalar(d, f, node, base + f->offset);
-		break;
-	case SCHEMA_TYPE__COUNT:
-		assert(f->type < SCHEMA_TYPE__COUNT);
 	}
 }
 
@@ -147,7 +136,7 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 static const struct doc_node *default_node(const struct schema_field *f, struct doc_node *scalar, struct arena *a)
 {
 	assert(f->type != SCHEMA_OBJECT); // an object's defaults are those of its fields
-	if (f->type != SCHEMA_LIST && f->type != SCHEMA_STRING_LIST && f->type != SCHEMA_ANY) {
+	if (f->type <= SCHEMA_ENUM) {
 		*scalar = (struct doc_node){.kind = DOC_SCALAR, .text = f->default_text};
 		scalar->text_len = strlen(f->default_text);
 		scalar->quoted = f->type == SCHEMA_STRING || f->type == SCHEMA_QUANTITY;
@@ -189,7 +178,7 @@ static void apply_default(struct schema_decoder *d, const struct schema_field *f
 static void decode_field(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *found,
                          const struct doc_node *parent, unsigned char *base)
 {
-	assert(f->min <= f->max || f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST);
+	assert(f->min <= f->max || schema_is_list(f));
 	bool is_set = found && found->kind != DOC_NULL;
 	if (f->set_offset != SCHEMA_NO_OFFSET)
 		memcpy(base + f->set_offset, &is_set, sizeof is_set);

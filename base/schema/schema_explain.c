@@ -72,7 +72,6 @@ static void put_label(struct buf *out, const char *label, const char *text)
 static void put_limits(struct buf *out, const struct schema_field *f)
 {
 	char text[SCHEMA_RANGE_BYTES];
-	bool is_list = f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST;
 	if (f->required)
 		put_label(out, "REQUIRED:", "yes");
 	if (f->default_text) {
@@ -80,7 +79,7 @@ static void put_limits(struct buf *out, const struct schema_field *f)
 		buf_printf(out, "%-11s%s%s%s\n", "DEFAULT:", needs_quotes ? "\"" : "", f->default_text,
 		           needs_quotes ? "\"" : "");
 	}
-	if (is_list) {
+	if (schema_is_list(f)) {
 		size_t max = f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX;
 		snprintf(text, sizeof text, "%.0f to %zu", f->min, max);
 		put_label(out, "ELEMENTS:", text);
@@ -159,11 +158,6 @@ int schema_explain(const struct schema *root, const char *path, struct buf *out,
 
 #define PAGE_DEPTH_MAX 16
 
-static bool is_list(const struct schema_field *f)
-{
-	return f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST;
-}
-
 // A cell of a Markdown table: '|' would end it.
 static void put_cell(struct buf *out, const char *text)
 {
@@ -180,7 +174,7 @@ static void put_limits_cell(struct buf *out, const struct schema_field *f)
 	if (f->type == SCHEMA_ENUM) {
 		for (size_t i = 0; f->enum_names[i]; i++)
 			buf_printf(out, "%s`%s`", i ? ", " : "", f->enum_names[i]);
-	} else if (is_list(f)) {
+	} else if (schema_is_list(f)) {
 		buf_printf(out, "%.0f to %zu elements", f->min,
 		           f->max_items ? f->max_items : (size_t)SCHEMA_LIST_ITEMS_MAX);
 	} else {
@@ -219,7 +213,7 @@ static void put_section(struct buf *out, const struct schema *s, const char *pat
 		if (!f->child || f->unsupported)
 			continue;
 		snprintf(sub, sizeof sub, "%s%s%s%s", depth ? path : "", depth ? "." : "", f->name,
-		         is_list(f) ? "[]" : "");
+		         schema_is_list(f) ? "[]" : "");
 		put_section(out, f->child, sub, depth + 1);
 	}
 }

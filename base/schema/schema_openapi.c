@@ -20,12 +20,10 @@ static void put_range(struct json_writer *w, const struct schema_field *f, doubl
 {
 	if (f->min == 0 && f->max == 0)
 		return;
-	if (f->min > -open_end) {
+	if (f->min > -open_end)
 		json_write_member_f64(w, "minimum", f->min);
-	}
-	if (f->max < open_end) {
+	if (f->max < open_end)
 		json_write_member_f64(w, "maximum", f->max);
-	}
 }
 
 static void put_integer(struct json_writer *w, const struct schema_field *f)
@@ -145,30 +143,15 @@ static void put_type(struct json_writer *w, const struct schema_field *f, bool w
 
 static void put_default(struct json_writer *w, const struct schema_field *f)
 {
-	if (!f->default_text || f->set_offset != SCHEMA_NO_OFFSET)
+	if (!f->default_text || f->set_offset != SCHEMA_NO_OFFSET || f->type > SCHEMA_ENUM)
 		return;
-	switch (f->type) {
-	case SCHEMA_INT32:
-	case SCHEMA_INT64:
-	case SCHEMA_SECONDS_MS:
-	case SCHEMA_BOOL: // written in the table as JSON writes them
-		json_write_key(w, "default");
+	bool is_json = f->type == SCHEMA_INT32 || f->type == SCHEMA_INT64 || f->type == SCHEMA_SECONDS_MS ||
+	               f->type == SCHEMA_BOOL; // written in the table as JSON writes them
+	json_write_key(w, "default");
+	if (is_json)
 		json_write_raw(w, f->default_text);
-		break;
-	case SCHEMA_STRING:
-	case SCHEMA_QUANTITY:
-	case SCHEMA_DURATION_MS:
-	case SCHEMA_TIME_MS:
-	case SCHEMA_ENUM:
-		json_write_member_str(w, "default", f->default_text);
-		break;
-	case SCHEMA_OBJECT:
-	case SCHEMA_LIST:
-	case SCHEMA_STRING_LIST:
-	case SCHEMA_ANY:
-	case SCHEMA_TYPE__COUNT:
-		break;
-	}
+	else
+		json_write_str(w, f->default_text);
 }
 
 static void put_rules(struct json_writer *w, const struct schema *schema)
@@ -194,9 +177,8 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 		const struct schema_field *f = &schema->fields[i];
 		if (!f->required || f->unsupported)
 			continue;
-		if (!any_required) {
+		if (!any_required)
 			json_write_member_array(w, "required");
-		}
 		any_required = true;
 		json_write_str(w, f->name);
 	}
@@ -249,10 +231,9 @@ void schema_openapi(const struct schema *schema, bool with_rules, struct json_wr
 	json_write_object_begin(w);
 	if (schema->is_opaque) {
 		put_opaque(w, schema);
-		json_write_object_end(w);
-		return;
+	} else {
+		json_write_member_str(w, "description", schema->doc);
+		put_object(w, schema, with_rules);
 	}
-	json_write_member_str(w, "description", schema->doc);
-	put_object(w, schema, with_rules);
 	json_write_object_end(w);
 }

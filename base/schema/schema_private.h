@@ -12,6 +12,19 @@
 #define SCHEMA_SHOWN_BYTES 56  // longest key or value from the file in a message
 #define SCHEMA_RANGE_BYTES 120 // enough for every schema_format_range
 
+// One row per type.
+struct schema_type_info {
+	const char *name;       // the user's word for it
+	const char *wanted;     // for "must be .."; SCHEMA_ENUM: its choices follow
+	const char *range_unit; // behind a range; NULL: the type has no ranges
+	double open_end;        // an end of a range at or beyond it is open
+};
+const struct schema_type_info *schema_type_info(enum schema_type t);
+static inline bool schema_is_list(const struct schema_field *f)
+{
+	return f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST;
+}
+
 // The state of one schema_decode call.
 struct schema_decoder {
 	struct arena *arena;

@@ -63,43 +63,17 @@ static const char *list_choices(const char *const *names, char *out)
 
 static const char *wanted(const struct schema_field *f, char *choices)
 {
-	switch (f->type) {
-	case SCHEMA_STRING:
-		return "text";
-	case SCHEMA_INT32:
-	case SCHEMA_INT64:
-		return "a whole number";
-	case SCHEMA_BOOL:
-		return "true or false";
-	case SCHEMA_QUANTITY:
-		return "a quantity such as \"0.7\", 700m or 8";
-	case SCHEMA_DURATION_MS:
-		return "a duration such as 90s or 1h30m";
-	case SCHEMA_SECONDS_MS:
-		return "a whole number of seconds";
-	case SCHEMA_TIME_MS:
-		return "a time such as 2026-01-05T09:00:00Z";
-	case SCHEMA_ENUM:
-		memcpy(choices, "one of ", 7);
-		list_choices(f->enum_names, choices + 7);
-		return choices;
-	case SCHEMA_OBJECT:
-		return "a map";
-	case SCHEMA_LIST:
-	case SCHEMA_STRING_LIST:
-		return "a list";
-	case SCHEMA_ANY:
-	case SCHEMA_TYPE__COUNT:
-		break;
-	}
-	return "a value";
+	const char *text = schema_type_info(f->type)->wanted;
+	if (f->type != SCHEMA_ENUM)
+		return text;
+	memcpy(choices, text, 7);
+	list_choices(f->enum_names, choices + 7);
+	return choices;
 }
 
 // "must be ..., found ...", then the fix in the words of fmt ("" = none).
-static void fail(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node, const char *fmt,
-                 ...) __attribute__((format(printf, 4, 5)));
-static void fail(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node, const char *fmt,
-                 ...)
+__attribute__((format(printf, 4, 5))) static void fail(struct schema_decoder *d, const struct schema_field *f,
+                                                       const struct doc_node *node, const char *fmt, ...)
 {
 	char fix[CHOICES_BYTES], found[SCHEMA_SHOWN_BYTES], choices[CHOICES_BYTES + 8];
 	va_list ap;
@@ -192,12 +166,10 @@ static void decode_string(struct schema_decoder *d, const struct schema_field *f
 		schema_fail(d, node, "holds the character \\0: remove it");
 		return;
 	}
-	if (!node->quoted && (is_yaml_true(node->text) || is_yaml_false(node->text))) {
-		schema_fail(d, node, "must be text, found the boolean %s: write \"%s\"", shown, shown);
-		return;
-	}
-	if (!node->quoted && is_yaml_number(node->text)) {
-		schema_fail(d, node, "must be text, found the number %s: write \"%s\"", shown, shown);
+	bool is_boolean = is_yaml_true(node->text) || is_yaml_false(node->text);
+	if (!node->quoted && (is_boolean || is_yaml_number(node->text))) {
+		schema_fail(d, node, "must be text, found the %s %s: write \"%s\"", is_boolean ? "boolean" : "number",
+		            shown, shown);
 		return;
 	}
 	if (!is_in_range(f, (double)node->text_len)) {
@@ -273,21 +245,17 @@ static bool parse_whole_number(struct schema_decoder *d, const struct schema_fie
 	return false;
 }
 
-static void decode_int32(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
-                         void *slot)
+static void decode_whole_number(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
+                                void *slot)
 {
 	int64_t value;
 	if (!parse_whole_number(d, f, node, &value))
 		return;
 	int32_t narrow = (int32_t)value;
-	memcpy(slot, &narrow, sizeof narrow);
-}
-
-static void decode_int64(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
-                         void *slot)
-{
-	int64_t value;
-	if (parse_whole_number(d, f, node, &value))
+	value *= f->type == SCHEMA_SECONDS_MS ? 1000 : 1;
+	if (f->type == SCHEMA_INT32)
+		memcpy(slot, &narrow, sizeof narrow);
+	else
 		memcpy(slot, &value, sizeof value);
 }
 
@@ -298,16 +266,6 @@ static void decode_time(struct schema_decoder *d, const struct schema_field *f, 
 		memcpy(slot, &value_ms, sizeof value_ms);
 	else
 		schema_fail_kind(d, f, node);
-}
-
-static void decode_seconds(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
-                           void *slot)
-{
-	int64_t value;
-	if (!parse_whole_number(d, f, node, &value))
-		return;
-	value *= 1000;
-	memcpy(slot, &value, sizeof value);
 }
 
 static void decode_bool(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node, void *slot)
@@ -393,10 +351,14 @@ void schema_decode_scalar(struct schema_decoder *d, const struct schema_field *f
 {
 	static void (*const decoders[SCHEMA_TYPE__COUNT])(struct schema_decoder *, const struct schema_field *,
 	                                                  const struct doc_node *, void *) = {
-	        [SCHEMA_STRING] = decode_string,      [SCHEMA_INT32] = decode_int32,
-	        [SCHEMA_INT64] = decode_int64,        [SCHEMA_BOOL] = decode_bool,
-	        [SCHEMA_QUANTITY] = decode_quantity,  [SCHEMA_DURATION_MS] = decode_duration,
-	        [SCHEMA_SECONDS_MS] = decode_seconds, [SCHEMA_TIME_MS] = decode_time,
+	        [SCHEMA_STRING] = decode_string,
+	        [SCHEMA_INT32] = decode_whole_number,
+	        [SCHEMA_INT64] = decode_whole_number,
+	        [SCHEMA_BOOL] = decode_bool,
+	        [SCHEMA_QUANTITY] = decode_quantity,
+	        [SCHEMA_DURATION_MS] = decode_duration,
+	        [SCHEMA_SECONDS_MS] = decode_whole_number,
+	        [SCHEMA_TIME_MS] = decode_time,
 	        [SCHEMA_ENUM] = decode_enum,
 	};
 	assert(decoders[f->type]);
