@@ -1,10 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/tz/tzfile.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file_open.h"
+#include "base/num.h"
+#include "base/text.h"
+
+// ---- the rule at the end of a file: POSIX TZ with the extension of RFC 8536, section 3.3.1 ----
+
+#define DAY_S     86400
+#define HOURS_MAX 167
+
+enum date_kind { DATE_MONTH_WEEK_DAY, DATE_JULIAN, DATE_DAY };
+
+struct rule_date {
+	enum date_kind kind;
+	int month, week, day; // Mm.w.d; Jn and n: day
+	int32_t time_s;       // local time of the change, before it
+};
+
+static bool is_leap(int year)
+{
+	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+static int64_t local_of(const struct rule_date *d, int year)
+{
+	int64_t day = num_days_of_date(year, 1, 1);
+	if (d->kind == DATE_DAY) {
+		day += d->day;
+	} else if (d->kind == DATE_JULIAN) { // 29 February is never counted
+		day += d->day - 1 + (is_leap(year) && d->day >= 60);
+	} else {
+		int64_t first = num_days_of_date(year, d->month, 1);
+		int64_t next = num_days_of_date(year + d->month / 12, d->month % 12 + 1, 1);
+		int weekday = (int)((first + 4) % 7);
+		day = first + (d->day - weekday + 7) % 7 + 7 * (d->week - 1);
+		while (day >= next) // week 5 is the last one
+			day -= 7;
+	}
+	return day * DAY_S + d->time_s;
+}
+
+static bool take_number(const char **s, int max, int *ret)
+{
+	int v = 0, digits = 0;
+	for (; **s >= '0' && **s <= '9' && digits < 4; ++*s, digits++)
+		v = v * 10 + (**s - '0');
+	*ret = v;
+	return digits > 0 && v <= max && !(**s >= '0' && **s <= '9');
+}
+
+// [+-]hh[:mm[:ss]] in seconds.
+static bool take_time(const char **s, int hours_max, int32_t *ret_s)
+{
+	int sign = **s == '-' ? -1 : 1, h, m = 0, sec = 0;
+	if (**s == '-' || **s == '+')
+		++*s;
+	if (!take_number(s, hours_max, &h))
+		return false;
+	if (**s == ':') {
+		++*s;
+		if (!take_number(s, 59, &m))
+			return false;
+		if (**s == ':') {
+			++*s;
+			if (!take_number(s, 59, &sec))
+				return false;
+		}
+	}
+	*ret_s = sign * (h * 3600 + m * 60 + sec);
+	return true;
+}
+
+// Three letters or more, or anything in <>.
+static bool take_name(const char **s)
+{
+	int n = 0;
+	if (**s == '<') {
+		for (++*s; **s != '>'; ++*s)
+			if (**s == '\0')
+				return false;
+		++*s;
+		return true;
+	}
+	for (; (**s >= 'a' && **s <= 'z') || (**s >= 'A' && **s <= 'Z'); ++*s)
+		n++;
+	return n >= 3;
+}
+
+static bool take_date(const char **s, struct rule_date *d)
+{
+	*d = (struct rule_date){.kind = DATE_DAY, .time_s = 2 * 3600};
+	if (**s != ',')
+		return false;
+	++*s;
+	if (**s == 'M') {
+		++*s;
+		d->kind = DATE_MONTH_WEEK_DAY;
+		if (!take_number(s, 12, &d->month) || d->month < 1 || *(*s)++ != '.' || !take_number(s, 5, &d->week) ||
+		    d->week < 1 || *(*s)++ != '.' || !take_number(s, 6, &d->day))
+			return false;
+	} else {
+		bool julian = **s == 'J';
+		d->kind = julian ? DATE_JULIAN : DATE_DAY;
+		*s += julian;
+		if (!take_number(s, 365, &d->day) || (julian && d->day < 1))
+			return false;
+	}
+	if (**s != '/')
+		return true;
+	++*s;
+	return take_time(s, HOURS_MAX, &d->time_s);
+}
+
+struct rule {
+	int32_t standard_s, summer_s; // offsets east of UTC
+	bool has_summer;
+	struct rule_date start, end; // first and last day of summer time
+};
+
+static bool parse(const char *s, struct rule *r)
+{
+	int32_t west_s;
+	*r = (struct rule){0};
+	if (!take_name(&s) || !take_time(&s, 24, &west_s))
+		return false;
+	r->standard_s = r->summer_s = -west_s;
+	if (*s == '\0')
+		return true;
+	r->has_summer = true;
+	if (!take_name(&s))
+		return false;
+	r->summer_s = r->standard_s + 3600;
+	if (*s != ',') {
+		if (!take_time(&s, 24, &west_s))
+			return false;
+		r->summer_s = -west_s;
+	}
+	return take_date(&s, &r->start) && take_date(&s, &r->end) && *s == '\0';
+}
+
+int tzfile_rule(const char *rule, int first_year, int64_t *ret_at_s, int32_t *ret_offset_s_list, int max,
+                int32_t *ret_offset_s)
+{
+	struct rule r;
+	if (!parse(rule, &r))
+		return -1;
+	*ret_offset_s = r.standard_s;
+	int n = 0;
+	for (int year = first_year; r.has_summer && year <= TZFILE_LAST_YEAR && n + 2 <= max; year++) {
+		int64_t start_s = local_of(&r.start, year) - r.standard_s, end_s = local_of(&r.end, year) - r.summer_s;
+		bool start_first = start_s <= end_s;
+		int64_t at_s[2] = {start_first ? start_s : end_s, start_first ? end_s : start_s};
+		int32_t to_s[2] = {start_first ? r.summer_s : r.standard_s, start_first ? r.standard_s : r.summer_s};
+		if (year == first_year)
+			*ret_offset_s = start_first ? r.standard_s : r.summer_s;
+		for (int i = 0; i < 2; i++) {
+			// Summer time all year ends where the next begins: only the later one counts.
+			if (n > 0 && ret_at_s[n - 1] >= at_s[i])
+				n--;
+			ret_at_s[n] = at_s[i];
+			ret_offset_s_list[n++] = to_s[i];
+		}
+	}
+	return n;
+}
+
+// ---- the file ----
 
 #define HEADER_BYTES   44
 #define TYPES_MAX      256
@@ -186,4 +359,139 @@ int tzfile_parse(const char *name, const void *data, size_t len, struct arena *a
 	if (read_header(&r, &n, e) < 0 || read_body(&r, &n, &b, e) < 0 || read_rule(&r, &b, e) < 0)
 		return -1;
 	return keep(&r, &b, a, ret, e);
+}
+
+// ---- finding and reading it ----
+
+#define NAMES_MAX   2048 // considered for did-you-mean
+#define NAMES_DEPTH 3
+#define PATH_BYTES  512
+#define SHOWN_BYTES 80
+
+// Letters, digits, '_', '-', '+', in parts between single slashes: what can be a name, and cannot leave the folder.
+static bool is_zone_name(const char *s)
+{
+	size_t len = strnlen(s, TZFILE_NAME_BYTES_MAX + 1);
+	if (len == 0 || len > TZFILE_NAME_BYTES_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = s[i];
+		bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+		            c == '-' || c == '+';
+		bool slash = c == '/' && i > 0 && i + 1 < len && s[i - 1] != '/';
+		if (!word && !slash)
+			return false;
+	}
+	return true;
+}
+
+struct name_list {
+	char *names[NAMES_MAX];
+	size_t n;
+};
+
+// Zones begin with a capital letter; what does not (posix, right, tables) is none.
+static void list_names(struct name_list *l, const char *dir, const char *prefix, int depth)
+{
+	DIR *d = depth < NAMES_DEPTH ? opendir(dir) : NULL;
+	if (!d)
+		return;
+	const struct dirent *entry;
+	while ((entry = readdir(d)) && l->n < NAMES_MAX) {
+		char path[PATH_BYTES], name[PATH_BYTES];
+		struct stat st;
+		if (entry->d_name[0] < 'A' || entry->d_name[0] > 'Z')
+			continue;
+		int path_len = snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+		int name_len = snprintf(name, sizeof name, "%s%s", prefix, entry->d_name);
+		if (path_len >= PATH_BYTES || name_len >= PATH_BYTES - 1 || stat(path, &st) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode)) {
+			name[name_len] = '/';
+			name[name_len + 1] = '\0';
+			list_names(l, path, name, depth + 1);
+		} else if ((l->names[l->n] = strdup(name))) {
+			l->n++;
+		}
+	}
+	closedir(d);
+}
+
+static int fail_unknown(const char *dir, const char *name, struct err *e)
+{
+	struct name_list *l = calloc(1, sizeof *l);
+	if (!l)
+		return err_no_memory(e);
+	list_names(l, dir, "", 0);
+	const char *close = num_closest_name(name, (const char *const *)l->names, l->n);
+	char shown[SHOWN_BYTES];
+	text_show(shown, sizeof shown, name, strlen(name));
+	if (close)
+		err_set(e, ERR_NOT_FOUND, "unknown time zone \"%s\", did you mean %s?", shown, close);
+	else if (l->n == 0)
+		err_set(e, ERR_NOT_FOUND,
+		        "time zone \"%s\" is not known here: there is no time zone database in %s (package tzdata)",
+		        shown, dir);
+	else
+		err_set(e, ERR_NOT_FOUND, "unknown time zone \"%s\": write it as in Europe/Zurich, or UTC", shown);
+	for (size_t i = 0; i < l->n; i++)
+		free(l->names[i]);
+	free(l);
+	return -1;
+}
+
+static int read_file(const char *path, unsigned char *data, size_t *ret_len, struct err *e)
+{
+	struct err why;
+	int fd = file_open(path, &why);
+	if (fd < 0 && why.kind == ERR_INPUT) // a folder of zones, or not a regular file
+		return err_set(e, ERR_NOT_FOUND, "%s", why.msg);
+	if (fd < 0)
+		return err_set_code(e, why.code == ENOTDIR ? ERR_NOT_FOUND : why.kind, why.code, "cannot read %s: %s",
+		                    path, strerror(why.code));
+	size_t len = 0;
+	ssize_t n;
+	while ((n = read(fd, data + len, TZFILE_BYTES_MAX + 1 - len)) > 0)
+		len += (size_t)n;
+	int failed = n < 0 ? errno : 0;
+	close(fd);
+	if (failed)
+		return err_set_code(e, ERR_IO, failed, "cannot read %s: %s", path, strerror(failed));
+	*ret_len = len;
+	return 0;
+}
+
+int tzfile_load(const char *dir, const char *name, struct arena *a, struct tz_table *ret, struct err *e)
+{
+	*ret = (struct tz_table){0};
+	if (strcmp(name, "UTC") == 0)
+		return 0;
+	const char *from_env = getenv("TZDIR");
+	if (!dir)
+		dir = from_env && from_env[0] ? from_env : TZFILE_DIR;
+	if (!is_zone_name(name)) {
+		char shown[SHOWN_BYTES];
+		text_show(shown, sizeof shown, name, strlen(name));
+		return err_set(e, ERR_INPUT,
+		               "\"%s\" is not the name of a time zone: write it as in Europe/Zurich, or UTC", shown);
+	}
+	char path[PATH_BYTES];
+	if (snprintf(path, sizeof path, "%s/%s", dir, name) >= PATH_BYTES)
+		return err_set(e, ERR_LIMIT, "the path of time zone %s has more than the ceiling of %d bytes", name,
+		               PATH_BYTES);
+	unsigned char *data = malloc(TZFILE_BYTES_MAX + 1);
+	if (!data)
+		return err_no_memory(e);
+	size_t len = 0;
+	struct err why;
+	err_clear(&why);
+	int rc = read_file(path, data, &len, &why);
+	if (rc < 0 && why.kind == ERR_NOT_FOUND)
+		fail_unknown(dir, name, e);
+	else if (rc < 0 && e)
+		*e = why;
+	else if (rc == 0)
+		rc = tzfile_parse(name, data, len, a, ret, e);
+	free(data);
+	return rc;
 }
