@@ -12,6 +12,8 @@
 struct arena;
 struct buf;
 struct doc_node;
+struct err;
+struct json_writer;
 
 enum schema_type {
 	SCHEMA_STRING,   // const char *, in the arena
@@ -170,5 +172,24 @@ const struct schema_field *schema_find(const struct schema *root, const char *pa
                                        const char **ret_closest);
 // "duration", "quantity", "list of object", ...: the user's word for a type.
 const char *schema_type_name(enum schema_type t);
+
+// Appends to out, laid out as `kubectl explain` does, what is known of the field at `path` ("spec.signals.window",
+// "spec.signals[].window", with or without the kind in front; "" or the kind alone = the whole object): type, default,
+// range, choices, whether it is required, its description, and its own fields. Lines are wrapped at 80 columns. -1 and
+// ERR_NOT_FOUND with a did-you-mean when there is no such field (out is unchanged), ERR_LIMIT when out is full.
+int schema_explain(const struct schema *root, const char *path, struct buf *out, struct err *e);
+
+// Appends the reference page in Markdown, a section per object and a row per field: "## path" for the root and each
+// nested object, in the order of the table. Look at out->failed at the end.
+void schema_page(const struct schema *root, struct buf *out);
+
+// Writes a schema for the API server, as structural OpenAPI v3: one JSON object: type, description, required,
+// properties. Quantities are integers or strings, durations strings with the grammar as a pattern; what a pattern
+// cannot say (ranges of either, lengths in bytes, rules between fields) stays with the decoder. A default is given
+// where being written means nothing in addition to the value: not where the table asks whether it was (set_offset), and
+// not for lists, objects and "any". Unsupported fields are left out. An opaque object gets one description, a line per
+// field, and no properties. Kubernetes: apiextensions-apiserver, "Specifying a structural schema". With `with_rules`
+// also the rules in CEL of each object, which Kubernetes knows from 1.25 on ("Validation rules").
+void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w);
 
 #endif

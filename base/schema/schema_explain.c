@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/schema/schema_explain.h"
-
+// What is known of a field, for people: `explain`, and the reference page of a schema.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

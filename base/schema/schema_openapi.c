@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/schema/schema_openapi.h"
-
+// Renders a schema for the API server, from the table alone.
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -25,33 +25,8 @@ static inline bool schema_is_list(const struct schema_field *f)
 	return f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST;
 }
 
-// The state of one schema_decode call.
-struct schema_decoder {
-	struct arena *arena;
-	struct schema_errors *errors;
-	struct schema_errors *unknown; // where fields go that the table does not know: `errors` when strict
-	bool in_default;               // the decoded value comes from the table: any error is a bug
-	int depth;
-	size_t path_len;
-	char path[SCHEMA_PATH_BYTES];
-};
-
 void schema_vreport_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, va_list ap)
         __attribute__((format(printf, 5, 0)));
-// Reports at node's position and the decoder's path.
-void schema_fail(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
-// Reports that the arena is exhausted. Never an assertion, not even for a default.
-void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node);
-
-// Describes `node` as its author sees it: a map, a list, nothing, 12, "text". out has SCHEMA_SHOWN_BYTES.
-const char *schema_describe(const struct doc_node *node, char *out);
-// Reports "must be <what f wants>, found <node>".
-void schema_fail_kind(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node);
-// Decodes one scalar (any type but object, lists and any) into *slot; reports and leaves the slot alone otherwise.
-void schema_decode_scalar(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
-                          void *slot);
-
 // The field called name[0..len), or NULL.
 const struct schema_field *schema_field_by_name(const struct schema *schema, const char *name, size_t len);
 // The name of a field of `schema` that may have been meant by `word`, or NULL.

@@ -10,7 +10,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/schema.h"
-#include "base/schema/schema_explain.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/object_kind.h"

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "base/schema/schema_explain.h"
 #include "test/support/sample_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

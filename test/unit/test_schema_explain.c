@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/schema/schema_explain.h"
+#include "base/schema/schema.h"
 #include "test/support/sample_schema.h"
 
 struct row {

@@ -14,7 +14,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/schema/doc.h"
-#include "base/schema/schema_openapi.h"
+#include "base/schema/schema.h"
 #include "test/support/sample_schema.h"
 
 #define QUANTITY "([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$"
