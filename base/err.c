@@ -69,9 +69,8 @@ static void make_printable(char msg[static ERR_MSG_BYTES])
 	text_show(msg, ERR_MSG_BYTES, raw, strlen(raw));
 }
 
-static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
-        __attribute__((format(printf, 4, 0)));
-static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt,
+                                                          va_list ap)
 {
 	if (!e)
 		return -1;

@@ -257,8 +257,7 @@ void print_clear_line(void)
 	fputs("\r\033[K", stderr);
 }
 
-static void put_formatted(const char *fmt, va_list ap, FILE *to) __attribute__((format(printf, 1, 0)));
-static void put_formatted(const char *fmt, va_list ap, FILE *to)
+__attribute__((format(printf, 1, 0))) static void put_formatted(const char *fmt, va_list ap, FILE *to)
 {
 	struct buf text;
 	buf_init(&text, MESSAGE_MAX);

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
@@ -697,11 +698,9 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 		err_set(e, ERR_LIMIT, "%zu sources are named; the ceiling is %d", n, PROMQL_SOURCES_MAX);
 		return NULL;
 	}
-	struct promql_sources *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_no_memory(e);
+	struct promql_sources *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->loop = loop;
 	s->budget.max_bytes = PROMQL_ANSWERS_BYTES_MAX;
 	clock_init_real(&s->clock);

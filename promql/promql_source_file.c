@@ -244,25 +244,28 @@ static int beside(struct arena *a, const char *file, const char *name, const cha
 	return name && !*ret ? -1 : 0;
 }
 
+// Returns a NULL-terminated copy of a list; NULL when memory is exhausted.
+static const char **terminate(struct arena *a, const char *const *list, size_t n)
+{
+	const char **copy = arena_calloc(a, n + 1, sizeof *copy);
+	if (copy && n)
+		memcpy(copy, list, n * sizeof *copy);
+	return copy;
+}
+
 static int to_options(const struct source_spec *s, const char *file, struct arena *a, struct promql_source_options *o)
 {
-	const char **headers = arena_calloc(a, s->n_headers + 1, sizeof *headers);
-	const char **namespaces = arena_calloc(a, s->n_allowed_namespaces + 1, sizeof *namespaces);
-	const char **more_urls = arena_calloc(a, s->n_urls + 1, sizeof *more_urls);
-	if (!headers || !namespaces || !more_urls)
+	const char **headers = terminate(a, s->headers, s->n_headers);
+	const char **namespaces = terminate(a, s->allowed_namespaces, s->n_allowed_namespaces);
+	const char **urls = terminate(a, s->urls, s->n_urls);
+	if (!headers || !namespaces || !urls)
 		return -1;
-	for (size_t i = 1; i < s->n_urls; i++)
-		more_urls[i - 1] = s->urls[i];
-	if (s->n_allowed_namespaces)
-		memcpy(namespaces, s->allowed_namespaces, s->n_allowed_namespaces * sizeof *namespaces);
-	if (s->n_headers)
-		memcpy(headers, s->headers, s->n_headers * sizeof *headers);
 	*o = (struct promql_source_options){
 	        .name = s->name,
 	        .tenant = s->tenant,
 	        .max_in_flight = s->max_concurrency,
 	        .never_fuse = !s->fuse,
-	        .more_urls = more_urls,
+	        .more_urls = s->n_urls ? urls + 1 : urls,
 	        .max_disagreement = s->max_disagreement,
 	        .access = {.namespaces = s->allowed_set ? namespaces : NULL, .label = s->namespace_label},
 	        .query = {.url = s->url ? s->url : s->urls[0],

@@ -332,16 +332,12 @@ static void report_argument(struct promql_syntax *s, const struct promql_functio
 static void report_count(struct promql_syntax *s, const struct promql_function *f, const struct promql_token *name,
                          size_t n)
 {
-	const char *end = name->start + name->len;
-	if (f->least == f->most)
-		mistake(s, name->start, end, "%s() needs %d argument%s, got %zu", f->name, f->least,
-		        f->least == 1 ? "" : "s", n);
-	else if (n < f->least)
-		mistake(s, name->start, end, "%s() needs at least %d argument%s, got %zu", f->name, f->least,
-		        f->least == 1 ? "" : "s", n);
-	else
-		mistake(s, name->start, end, "%s() needs at most %d argument%s, got %zu", f->name, f->most,
-		        f->most == 1 ? "" : "s", n);
+	int wanted = n < f->least ? f->least : f->most;
+	mistake(s, name->start, name->start + name->len, "%s() needs %s%d argument%s, got %zu", f->name,
+	        f->least == f->most ? ""
+	        : n < f->least      ? "at least "
+	                            : "at most ",
+	        wanted, wanted == 1 ? "" : "s", n);
 }
 
 // The arguments that the value of a call depends on.

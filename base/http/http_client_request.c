@@ -29,8 +29,7 @@ static int add_header(struct http_call *call, const char *line, struct err *e)
 	return 0;
 }
 
-static char *format_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *format_text(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static char *format_text(const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
@@ -145,6 +144,15 @@ static int fill_url(struct http_call *call, const struct http_request *r, char *
 	return rc;
 }
 
+// Adds a line, NULL when memory is exhausted, and wipes and frees it.
+static int add_secret_header(struct http_call *call, char *line, struct err *e)
+{
+	int rc = line ? add_header(call, line, e) : out_of_memory(e);
+	wipe(line);
+	free(line);
+	return rc;
+}
+
 static int add_bearer(struct http_call *call, const char *token, struct err *e)
 {
 	size_t len = strlen(token);
@@ -159,11 +167,7 @@ static int add_bearer(struct http_call *call, const char *token, struct err *e)
 	if (len == 0 || len > HTTP_HEADER_LINE_BYTES_MAX)
 		return err_set(e, len ? ERR_LIMIT : ERR_USAGE, "%s: a bearer token of %zu bytes, wanted are 1 to %d",
 		               call->place, len, HTTP_HEADER_LINE_BYTES_MAX);
-	char *line = format_text("Authorization: Bearer %s", token);
-	int rc = line ? add_header(call, line, e) : out_of_memory(e);
-	wipe(line);
-	free(line);
-	return rc;
+	return add_secret_header(call, format_text("Authorization: Bearer %s", token), e);
 }
 
 static int add_basic(struct http_call *call, const char *user, const char *password, struct err *e)
@@ -201,11 +205,7 @@ static int add_aws(struct http_call *call, const struct http_aws *aws, struct er
 		return out_of_memory(e);
 	if (!aws->session_token)
 		return 0;
-	char *line = format_text("X-Amz-Security-Token: %s", aws->session_token);
-	int rc = line ? add_header(call, line, e) : out_of_memory(e);
-	wipe(line);
-	free(line);
-	return rc;
+	return add_secret_header(call, format_text("X-Amz-Security-Token: %s", aws->session_token), e);
 }
 
 static bool header_is(const char *line, const char *name)

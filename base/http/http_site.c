@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/text.h"
 
@@ -57,12 +58,8 @@ static int add(struct http_site *s, const char *text, size_t len, struct err *e)
 
 struct http_site *http_site_new(const char *names, struct err *e)
 {
-	struct http_site *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
-		return NULL;
-	}
-	for (const char *p = names; p && *p;) {
+	struct http_site *s = alloc_zeroed(sizeof *s, e);
+	for (const char *p = s ? names : NULL; p && *p;) {
 		size_t len = strcspn(p, ",");
 		if (len > 0 && add(s, p, len, e) < 0) {
 			http_site_free(s);
