@@ -10,7 +10,6 @@
 #include "base/json/yaml_out.h"
 #include "base/print.h"
 #include "base/schema/schema.h"
-#include "base/schema/schema_openapi.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"

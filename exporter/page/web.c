@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/file_stamp.h"
+#include "base/file_open.h"
 #include "base/http/http_server.h"
 #include "base/num.h"
 #include "base/process/log.h"
