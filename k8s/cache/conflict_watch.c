@@ -24,6 +24,228 @@
 #define ASK_ATTEMPTS   2
 #define GONE_ASK_MS    5000
 #define PATH_BYTES     64
+#define KEY_BYTES      (3 * AUTOSCALER_NAME_BYTES + AUTOSCALER_KIND_BYTES)
+
+// A conflicting autoscaler; text: how messages name it.
+struct conflict {
+	struct informer_item item;                  // first; informer_keep() allocates it
+	struct conflict *target_prev, *target_next; // conflicts of its target
+	struct target *target;
+	int rank; // the lowest is named
+	char *group, *text;
+};
+
+// A target, its autoscalers, and the callers that want to know them.
+struct target {
+	UT_hash_handle hh;
+	struct conflict *conflicts;
+	struct conflict_interest *wants;
+	char key[]; // "NAMESPACE/KIND/NAME"
+};
+
+struct conflict_interest {
+	struct conflict_interest *prev, *next;         // list of its target
+	struct conflict_interest *all_prev, *all_next; // list of all
+	struct conflict_watch *s;
+	struct target *target;
+	struct namespace_watch *watched;
+	void *user;
+	char *reported; // the conflict that on_change was last called for; NULL: none
+	char *error_reported;
+	bool was_known;
+	char group[]; // API group of the target
+};
+
+// Returns whether objects of the kind are not watched, because the caller acts on them.
+static bool skips(const struct conflict_watch *s, enum autoscaler_kind kind)
+{
+	return kind == AUTOSCALER_SCALED_OBJECT && s->options.skip_scaled_objects;
+}
+
+// NULL stays NULL.
+static char *copy_text(const char *text)
+{
+	return text ? must_alloc(strdup(text)) : NULL;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+// ---- the conflicting autoscaler of a target ----
+
+static const struct conflict *first_of(const struct conflict_interest *w)
+{
+	const struct conflict *best = NULL, *c;
+	int n = 0;
+	DL_FOREACH2(w->target->conflicts, c, target_next)
+	{
+		if (n++ == CONFLICT_COMPARED_MAX)
+			break;
+		// An HPA without an apiVersion does not find its target, but it is meant for it, so it is reported.
+		if (c->group[0] && strcmp(c->group, w->group) != 0)
+			continue;
+		if (!best || c->rank < best->rank || (c->rank == best->rank && strcmp(c->text, best->text) < 0))
+			best = c;
+	}
+	return best;
+}
+
+const char *conflict_watch_find(const struct conflict_interest *w)
+{
+	const struct conflict *c = first_of(w);
+	return c ? c->text : NULL;
+}
+
+bool conflict_watch_is_known(const struct conflict_interest *w)
+{
+	static const struct informer_state unsynced = {.unsynced = 1};
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		const struct resource_watch *c = &w->s->of[kind];
+		const struct informer_item *watched = w->watched->of[kind];
+		if (c->served == SERVED_NO || c->error)
+			continue;
+		const struct informer_state state = watched ? informer_get_state(c->informer, watched) : unsynced;
+		if (state.unsynced > 0 && state.broken == 0)
+			return false;
+	}
+	return true;
+}
+
+const char *conflict_watch_error(const struct conflict_interest *w)
+{
+	const char *asked = NULL;
+	for (int kind = AUTOSCALER_KIND__COUNT - 1; kind >= 0; kind--) {
+		const struct resource_watch *c = &w->s->of[kind];
+		const struct informer_item *watched = w->watched->of[kind];
+		bool is_watched = c->served == SERVED_YES && watched;
+		const char *error = is_watched ? informer_get_state(c->informer, watched).broken_why : NULL;
+		if (error)
+			return error;
+		asked = asked ? asked : c->error;
+	}
+	return asked;
+}
+
+static void report(struct conflict_interest *w)
+{
+	const char *conflict = conflict_watch_find(w), *error = conflict_watch_error(w);
+	bool is_known = conflict_watch_is_known(w);
+	if (is_same(conflict, w->reported) && is_same(error, w->error_reported) && is_known <= w->was_known)
+		return;
+	free(w->reported);
+	free(w->error_reported);
+	w->reported = copy_text(conflict);
+	w->error_reported = copy_text(error);
+	w->was_known = w->was_known || is_known;
+	w->s->options.on_change(w->s->options.arg, w->user);
+}
+
+static void report_target(struct target *t)
+{
+	struct conflict_interest *w;
+	DL_FOREACH(t->wants, w)
+	{
+		report(w);
+	}
+}
+
+static void report_all(struct conflict_watch *s)
+{
+	struct conflict_interest *w;
+	DL_FOREACH2(s->wants, w, all_next)
+	{
+		report(w);
+	}
+}
+
+// ---- targets ----
+
+static struct target *get_target(struct conflict_watch *s, const char *namespace_name, const char *kind,
+                                 const char *name)
+{
+	char key[KEY_BYTES];
+	struct target *t;
+	snprintf(key, sizeof key, "%s/%s/%s", namespace_name, kind, name);
+	HASH_FIND_STR(s->targets, key, t);
+	if (t)
+		return t;
+	t = must_alloc(calloc(1, sizeof *t + strlen(key) + 1));
+	memcpy(t->key, key, strlen(key) + 1);
+	HASH_ADD_STR(s->targets, key, t);
+	return t;
+}
+
+static void free_target_if_unused(struct conflict_watch *s, struct target *t)
+{
+	if (t->conflicts || t->wants)
+		return;
+	HASH_DEL(s->targets, t);
+	free(t);
+}
+
+// ---- conflicting autoscalers ----
+
+// The caller reports the change of the target.
+static struct target *leave_target(struct conflict *c)
+{
+	struct target *t = c->target;
+	DL_DELETE2(t->conflicts, c, target_prev, target_next);
+	free(c->group);
+	free(c->text);
+	c->target = NULL;
+	return t;
+}
+
+static void join_target(const struct resource_watch *watch, struct conflict *c, const struct autoscaler_object *o)
+{
+	char text[CONFLICT_TEXT_BYTES];
+	bool is_kedas =
+	        watch->kind == AUTOSCALER_HPA && o->scaled_object[0] && !skips(watch->s, AUTOSCALER_SCALED_OBJECT);
+	enum autoscaler_kind kind = is_kedas ? AUTOSCALER_SCALED_OBJECT : watch->kind;
+	snprintf(text, sizeof text, "%s %s/%s", autoscaler_kinds[kind].name, o->namespace_name,
+	         is_kedas ? o->scaled_object : o->name);
+	c->rank = (int)kind;
+	c->group = copy_text(o->target_group);
+	c->text = copy_text(text);
+	c->target = get_target(watch->s, o->namespace_name, o->target_kind, o->target_name);
+	DL_APPEND2(c->target->conflicts, c, target_prev, target_next);
+}
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	const struct resource_watch *watch = arg;
+	struct conflict *c = (struct conflict *)item;
+	struct autoscaler_object o;
+	if (!autoscaler_decode(watch->kind, json, len, &o))
+		return;
+	struct target *left = c ? leave_target(c) : NULL;
+	if (o.has_target) {
+		c = c ? c : informer_keep(watch->informer, sizeof *c, o.namespace_name, o.name);
+		join_target(watch, c, &o);
+		report_target(c->target);
+	} else if (c) {
+		informer_remove(item);
+		free(c);
+	}
+	if (left) {
+		report_target(left);
+		free_target_if_unused(watch->s, left);
+	}
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	const struct resource_watch *watch = arg;
+	struct conflict *c = (struct conflict *)item;
+	struct target *t = leave_target(c);
+	informer_remove(item);
+	free(c);
+	report_target(t);
+	free_target_if_unused(watch->s, t);
+}
 
 // ---- watches ----
 
@@ -35,7 +257,7 @@ static bool is_not_served(const struct err *error)
 
 static void on_change(void *arg)
 {
-	conflict_watch_report_all(((struct resource_watch *)arg)->s);
+	report_all(((struct resource_watch *)arg)->s);
 }
 
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
@@ -60,17 +282,16 @@ static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind ki
 	c->s = s;
 	c->kind = kind;
 	c->served = kind == AUTOSCALER_HPA ? SERVED_YES : SERVED_UNKNOWN;
-	if (conflict_watch_skips(s, kind))
+	if (skips(s, kind))
 		c->served = SERVED_NO;
-	c->informer = informer_new(
-	        &(struct informer_options){
-	                .client = s->options.client,
-	                .group_path = path,
-	                .plural = autoscaler_kinds[kind].plural,
-	                .own_watches = CONFLICT_NAMESPACES_MAX,
-	                .callbacks = {conflict_watch_on_object, conflict_watch_on_absent, NULL, on_change, on_error},
-	                .arg = c},
-	        e);
+	c->informer =
+	        informer_new(&(struct informer_options){.client = s->options.client,
+	                                                .group_path = path,
+	                                                .plural = autoscaler_kinds[kind].plural,
+	                                                .own_watches = CONFLICT_NAMESPACES_MAX,
+	                                                .callbacks = {on_object, on_absent, NULL, on_change, on_error},
+	                                                .arg = c},
+	                     e);
 	return c->informer ? 0 : -1;
 }
 
@@ -144,7 +365,7 @@ static void ask_again_in(struct conflict_watch *s, int64_t ms)
 		const struct resource_watch *c = &s->of[kind];
 		if (c->asking)
 			return; // its response comes here
-		is_needed |= c->served != SERVED_YES && !conflict_watch_skips(s, c->kind);
+		is_needed |= c->served != SERVED_YES && !skips(s, c->kind);
 		ms = c->error && ms > CONFLICT_ASK_RETRY_MS ? CONFLICT_ASK_RETRY_MS : ms;
 	}
 	if (is_needed)
@@ -184,7 +405,7 @@ static void set_error(struct resource_watch *c, const struct err *error)
 	e = *error;
 	path_of(c->kind, path);
 	err_wrap(&e, "cannot find out whether the cluster has %ss: GET %s", autoscaler_kinds[c->kind].name, path);
-	c->error = conflict_watch_copy(e.msg);
+	c->error = copy_text(e.msg);
 }
 
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
@@ -210,7 +431,7 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	}
 	free(list.items);
 	ask_again_in(s, s->options.ask_ms);
-	conflict_watch_report_all(s);
+	report_all(s);
 }
 
 static void ask(struct conflict_watch *s)
@@ -219,7 +440,7 @@ static void ask(struct conflict_watch *s)
 		struct resource_watch *asker = asker_of(s, kind);
 		char path[PATH_BYTES];
 		struct err e;
-		if (s->of[kind].served == SERVED_YES || asker->asking || conflict_watch_skips(s, asker->kind))
+		if (s->of[kind].served == SERVED_YES || asker->asking || skips(s, asker->kind))
 			continue;
 		path_of(asker->kind, path);
 		asker->n_asked++;
@@ -242,7 +463,7 @@ static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
 	if (s->n_wants == 0)
 		return;
 	ask(s);
-	conflict_watch_report_all(s);
+	report_all(s);
 }
 
 // A kind was uninstalled.
@@ -257,7 +478,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	// Soon, because a server that is starting does not serve custom resources yet.
 	int64_t ms = s->options.ask_ms;
 	ask_again_in(s, ms < GONE_ASK_MS ? ms : GONE_ASK_MS);
-	conflict_watch_report_all(s);
+	report_all(s);
 }
 
 // ---- public functions ----
@@ -324,15 +545,13 @@ struct conflict_interest *conflict_watch_acquire(struct conflict_watch *s, const
 	memcpy(w->group, group, strlen(group) + 1);
 	w->watched = namespace_watch_get(s, ref->namespace_name);
 	w->watched->n_wants++;
-	w->target = conflict_watch_target_get(s, ref->namespace_name, ref->kind, ref->name);
+	w->target = get_target(s, ref->namespace_name, ref->kind, ref->name);
 	DL_APPEND(w->target->wants, w);
 	DL_APPEND2(s->wants, w, all_prev, all_next);
 	if (s->n_wants++ == 0 && !evtimer_pending(&s->ask_timer, NULL))
 		ask(s);
-	const char *conflict = conflict_watch_find(w),
-	           *error = conflict_watch_error(w); // only later changes are reported
-	w->reported = conflict ? conflict_watch_copy(conflict) : NULL;
-	w->error_reported = error ? conflict_watch_copy(error) : NULL;
+	w->reported = copy_text(conflict_watch_find(w)); // only later changes are reported
+	w->error_reported = copy_text(conflict_watch_error(w));
 	w->was_known = conflict_watch_is_known(w);
 	return w;
 }
@@ -344,7 +563,7 @@ void conflict_watch_release(struct conflict_interest *w)
 	struct conflict_watch *s = w->s;
 	DL_DELETE(w->target->wants, w);
 	DL_DELETE2(s->wants, w, all_prev, all_next);
-	conflict_watch_target_release(s, w->target);
+	free_target_if_unused(s, w->target);
 	namespace_watch_release(s, w->watched);
 	s->n_wants--;
 	free(w->reported);

@@ -633,6 +633,15 @@ int informer_put(struct informer *i, struct informer_item *item, const char *key
 	return 0;
 }
 
+void *informer_keep(struct informer *i, size_t size, const char *namespace_name, const char *name)
+{
+	size_t key_size = strlen(namespace_name) + 1 + strlen(name) + 1;
+	char *record = must_alloc(calloc(1, size + key_size));
+	snprintf(record + size, key_size, "%s/%s", namespace_name, name);
+	(void)informer_put(i, (struct informer_item *)(void *)record, record + size, "", NULL);
+	return record;
+}
+
 void informer_remove(struct informer_item *item)
 {
 	struct informer_namespace *space = item->space;

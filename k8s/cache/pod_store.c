@@ -26,13 +26,12 @@ struct membership {
 };
 
 struct pod {
-	struct informer_item item;
+	struct informer_item item; // first; informer_keep() allocates it
 	struct membership *memberships;
 	int64_t created_ms, ready_ms;
 	enum pod_kind kind;
 	bool is_ready, is_pending, is_failed, is_deleted, is_crashing;
 	const char *name; // in the key
-	char key[];       // "NAMESPACE/NAME"
 };
 
 struct pod_set {
@@ -122,20 +121,11 @@ static void pod_free(struct pod *p)
 	free(p);
 }
 
-static struct pod *pod_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct pod, item);
-	return item ? (struct pod *)at : NULL;
-}
-
 static struct pod *update_pod(struct pod_namespace *space, struct pod *p, const struct pod_facts *f)
 {
 	if (!p) {
-		size_t space_len = strlen(space->namespace_name), size = space_len + 1 + strlen(f->name) + 1;
-		p = must_alloc(calloc(1, sizeof *p + size));
-		snprintf(p->key, size, "%s/%s", space->namespace_name, f->name);
-		p->name = p->key + space_len + 1;
-		(void)informer_put(space->store->informer, &p->item, p->key, "", NULL);
+		p = informer_keep(space->store->informer, sizeof *p, space->namespace_name, f->name);
+		p->name = strchr(p->item.hh.key, '/') + 1;
 	}
 	leave_all(p); // before the fields change: the counts subtract the old values
 	p->created_ms = f->created_ms;
@@ -214,7 +204,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		return;
 	if (pod_decode_labels(json, len, &labels, &n_labels, &bytes) < 0)
 		abort(); // base/must.h
-	struct pod *p = pod_of(item);
+	struct pod *p = (struct pod *)item;
 	struct match m = {
 	        .space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts, .json = {json, len}};
 	if (!find_sets(&m) && p)
@@ -224,7 +214,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	pod_free(pod_of(item));
+	pod_free((struct pod *)item);
 }
 
 static void on_change(void *arg)

@@ -39,7 +39,7 @@ struct target_kind {
 
 // Kept small: there may be 20,000 records.
 struct target_record {
-	struct informer_item item; // .space NULL: in kind->waiting
+	struct informer_item item; // first; .space NULL: in kind->waiting
 	struct target_kind *kind;
 	struct k8s_call *scale_call; // reads /scale, for a kind whose objects do not contain it; NULL: none
 	int64_t scale_after_ms;      // no request before this time; 0: at once
@@ -230,27 +230,21 @@ static void wake_waiters(struct target_store *s)
 
 // ---- callbacks of the informer ----
 
-static struct target_record *record_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct target_record, item);
-	return item ? (struct target_record *)at : NULL;
-}
-
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
 	if (item)
-		apply_object(record_of(item), json, len);
+		apply_object((struct target_record *)item, json, len);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	set_absent(record_of(item));
+	set_absent((struct target_record *)item);
 }
 
 static void on_unknown(void *arg, struct informer_item *item)
 {
-	record_of(item)->is_known = false;
+	((struct target_record *)item)->is_known = false;
 }
 
 static void on_change(void *arg)
@@ -388,7 +382,7 @@ static struct target_record *find_ref(const struct target_store *s, const struct
 		snprintf(key, sizeof key, "%s/%s", ref->namespace_name, ref->name);
 		HASH_FIND_STR(kind->waiting, key, item);
 	}
-	return record_of(item);
+	return (struct target_record *)item;
 }
 
 // ---- /scale ----
@@ -692,9 +686,9 @@ void target_store_stop(struct target_store *s)
 	for (size_t i = 0; i < s->n_kinds; i++) {
 		struct target_kind *kind = s->kinds[i];
 		while (kind && kind->waiting)
-			record_free(record_of(kind->waiting));
+			record_free((struct target_record *)kind->waiting);
 		while (kind && kind->informer && informer_list(kind->informer))
-			record_free(record_of(informer_list(kind->informer)));
+			record_free((struct target_record *)informer_list(kind->informer));
 	}
 }
 

@@ -3,7 +3,6 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/informer.h"
 #include "k8s/cache/watch.h"
@@ -58,20 +56,12 @@ struct inventory {
 
 // An object. The account keeps the state of nodes, slices and classes by name.
 struct record {
-	struct informer_item item;
+	struct informer_item item; // first; informer_keep() allocates it
 	union {
 		struct capacity_pod pod;
 		struct capacity_claim claim;
 	} of;
-	size_t name_at; // in the key
-	char key[];     // "NAMESPACE/NAME"
 };
-
-static struct record *record_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct record, item);
-	return item ? (struct record *)at : NULL;
-}
 
 static void record_free(struct inventory *i, enum inventory_kind kind, struct record *r)
 {
@@ -86,19 +76,9 @@ static void record_free(struct inventory *i, enum inventory_kind kind, struct re
 	else if (kind == KIND_CLAIM)
 		capacity_remove_claim(i->capacity, &r->of.claim);
 	else
-		removers[kind](i->capacity, r->key + r->name_at);
+		removers[kind](i->capacity, strchr(r->item.hh.key, '/') + 1);
 	informer_remove(&r->item);
 	free(r);
-}
-
-static struct record *record_new(const struct kind_watch *w, const char *namespace_name, const char *name)
-{
-	size_t space_len = strlen(namespace_name), size = space_len + 1 + strlen(name) + 1;
-	struct record *r = must_alloc(calloc(1, sizeof *r + size));
-	snprintf(r->key, size, "%s/%s", namespace_name, name);
-	r->name_at = space_len + 1;
-	(void)informer_put(w->informer, &r->item, r->key, "", NULL);
-	return r;
 }
 
 static void take_pod(struct kind_watch *w, struct record *r, const char *namespace_name, const char *name,
@@ -110,10 +90,12 @@ static void take_pod(struct kind_watch *w, struct record *r, const char *namespa
 		return;
 	bool counts = capacity_set_pod(i->capacity, r ? &r->of.pod : &pod, namespace_name, name, json, len,
 	                               clock_wall_ms(k8s_client_clock(i->options.client)));
-	if (counts && !r)
-		record_new(w, namespace_name, name)->of.pod = pod;
-	else if (!counts && r)
+	if (!counts && r)
 		record_free(i, w->kind, r);
+	if (!counts || r)
+		return;
+	r = informer_keep(w->informer, sizeof *r, namespace_name, name);
+	r->of.pod = pod;
 }
 
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
@@ -127,14 +109,14 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	        [KIND_TAINT_RULE] = capacity_set_taint_rule,
 	};
 	struct kind_watch *w = arg;
-	struct record *r = record_of(item);
+	struct record *r = (struct record *)item;
 	if (w->kind == KIND_POD) {
 		take_pod(w, r, namespace_name, name, json, len);
 		return;
 	}
 	if (w->kind == KIND_CLAIM && !namespace_name[0])
 		return;
-	r = r ? r : record_new(w, namespace_name, name);
+	r = r ? r : informer_keep(w->informer, sizeof *r, namespace_name, name);
 	if (w->kind == KIND_CLAIM)
 		capacity_set_claim(w->inventory->capacity, &r->of.claim, json, len);
 	else
@@ -144,7 +126,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 static void on_absent(void *arg, struct informer_item *item)
 {
 	const struct kind_watch *w = arg;
-	record_free(w->inventory, w->kind, record_of(item));
+	record_free(w->inventory, w->kind, (struct record *)item);
 }
 
 static void on_change(void *arg)
@@ -319,7 +301,7 @@ struct capacity *inventory_capacity(const struct inventory *i)
 
 const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name)
 {
-	const struct record *r = record_of(informer_get(i->of[KIND_POD].informer, namespace_name, name));
+	const struct record *r = (const struct record *)informer_get(i->of[KIND_POD].informer, namespace_name, name);
 	return r ? &r->of.pod : NULL;
 }
 
