@@ -15,8 +15,6 @@
 #include "base/process/log.h"
 #include "controller/external/delegated_auth.h"
 #include "k8s/server/access_review.h"
-#include "k8s/server/custom_metrics.h"
-#include "k8s/server/external_metrics.h"
 #include "k8s/server/metrics_api.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/tls_follower.h"
@@ -38,8 +36,8 @@ struct external_metrics_server {
 struct visit {
 	struct external_metrics_server *metrics;
 	struct http_exchange *x;
-	struct external_metrics_path path;
-	struct custom_metrics_path custom;
+	struct metrics_path path;
+	struct metrics_path custom;
 };
 
 // ---- replies ----
@@ -83,8 +81,8 @@ static int status_of(const struct err *e)
 	}
 }
 
-static void reply_values(struct external_metrics_server *m, struct http_exchange *x,
-                         const struct external_metrics_path *path, const struct custom_metrics_path *custom)
+static void reply_values(struct external_metrics_server *m, struct http_exchange *x, const struct metrics_path *path,
+                         const struct metrics_path *custom)
 {
 	struct buf b;
 	struct err e;
@@ -102,7 +100,7 @@ static void reply_values(struct external_metrics_server *m, struct http_exchange
 	const struct external_metrics_server_options *o = &m->options;
 	int64_t now_ms = clock_wall_ms(o->clock);
 	int rc;
-	if (custom->page == CUSTOM_METRICS_VALUE)
+	if (custom->page == METRICS_VALUES)
 		rc = custom_value_write(&b, o->next, o->arg, custom, http_exchange_query(x, "metricLabelSelector"),
 		                        now_ms, &e);
 	else
@@ -136,21 +134,21 @@ static void reply_page(const struct visit *v)
 	static const struct metrics_api *const apis[] = {&external_metrics_api, &custom_metrics_api};
 	struct external_metrics_server *m = v->metrics;
 	struct buf b;
-	if (v->path.page == EXTERNAL_METRICS_VALUES || v->custom.page == CUSTOM_METRICS_VALUE) {
+	if (v->path.page == METRICS_VALUES || v->custom.page == METRICS_VALUES) {
 		reply_values(m, v->x, &v->path, &v->custom);
 		return;
 	}
 	buf_init(&b, REPLY_BYTES_MAX);
-	if (v->path.page == EXTERNAL_METRICS_GROUPS)
+	if (v->path.page == METRICS_GROUPS)
 		metrics_api_write_groups(&b, apis, sizeof apis / sizeof apis[0]);
-	else if (v->path.page == EXTERNAL_METRICS_OF_GROUP)
+	else if (v->path.page == METRICS_OF_GROUP)
 		metrics_api_write_group(&b, &external_metrics_api);
-	else if (v->custom.page == CUSTOM_METRICS_OF_GROUP)
+	else if (v->custom.page == METRICS_OF_GROUP)
 		metrics_api_write_group(&b, &custom_metrics_api);
-	else if (v->path.page == EXTERNAL_METRICS_RESOURCES || v->custom.page == CUSTOM_METRICS_RESOURCES)
-		write_resources(m, v->custom.page == CUSTOM_METRICS_RESOURCES, &b);
-	else if (v->path.page == EXTERNAL_METRICS_OPENAPI)
-		external_metrics_write_openapi(&b, GPUSCALE_VERSION);
+	else if (v->path.page == METRICS_RESOURCES || v->custom.page == METRICS_RESOURCES)
+		write_resources(m, v->custom.page == METRICS_RESOURCES, &b);
+	else if (v->path.page == METRICS_OPENAPI)
+		metrics_api_write_openapi(&b, GPUSCALE_VERSION);
 	else {
 		reply_failure(m, v->x, 404, "the server could not find the requested resource");
 		return;
@@ -184,16 +182,16 @@ static void handle(void *arg, struct http_exchange *x)
 	struct visit *v = must_alloc(calloc(1, sizeof *v));
 	v->metrics = m;
 	v->x = x;
-	external_metrics_path_parse(http_exchange_path(x), &v->path);
-	custom_metrics_path_parse(http_exchange_path(x), &v->custom);
-	bool is_external = v->path.page == EXTERNAL_METRICS_VALUES, is_custom = v->custom.page == CUSTOM_METRICS_VALUE;
+	metrics_path_parse(&external_metrics_api, http_exchange_path(x), &v->path);
+	metrics_path_parse(&custom_metrics_api, http_exchange_path(x), &v->custom);
+	bool is_external = v->path.page == METRICS_VALUES, is_custom = v->custom.page == METRICS_VALUES;
 	// The API server calls a GET of a resource without a name "list"; so does RBAC, and so do HPAs.
 	struct access_attributes attributes = {
 	        .verb = is_external             ? "list"
 	                : is_head && !is_custom ? "head"
 	                                        : "get",
-	        .group = EXTERNAL_METRICS_GROUP,
-	        .version = EXTERNAL_METRICS_VERSION,
+	        .group = external_metrics_api.group,
+	        .version = external_metrics_api.version,
 	        .resource = is_external ? v->path.metric : NULL,
 	        .namespace_name = v->path.namespace_name,
 	        .path = http_exchange_path(x),

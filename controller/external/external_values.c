@@ -11,8 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/server/custom_metrics.h"
-#include "k8s/server/external_metrics.h"
+#include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
@@ -117,7 +116,7 @@ static int add(struct query *q, const struct external_source *s, int signal, str
 // nearly every kind; Kubernetes: apimachinery meta.UnsafeGuessKindToResource.
 static bool is_resource_of(const char *resource, const char *api_version, const char *kind)
 {
-	char guess[CUSTOM_METRICS_RESOURCE_MAX + 1];
+	char guess[METRICS_RESOURCE_MAX + 1];
 	size_t n = strlen(kind), n_group = strcspn(api_version, "/");
 	char last = n ? kind[n - 1] : '\0';
 	bool has_group = api_version[n_group] != '\0'; // "v1": the core group
@@ -224,7 +223,7 @@ static int answer(struct query *q, const char *metric, const char *selector, ext
 	return rc;
 }
 
-int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct custom_metrics_path *path,
+int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct metrics_path *path,
                        const char *selector, int64_t wall_ms, struct err *e)
 {
 	struct query q = {

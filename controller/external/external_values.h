@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct buf;
-struct custom_metrics_path;
+struct metrics_path;
 struct decision;
 struct err;
 struct policy;
@@ -44,7 +44,7 @@ int external_values_write(struct buf *out, external_source_fn *next, void *arg, 
 // Appends the MetricValueList (custom.metrics.k8s.io) of a signal, or of EXTERNAL_DESIRED, of the policy whose target
 // is the object of `path`, or of the policy itself (gpuautoscalers.gpuscale.dev). Returns as external_values_write;
 // ERR_INPUT also when several policies match.
-int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct custom_metrics_path *path,
+int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct metrics_path *path,
                        const char *selector, int64_t wall_ms, struct err *e);
 
 // The names that discovery lists: each signal's once, and EXTERNAL_DESIRED. Names with a policy in front are served,

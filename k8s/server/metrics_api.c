@@ -7,6 +7,12 @@
 
 #include "base/err.h"
 #include "base/json/json_write.h"
+#include "k8s/client/label_selector.h"
+
+const struct metrics_api external_metrics_api = {"external.metrics.k8s.io", "v1beta1", "ExternalMetricValueList",
+                                                 "window", false};
+const struct metrics_api custom_metrics_api = {"custom.metrics.k8s.io", "v1beta2", "MetricValueList", "windowSeconds",
+                                               true};
 
 // Removes zeros from the end of digits[0..len), three at a time, at most `most` times. Returns how many times.
 static int cut_thousands(char *digits, size_t *len, int most)
@@ -161,12 +167,29 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	json_write_object_end(&w);
 }
 
+void metrics_api_write_openapi(struct buf *out, const char *version)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "swagger", "2.0");
+	json_write_member_object(&w, "info");
+	json_write_member_str(&w, "title", "gpuscale external metrics");
+	json_write_member_str(&w, "version", version);
+	json_write_object_end(&w);
+	json_write_member_object(&w, "paths");
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+}
+
 // ---- paths ----
 
-bool metrics_api_take_segment(const char **at, char *out, size_t max)
+// Copies the segment of a path at *at, up to the next '/' or the end, to out, and moves *at behind it. Returns false
+// when the segment is empty or does not fit.
+static bool take_segment(const char **at, char *out, size_t size)
 {
 	size_t len = strcspn(*at, "/");
-	if (len == 0 || len > max)
+	if (len == 0 || len >= size)
 		return false;
 	memcpy(out, *at, len);
 	out[len] = '\0';
@@ -174,7 +197,128 @@ bool metrics_api_take_segment(const char **at, char *out, size_t max)
 	return true;
 }
 
-bool metrics_api_is_end(const char *rest)
+static bool skip(const char **at, const char *text)
+{
+	size_t len = strlen(text);
+	if (strncmp(*at, text, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+static bool is_end(const char *rest)
 {
 	return strcmp(rest, "") == 0 || strcmp(rest, "/") == 0;
+}
+
+static bool parse_values(const struct metrics_api *api, const char *at, struct metrics_path *p)
+{
+	return take_segment(&at, p->namespace_name, sizeof p->namespace_name) && *at++ == '/' &&
+	       (!api->is_of_objects || (take_segment(&at, p->resource, sizeof p->resource) && *at++ == '/' &&
+	                                take_segment(&at, p->object, sizeof p->object) && *at++ == '/')) &&
+	       take_segment(&at, p->metric, sizeof p->metric) && is_end(at);
+}
+
+static enum metrics_page page_of(const struct metrics_api *api, const char *at, struct metrics_path *p)
+{
+	if (!api->is_of_objects && skip(&at, "/openapi/v2"))
+		return is_end(at) ? METRICS_OPENAPI : METRICS_NONE;
+	if (!skip(&at, "/apis"))
+		return METRICS_NONE;
+	if (!api->is_of_objects && is_end(at))
+		return METRICS_GROUPS;
+	if (!skip(&at, "/") || !skip(&at, api->group))
+		return METRICS_NONE;
+	if (is_end(at))
+		return METRICS_OF_GROUP;
+	if (!skip(&at, "/") || !skip(&at, api->version))
+		return METRICS_NONE;
+	if (is_end(at))
+		return METRICS_RESOURCES;
+	return skip(&at, "/namespaces/") && parse_values(api, at, p) ? METRICS_VALUES : METRICS_NONE;
+}
+
+void metrics_path_parse(const struct metrics_api *api, const char *path, struct metrics_path *ret_path)
+{
+	*ret_path = (struct metrics_path){0};
+	enum metrics_page page = page_of(api, path, ret_path);
+	if (page != METRICS_VALUES)
+		*ret_path = (struct metrics_path){0};
+	ret_path->page = page;
+}
+
+// ---- values ----
+
+static void begin_list(struct json_writer *w, struct buf *out, const struct metrics_api *api)
+{
+	char text[NAME_BYTES];
+	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
+	json_write_init(w, out, 0);
+	json_write_object_begin(w);
+	json_write_member_str(w, "kind", api->list_kind);
+	json_write_member_str(w, "apiVersion", text);
+	json_write_member_object(w, "metadata");
+	json_write_object_end(w);
+	json_write_member_array(w, "items");
+}
+
+static void end_list(struct json_writer *w)
+{
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+// Writes the last members of an item, and its end.
+static int end_item(struct json_writer *w, const struct metrics_api *api, const struct external_metric_value *v,
+                    struct err *e)
+{
+	char value[QUANTITY_BYTES];
+	if (quantity_format(value, v->value, e) < 0)
+		return -1;
+	json_write_member_time(w, "timestamp", v->time_ms - v->time_ms % 1000);
+	if (v->window_s > 0)
+		json_write_member_i64(w, api->window, v->window_s);
+	json_write_member_str(w, "value", value);
+	json_write_object_end(w);
+	return 0;
+}
+
+int external_metrics_write_values(struct buf *out, const char *metric, const struct external_metric_value *values,
+                                  size_t n, struct err *e)
+{
+	struct json_writer w;
+	begin_list(&w, out, &external_metrics_api);
+	for (size_t i = 0; i < n; i++) {
+		json_write_object_begin(&w);
+		json_write_member_str(&w, "metricName", metric);
+		json_write_member_object(&w, "metricLabels");
+		for (size_t k = 0; k < values[i].n_labels; k++)
+			json_write_member_str(&w, values[i].labels[k].key, values[i].labels[k].value);
+		json_write_object_end(&w);
+		if (end_item(&w, &external_metrics_api, &values[i], e) < 0)
+			return -1;
+	}
+	end_list(&w);
+	return 0;
+}
+
+int custom_metrics_write_value(struct buf *out, const struct custom_metrics_object *o, const char *metric,
+                               const struct external_metric_value *v, struct err *e)
+{
+	struct json_writer w;
+	begin_list(&w, out, &custom_metrics_api);
+	json_write_object_begin(&w);
+	json_write_member_object(&w, "describedObject");
+	json_write_member_str(&w, "kind", o->kind);
+	json_write_member_str(&w, "namespace", o->namespace_name);
+	json_write_member_str(&w, "name", o->name);
+	json_write_member_str(&w, "apiVersion", o->api_version);
+	json_write_object_end(&w);
+	json_write_member_object(&w, "metric");
+	json_write_member_str(&w, "name", metric);
+	json_write_object_end(&w);
+	if (end_item(&w, &custom_metrics_api, v, e) < 0)
+		return -1;
+	end_list(&w);
+	return 0;
 }

@@ -13,19 +13,18 @@
 #include "base/num.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/server/external_metrics.h"
 #include "k8s/server/metrics_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_path(const char *path)
 {
-	struct external_metrics_path p;
+	struct metrics_path p;
 	char class[K8S_RESOURCE_CLASS_BYTES];
-	external_metrics_path_parse(path, &p);
-	if (p.page == EXTERNAL_METRICS_VALUES) {
-		assert(p.namespace_name[0] && strlen(p.namespace_name) <= EXTERNAL_METRICS_NAMESPACE_MAX);
-		assert(p.metric[0] && strlen(p.metric) <= EXTERNAL_METRICS_NAME_BYTES_MAX);
+	metrics_path_parse(&external_metrics_api, path, &p);
+	if (p.page == METRICS_VALUES) {
+		assert(p.namespace_name[0] && strlen(p.namespace_name) <= METRICS_NAMESPACE_MAX);
+		assert(p.metric[0] && strlen(p.metric) <= METRICS_NAME_BYTES_MAX);
 		assert(!strchr(p.namespace_name, '/') && !strchr(p.metric, '/'));
 		assert(strstr(path, p.namespace_name) && strstr(path, p.metric));
 	} else {

@@ -13,7 +13,7 @@
 #include "base/http/http_text.h"
 #include "base/json/json_read.h"
 #include "controller/external/external_values.h"
-#include "k8s/server/external_metrics.h"
+#include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
@@ -53,7 +53,7 @@ static bool next(void *arg, size_t i, struct external_source *ret_source)
 }
 
 // How many items of the metric there are in the namespace under the selector; -1 with *e.
-static int count(struct decision *decisions, const struct external_metrics_path *p, const char *selector, struct err *e)
+static int count(struct decision *decisions, const struct metrics_path *p, const char *selector, struct err *e)
 {
 	struct buf out;
 	buf_init(&out, 65536);
@@ -82,7 +82,7 @@ static int count(struct decision *decisions, const struct external_metrics_path 
 	return n;
 }
 
-static void check_values(const struct external_metrics_path *p, const char *selector)
+static void check_values(const struct metrics_path *p, const char *selector)
 {
 	struct decision *decisions = calloc(N_POLICIES, sizeof *decisions);
 	struct err e;
@@ -104,7 +104,7 @@ static void check_values(const struct external_metrics_path *p, const char *sele
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct external_metrics_path p;
+	struct metrics_path p;
 	if (size > TEXT_MAX)
 		return 0;
 	char *text = malloc(size + 1);
@@ -118,11 +118,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	// As the server hands it on.
 	if (http_percent_decode(text, strlen(text), false) >= 0 &&
 	    (!selector || http_percent_decode(selector, strlen(selector), true) >= 0)) {
-		external_metrics_path_parse(text, &p);
-		require((p.page == EXTERNAL_METRICS_VALUES) == (p.namespace_name[0] != '\0') &&
-		        (p.page == EXTERNAL_METRICS_VALUES) == (p.metric[0] != '\0'));
+		metrics_path_parse(&external_metrics_api, text, &p);
+		require((p.page == METRICS_VALUES) == (p.namespace_name[0] != '\0') &&
+		        (p.page == METRICS_VALUES) == (p.metric[0] != '\0'));
 		require(!strchr(p.namespace_name, '/') && !strchr(p.metric, '/'));
-		if (p.page == EXTERNAL_METRICS_VALUES)
+		if (p.page == METRICS_VALUES)
 			check_values(&p, selector);
 	}
 	free(text);

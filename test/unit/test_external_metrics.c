@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "k8s/server/custom_metrics.h"
-#include "k8s/server/external_metrics.h"
+#include "k8s/server/metrics_api.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -94,47 +93,47 @@ static void paths_name_what_they_name_and_nothing_else(void **state)
 	static const char base[] = "/apis/external.metrics.k8s.io/v1beta1";
 	static const struct {
 		const char *path;
-		enum external_metrics_page page;
+		enum metrics_page page;
 		const char *namespace_name, *metric;
 	} rows[] = {
-	        {"/apis", EXTERNAL_METRICS_GROUPS, "", ""},
-	        {"/apis/", EXTERNAL_METRICS_GROUPS, "", ""},
-	        {"/apis//", EXTERNAL_METRICS_NONE, "", ""},
-	        {"/apis/external.metrics.k8s.io", EXTERNAL_METRICS_OF_GROUP, "", ""},
-	        {"/apis/external.metrics.k8s.iox", EXTERNAL_METRICS_NONE, "", ""},
-	        {"/apis/custom.metrics.k8s.io", EXTERNAL_METRICS_NONE, "", ""},
-	        {"/apis/external.metrics.k8s.io/v1beta1", EXTERNAL_METRICS_RESOURCES, "", ""},
-	        {"/apis/external.metrics.k8s.io/v1beta1/", EXTERNAL_METRICS_RESOURCES, "", ""},
-	        {"/apis/external.metrics.k8s.io/v1beta2", EXTERNAL_METRICS_NONE, "", ""},
-	        {"/openapi/v2", EXTERNAL_METRICS_OPENAPI, "", ""},
-	        {"/", EXTERNAL_METRICS_NONE, "", ""},
-	        {"+/namespaces/serving/queue", EXTERNAL_METRICS_VALUES, "serving", "queue"},
-	        {"+/namespaces/serving/llama:queue", EXTERNAL_METRICS_VALUES, "serving", "llama:queue"},
-	        {"+/namespaces/serving/queue/", EXTERNAL_METRICS_VALUES, "serving", "queue"},
-	        {"+/namespaces/serving/queue/x", EXTERNAL_METRICS_NONE, "", ""},
-	        {"+/namespaces/serving", EXTERNAL_METRICS_NONE, "", ""},
-	        {"+/namespaces/serving/", EXTERNAL_METRICS_NONE, "", ""},
-	        {"+/namespaces//queue", EXTERNAL_METRICS_NONE, "", ""},
-	        {"+/queue", EXTERNAL_METRICS_NONE, "", ""},
+	        {"/apis", METRICS_GROUPS, "", ""},
+	        {"/apis/", METRICS_GROUPS, "", ""},
+	        {"/apis//", METRICS_NONE, "", ""},
+	        {"/apis/external.metrics.k8s.io", METRICS_OF_GROUP, "", ""},
+	        {"/apis/external.metrics.k8s.iox", METRICS_NONE, "", ""},
+	        {"/apis/custom.metrics.k8s.io", METRICS_NONE, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta1", METRICS_RESOURCES, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta1/", METRICS_RESOURCES, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta2", METRICS_NONE, "", ""},
+	        {"/openapi/v2", METRICS_OPENAPI, "", ""},
+	        {"/", METRICS_NONE, "", ""},
+	        {"+/namespaces/serving/queue", METRICS_VALUES, "serving", "queue"},
+	        {"+/namespaces/serving/llama:queue", METRICS_VALUES, "serving", "llama:queue"},
+	        {"+/namespaces/serving/queue/", METRICS_VALUES, "serving", "queue"},
+	        {"+/namespaces/serving/queue/x", METRICS_NONE, "", ""},
+	        {"+/namespaces/serving", METRICS_NONE, "", ""},
+	        {"+/namespaces/serving/", METRICS_NONE, "", ""},
+	        {"+/namespaces//queue", METRICS_NONE, "", ""},
+	        {"+/queue", METRICS_NONE, "", ""},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char path[256];
-		struct external_metrics_path p;
+		struct metrics_path p;
 		bool is_short = rows[i].path[0] == '+';
 		snprintf(path, sizeof path, "%s%s", is_short ? base : "", rows[i].path + is_short);
-		external_metrics_path_parse(path, &p);
+		metrics_path_parse(&external_metrics_api, path, &p);
 		if (p.page != rows[i].page || strcmp(p.namespace_name, rows[i].namespace_name) != 0 ||
 		    strcmp(p.metric, rows[i].metric) != 0)
 			fail_msg("%s: page %d, \"%s\", \"%s\"", path, (int)p.page, p.namespace_name, p.metric);
 	}
 	char longer[1024];
-	struct external_metrics_path p;
+	struct metrics_path p;
 	snprintf(longer, sizeof longer, "%s/namespaces/%064d/queue", base, 0);
-	external_metrics_path_parse(longer, &p);
-	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
+	metrics_path_parse(&external_metrics_api, longer, &p);
+	assert_int_equal(p.page, METRICS_NONE);
 	snprintf(longer, sizeof longer, "%s/namespaces/serving/%0513d", base, 0);
-	external_metrics_path_parse(longer, &p);
-	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
+	metrics_path_parse(&external_metrics_api, longer, &p);
+	assert_int_equal(p.page, METRICS_NONE);
 }
 
 static void paths_of_custom_metrics_name_an_object(void **state)
@@ -142,41 +141,41 @@ static void paths_of_custom_metrics_name_an_object(void **state)
 	static const char base[] = "/apis/custom.metrics.k8s.io/v1beta2";
 	static const struct {
 		const char *path;
-		enum custom_metrics_page page;
+		enum metrics_page page;
 		const char *resource, *object, *metric;
 	} rows[] = {
-	        {"", CUSTOM_METRICS_RESOURCES, "", "", ""},
-	        {"/", CUSTOM_METRICS_RESOURCES, "", "", ""},
-	        {"x", CUSTOM_METRICS_NONE, "", "", ""},
-	        {"/namespaces/serving/deployments.apps/llama/queue", CUSTOM_METRICS_VALUE, "deployments.apps", "llama",
+	        {"", METRICS_RESOURCES, "", "", ""},
+	        {"/", METRICS_RESOURCES, "", "", ""},
+	        {"x", METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps/llama/queue", METRICS_VALUES, "deployments.apps", "llama",
 	         "queue"},
-	        {"/namespaces/serving/deployments.apps/llama/queue/", CUSTOM_METRICS_VALUE, "deployments.apps", "llama",
+	        {"/namespaces/serving/deployments.apps/llama/queue/", METRICS_VALUES, "deployments.apps", "llama",
 	         "queue"},
-	        {"/namespaces/serving/deployments.apps/llama/queue/x", CUSTOM_METRICS_NONE, "", "", ""},
-	        {"/namespaces/serving/deployments.apps/llama", CUSTOM_METRICS_NONE, "", "", ""},
-	        {"/namespaces/serving/deployments.apps//queue", CUSTOM_METRICS_NONE, "", "", ""},
-	        {"/namespaces/serving/metrics/queue", CUSTOM_METRICS_NONE, "", "", ""},
-	        {"/nodes/a/queue", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps/llama/queue/x", METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps/llama", METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps//queue", METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/metrics/queue", METRICS_NONE, "", "", ""},
+	        {"/nodes/a/queue", METRICS_NONE, "", "", ""},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char path[256];
-		struct custom_metrics_path p;
+		struct metrics_path p;
 		snprintf(path, sizeof path, "%s%s", base, rows[i].path);
-		custom_metrics_path_parse(path, &p);
+		metrics_path_parse(&custom_metrics_api, path, &p);
 		if (p.page != rows[i].page || strcmp(p.resource, rows[i].resource) != 0 ||
 		    strcmp(p.object, rows[i].object) != 0 || strcmp(p.metric, rows[i].metric) != 0)
 			fail_msg("%s: page %d, \"%s\", \"%s\", \"%s\"", path, (int)p.page, p.resource, p.object,
 			         p.metric);
 	}
-	struct custom_metrics_path p;
-	custom_metrics_path_parse("/apis/custom.metrics.k8s.io/", &p);
-	assert_int_equal(p.page, CUSTOM_METRICS_OF_GROUP);
-	custom_metrics_path_parse("/apis/custom.metrics.k8s.io/v1beta1", &p);
-	assert_int_equal(p.page, CUSTOM_METRICS_NONE);
+	struct metrics_path p;
+	metrics_path_parse(&custom_metrics_api, "/apis/custom.metrics.k8s.io/", &p);
+	assert_int_equal(p.page, METRICS_OF_GROUP);
+	metrics_path_parse(&custom_metrics_api, "/apis/custom.metrics.k8s.io/v1beta1", &p);
+	assert_int_equal(p.page, METRICS_NONE);
 	char longer[1024];
 	snprintf(longer, sizeof longer, "%s/namespaces/serving/%0254d/llama/queue", base, 0);
-	custom_metrics_path_parse(longer, &p);
-	assert_int_equal(p.page, CUSTOM_METRICS_NONE);
+	metrics_path_parse(&custom_metrics_api, longer, &p);
+	assert_int_equal(p.page, METRICS_NONE);
 }
 
 static void custom_metric_has_the_shape_of_the_api(void **state)
@@ -249,7 +248,7 @@ static void documents_have_the_shapes_of_the_api(void **state)
 	const struct external_metric_value bad = {.time_ms = 0, .value = NAN};
 	assert_int_equal(external_metrics_write_values(&b, "queue", &bad, 1, &e), -1);
 	buf_reset(&b);
-	external_metrics_write_openapi(&b, "1");
+	metrics_api_write_openapi(&b, "1");
 	assert_string_equal(buf_str(&b), "{\"swagger\":\"2.0\",\"info\":{\"title\":\"gpuscale external metrics\","
 	                                 "\"version\":\"1\"},\"paths\":{}}");
 	buf_reset(&b);

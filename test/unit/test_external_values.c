@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "k8s/server/custom_metrics.h"
+#include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
@@ -121,7 +121,7 @@ static void names_and_selectors_pick_values(void **state)
 
 static int ask_of(const char *ns, const char *resource, const char *object, const char *metric, const char *selector)
 {
-	struct custom_metrics_path p = {.page = CUSTOM_METRICS_VALUE};
+	struct metrics_path p = {.page = METRICS_VALUES};
 	snprintf(p.namespace_name, sizeof p.namespace_name, "%s", ns);
 	snprintf(p.resource, sizeof p.resource, "%s", resource);
 	snprintf(p.object, sizeof p.object, "%s", object);
