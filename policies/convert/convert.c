@@ -24,42 +24,46 @@ static const char *keep(struct conversion *c, struct buf *b)
 	return text ? text : "";
 }
 
-const char *convert_text(struct conversion *c, const char *fmt, ...)
+__attribute__((format(printf, 2, 0))) static const char *format(struct conversion *c, const char *fmt, va_list ap)
 {
 	struct buf b;
-	va_list ap;
 	buf_init(&b, TEXT_BYTES_MAX);
-	va_start(ap, fmt);
 	buf_vprintf(&b, fmt, ap);
-	va_end(ap);
 	return keep(c, &b);
+}
+
+const char *convert_text(struct conversion *c, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	const char *text = format(c, fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+static const char *add_note(struct conversion *c, const char *text)
+{
+	if (c->n_notes < CONVERT_NOTES_MAX)
+		c->notes[c->n_notes++] = text;
+	else
+		c->is_full = true;
+	return text;
 }
 
 void convert_note(struct conversion *c, const char *fmt, ...)
 {
-	struct buf b;
 	va_list ap;
-	if (c->n_notes == CONVERT_NOTES_MAX) {
-		c->is_full = true;
-		return;
-	}
-	buf_init(&b, TEXT_BYTES_MAX);
 	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
+	add_note(c, c->n_notes < CONVERT_NOTES_MAX ? format(c, fmt, ap) : "");
 	va_end(ap);
-	c->notes[c->n_notes++] = keep(c, &b);
 }
 
 void convert_lost(struct conversion *c, const char *fmt, ...)
 {
-	struct buf b;
 	va_list ap;
-	buf_init(&b, TEXT_BYTES_MAX);
 	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
+	const char *text = add_note(c, format(c, fmt, ap));
 	va_end(ap);
-	const char *text = keep(c, &b);
-	convert_note(c, "%s", text);
 	c->is_incomplete = true;
 	c->lost = c->lost ? c->lost : text;
 }

@@ -82,23 +82,26 @@ static void put_duration(struct buf *out, const char *s)
 
 typedef void put_fn(struct buf *out, const char *value);
 
-// Prints a field on a line of its own; nothing for NULL.
-static void line(struct buf *out, const char *indent, const char *key, put_fn *put, const char *value)
+// Prints a value between two texts; nothing for NULL.
+static void part(struct buf *out, const char *before, put_fn *put, const char *value, const char *after)
 {
 	if (!value)
 		return;
-	buf_printf(out, "%s%s: ", indent, key);
+	buf_puts(out, before);
 	put(out, value);
-	buf_putc(out, '\n');
+	buf_puts(out, after);
 }
 
-static void put_pair(struct buf *out, const char *key, const char *up, const char *down)
+// Prints a field on a line of its own; nothing for NULL.
+static void line(struct buf *out, const char *key, put_fn *put, const char *value)
 {
-	buf_printf(out, "%s: {up: ", key);
-	put_duration(out, up);
-	buf_puts(out, ", down: ");
-	put_duration(out, down);
-	buf_puts(out, "}\n");
+	part(out, key, put, value, "\n");
+}
+
+static void put_pair(struct buf *out, const char *up, const char *down)
+{
+	part(out, ": {up: ", put_duration, up, "");
+	part(out, ", down: ", put_duration, down, "}\n");
 }
 
 static void comment(struct buf *out, const char *indent, const char *bullet, const char *text)
@@ -215,39 +218,28 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 {
 	if (s->note)
 		comment(out, "  ", "", s->note);
-	buf_puts(out, "  - name: ");
-	yaml_put_string(out, s->name);
+	part(out, "  - name: ", yaml_put_string, s->name, "");
 	buf_puts(out, s->formula ? "\n    formula: " : "\n    query: ");
 	put_query(out, "      ", s->formula ? s->formula : s->query ? s->query : "");
 	buf_putc(out, '\n');
-	line(out, "    ", "source", yaml_put_string, s->source);
+	line(out, "    source: ", yaml_put_string, s->source);
 	if (s->target_type) {
 		buf_printf(out, "    target: {type: %s", s->target_type);
-		if (strcmp(s->target_type, "Replicas") != 0) {
-			buf_puts(out, ", value: ");
-			yaml_put_quoted(out, s->target_value ? s->target_value : "");
-		}
+		if (strcmp(s->target_type, "Replicas") != 0)
+			part(out, ", value: ", yaml_put_quoted, s->target_value ? s->target_value : "", "");
 		buf_puts(out, "}\n");
 	} else if (!s->is_input) {
-		buf_puts(out, "    watermarks: {high: ");
-		yaml_put_quoted(out, s->high ? s->high : "");
-		buf_puts(out, ", low: ");
-		yaml_put_quoted(out, s->low ? s->low : "");
-		if (s->tolerance) {
-			buf_puts(out, ", tolerance: ");
-			yaml_put_quoted(out, s->tolerance);
-		}
+		part(out, "    watermarks: {high: ", yaml_put_quoted, s->high ? s->high : "", "");
+		part(out, ", low: ", yaml_put_quoted, s->low ? s->low : "", "");
+		part(out, ", tolerance: ", yaml_put_quoted, s->tolerance, "");
 		buf_printf(out, ", algorithm: %s}\n", s->algorithm);
 	}
-	if (s->window_seconds) {
-		buf_puts(out, "    window: {duration: ");
-		put_duration(out, s->window_seconds);
-		buf_puts(out, "}\n");
+	part(out, "    window: {duration: ", put_duration, s->window_seconds, "}\n");
+	if (s->sustain_up || s->sustain_down) {
+		buf_puts(out, "    sustain");
+		put_pair(out, s->sustain_up ? s->sustain_up : "0s", s->sustain_down ? s->sustain_down : "0s");
 	}
-	if (s->sustain_up || s->sustain_down)
-		put_pair(out, "    sustain", s->sustain_up ? s->sustain_up : "0s",
-		         s->sustain_down ? s->sustain_down : "0s");
-	line(out, "    ", "onMissing", yaml_put_string, s->on_missing);
+	line(out, "    onMissing: ", yaml_put_string, s->on_missing);
 }
 
 static void write_schedules(struct buf *out, const struct conversion *c)
@@ -257,22 +249,12 @@ static void write_schedules(struct buf *out, const struct conversion *c)
 		buf_puts(out, "  schedules:\n");
 	for (size_t i = 0; i < c->n_schedules; i++) {
 		const struct conversion_schedule *s = &c->schedules[i];
-		buf_puts(out, "  - {name: ");
-		yaml_put_string(out, s->name);
-		buf_puts(out, ", start: ");
-		yaml_put_quoted(out, s->start);
-		buf_puts(out, ", end: ");
-		yaml_put_quoted(out, s->end);
-		buf_puts(out, ", timeZone: ");
-		yaml_put_string(out, s->time_zone);
-		if (s->min_replicas) {
-			buf_puts(out, ", minReplicas: ");
-			put_number(out, s->min_replicas);
-		}
-		if (s->max_replicas) {
-			buf_puts(out, ", maxReplicas: ");
-			put_number(out, s->max_replicas);
-		}
+		part(out, "  - {name: ", yaml_put_string, s->name, "");
+		part(out, ", start: ", yaml_put_quoted, s->start, "");
+		part(out, ", end: ", yaml_put_quoted, s->end, "");
+		part(out, ", timeZone: ", yaml_put_string, s->time_zone, "");
+		part(out, ", minReplicas: ", put_number, s->min_replicas, "");
+		part(out, ", maxReplicas: ", put_number, s->max_replicas, "");
 		buf_puts(out, s->is_max ? ", combine: Max}\n" : "}\n");
 	}
 }
@@ -283,16 +265,13 @@ static void write_idle(struct buf *out, const struct conversion *c)
 	if (!c->idle_after)
 		return;
 	buf_puts(out, "  idle:\n");
-	line(out, "    ", "after", put_duration, c->idle_after);
-	line(out, "    ", "replicas", put_number, c->idle_replicas);
-	line(out, "    ", "initialCooldown", put_duration, c->idle_initial);
+	line(out, "    after: ", put_duration, c->idle_after);
+	line(out, "    replicas: ", put_number, c->idle_replicas);
+	line(out, "    initialCooldown: ", put_duration, c->idle_initial);
 	buf_puts(out, c->n_activations > 1 ? "    activation: {anyOf: [" : "    activation: ");
 	for (size_t i = 0; i < c->n_activations; i++) {
-		buf_puts(out, i > 0 ? ", {signal: " : "{signal: ");
-		yaml_put_string(out, c->activations[i].signal);
-		buf_puts(out, ", above: ");
-		yaml_put_quoted(out, c->activations[i].above);
-		buf_putc(out, '}');
+		part(out, i > 0 ? ", {signal: " : "{signal: ", yaml_put_string, c->activations[i].signal, "");
+		part(out, ", above: ", yaml_put_quoted, c->activations[i].above, "}");
 	}
 	buf_puts(out, c->n_activations > 1 ? "]}\n" : "\n");
 }
@@ -309,35 +288,30 @@ static bool has_several(const struct conversion *c)
 static void write_rest(struct buf *out, const struct conversion *c)
 {
 	field_note(out, c->combine_note);
-	if (c->combine) {
-		buf_puts(out, "  combine: ");
-		yaml_put_quoted(out, c->combine);
-		buf_putc(out, '\n');
-	}
+	line(out, "  combine: ", yaml_put_quoted, c->combine);
 	write_behavior(out, c);
-	if (c->cooldown_up)
-		put_pair(out, "  cooldown", c->cooldown_up, c->cooldown_down);
+	if (c->cooldown_up) {
+		buf_puts(out, "  cooldown");
+		put_pair(out, c->cooldown_up, c->cooldown_down);
+	}
 	write_schedules(out, c);
 	write_idle(out, c);
 	if (c->panic_signal) {
 		buf_puts(out, "  panic:\n");
-		line(out, "    ", "signal", yaml_put_string, c->panic_signal);
-		line(out, "    ", "window", put_duration, c->panic_window);
-		line(out, "    ", "threshold", yaml_put_string, c->panic_threshold);
+		line(out, "    signal: ", yaml_put_string, c->panic_signal);
+		line(out, "    window: ", put_duration, c->panic_window);
+		line(out, "    threshold: ", yaml_put_string, c->panic_threshold);
 	}
 	field_note(out, c->fallback_note);
 	if (c->fallback_threshold) {
 		buf_puts(out, "  fallback:\n");
-		line(out, "    ", "failureThreshold", put_number, c->fallback_threshold);
-		line(out, "    ", "replicas", put_number, c->fallback_replicas);
-		line(out, "    ", "behavior", yaml_put_string, c->fallback_behavior);
+		line(out, "    failureThreshold: ", put_number, c->fallback_threshold);
+		line(out, "    replicas: ", put_number, c->fallback_replicas);
+		line(out, "    behavior: ", yaml_put_string, c->fallback_behavior);
 		if (has_several(c))
 			buf_puts(out, "    when: Any\n");
 	}
-	if (c->min_available_percent) {
-		buf_puts(out, "  guards:\n");
-		line(out, "    ", "minAvailablePercent", put_number, c->min_available_percent);
-	}
+	line(out, "  guards:\n    minAvailablePercent: ", put_number, c->min_available_percent);
 }
 
 void convert_write(struct buf *out, const struct conversion *c)
@@ -351,19 +325,15 @@ void convert_write(struct buf *out, const struct conversion *c)
 	if (c->is_full)
 		buf_puts(out, "# - and more\n");
 	buf_puts(out, "apiVersion: " POLICY_API_VERSION "\nkind: " POLICY_KIND "\nmetadata:\n");
-	line(out, "  ", "name", yaml_put_string, c->name);
-	line(out, "  ", "namespace", yaml_put_string, c->namespace_name);
-	buf_puts(out, "spec:\n  scaleTargetRef: {apiVersion: ");
-	yaml_put_string(out, c->target_api_version);
-	buf_puts(out, ", kind: ");
-	yaml_put_string(out, c->target_kind);
-	buf_puts(out, ", name: ");
-	yaml_put_string(out, c->target_name);
-	buf_puts(out, "}\n");
-	line(out, "  ", "minReplicas", put_number, c->min_replicas);
-	line(out, "  ", "maxReplicas", put_number, c->max_replicas);
-	line(out, "  ", "interval", put_duration, c->interval);
-	line(out, "  ", "replicaMultiple", put_number, c->replica_multiple);
+	line(out, "  name: ", yaml_put_string, c->name);
+	line(out, "  namespace: ", yaml_put_string, c->namespace_name);
+	part(out, "spec:\n  scaleTargetRef: {apiVersion: ", yaml_put_string, c->target_api_version, "");
+	part(out, ", kind: ", yaml_put_string, c->target_kind, "");
+	part(out, ", name: ", yaml_put_string, c->target_name, "}\n");
+	line(out, "  minReplicas: ", put_number, c->min_replicas);
+	line(out, "  maxReplicas: ", put_number, c->max_replicas);
+	line(out, "  interval: ", put_duration, c->interval);
+	line(out, "  replicaMultiple: ", put_number, c->replica_multiple);
 	if (c->dry_run)
 		buf_puts(out, "  dryRun: true\n");
 	if (c->paused)
