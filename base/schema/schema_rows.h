@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_BASE_SCHEMA_SCHEMA_ROWS_H
 #define GPUSCALE_BASE_SCHEMA_SCHEMA_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,17 @@ static inline void fault_add(struct fault_list *l, const char *field, int32_t in
 {
 	if (l->n < l->max)
 		l->faults[l->n++] = (struct schema_fault){field, index, message};
+}
+// A rule between fields, as a row of a table.
+struct fault_rule {
+	bool is_broken;
+	const char *field, *message;
+};
+static inline void fault_add_broken(struct fault_list *l, const struct fault_rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rules[i].is_broken)
+			fault_add(l, rules[i].field, -1, rules[i].message);
 }
 
 #endif

@@ -6,12 +6,17 @@
 #include <string.h>
 
 #include "base/json/json_path.h"
+#include "policies/engine/forecast.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema_private.h"
+
+#define NOT_A_SIGNAL "must be the name of one of the signals"
+#define IS_A_FORMULA "is a formula: name a signal with a query"
+#define ASKS_NOTHING "has neither target nor watermarks: name a signal that asks for replicas"
 
 // ---- scaleTargetRef ----
 
@@ -81,59 +86,6 @@ static void check_windows(const struct policy *p, struct fault_list *l)
 	}
 }
 
-// Signals that are read before formulas are evaluated, or whose past is needed, must have a query.
-static void check_queried(const struct policy *p, bool set, const char *name, const char *field, struct fault_list *l)
-{
-	size_t i = set && name ? policy_schema_signal_index(p, name) : p->n_signals;
-	if (i < p->n_signals && p->signals[i].formula_text)
-		fault_add(l, field, -1, "is a formula: name a signal with a query");
-}
-
-static void check_all_queried(const struct policy *p, struct fault_list *l)
-{
-	check_queried(p, p->guards.throttled.set, p->guards.throttled.signal, "guards.maxThrottledShare.signal", l);
-	check_queried(p, p->forecast.set, p->forecast.signal, "forecast.signal", l);
-	check_queried(p, p->objective.set, p->objective.demand, "objective.demand", l);
-	check_queried(p, p->objective.set, p->objective.backlog, "objective.backlog", l);
-	check_queried(p, p->objective.set, p->objective.utilization, "objective.utilization", l);
-	check_queried(p, p->objective.set, p->objective.measured, "objective.measured", l);
-}
-
-static void check_guards(const struct policy *p, struct fault_list *l)
-{
-	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
-		fault_add(l, "guards.maxStep", -1,
-		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
-	if (p->guards.gain.set && policy_schema_signal_index(p, p->guards.gain.signal) == p->n_signals)
-		fault_add(l, "guards.minMarginalGain.signal", -1, "must be the name of one of the signals");
-	if (p->guards.throttled.set && policy_schema_signal_index(p, p->guards.throttled.signal) == p->n_signals)
-		fault_add(l, "guards.maxThrottledShare.signal", -1, "must be the name of one of the signals");
-}
-
-static bool asks(const struct policy_signal *s)
-{
-	return s->target.set || s->watermarks.set;
-}
-
-// A signal that only informs a guard asks for no replicas.
-static void check_voters(const struct policy *p, struct fault_list *l)
-{
-	bool any = p->objective.set || p->n_signals == 0;
-	for (size_t i = 0; i < p->n_signals; i++)
-		any |= asks(&p->signals[i]);
-	size_t forecast = p->forecast.set ? policy_schema_signal_index(p, p->forecast.signal) : p->n_signals;
-	size_t panic = p->panic.set ? policy_schema_signal_index(p, p->panic.signal) : p->n_signals;
-	static const char fault[] = "has neither target nor watermarks: name a signal that asks for replicas";
-	if (forecast < p->n_signals && !p->objective.set && !asks(&p->signals[forecast]))
-		fault_add(l, "forecast.signal", -1, fault);
-	if (panic < p->n_signals && !p->objective.set && !asks(&p->signals[panic]))
-		fault_add(l, "panic.signal", -1, fault);
-	if (!any)
-		fault_add(l, "signals", -1,
-		          "only inform guards and formulas, and none asks for replicas: add one with a target or "
-		          "watermarks");
-}
-
 static void check_idle(const struct policy *p, struct fault_list *l)
 {
 	size_t n;
@@ -144,7 +96,7 @@ static void check_idle(const struct policy *p, struct fault_list *l)
 	for (; n > 0; n--, a++) {
 		size_t signal = a->signal ? policy_schema_signal_index(p, a->signal) : p->n_signals;
 		if (signal == p->n_signals)
-			fault_add(l, field, -1, "must be the name of one of the signals");
+			fault_add(l, field, -1, NOT_A_SIGNAL);
 		else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
 			fault_add(l, field, -1,
 			          "has a target of type Pods, which has no data without pods: use another signal");
@@ -180,35 +132,94 @@ static void check_schedules(const struct policy *p, struct fault_list *l)
 	}
 }
 
-static void check_fallback(const struct policy *p, struct fault_list *l)
+static bool has_formula(const struct policy *p)
 {
-	bool has_formula = false;
 	for (size_t i = 0; i < p->n_signals; i++)
-		has_formula |= p->signals[i].formula_text != NULL;
-	if (p->fallback.set && p->fallback.behavior == FALLBACK_SCALING_MODIFIERS && !has_formula &&
-	    (!p->combine_text || policy_schema_combine(p->combine_text) != COMBINE_FORMULA))
-		fault_add(l, "fallback.behavior", -1,
-		          "ScalingModifiers needs a formula in combine or of a signal, with a default for missing "
-		          "signals: max(a, b ?? 2)");
-	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
-		fault_add(l, "fallback.replicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
-	else if (p->fallback.replicas_set && p->fallback.replicas < p->min_replicas)
-		fault_add(l, "fallback.replicas", -1, "is smaller than minReplicas, which takes precedence: raise it");
+		if (p->signals[i].formula_text)
+			return true;
+	return p->combine_text && policy_schema_combine(p->combine_text) == COMBINE_FORMULA;
 }
 
-// Replicas that are removed faster than they start are missing for the next wave of load. An objective keeps them for a
-// start-up time itself.
-static void check_startup(const struct policy *p, struct fault_list *l)
+static bool asks(const struct policy_signal *s)
+{
+	return s->target.set || s->watermarks.set;
+}
+
+static bool any_asks(const struct policy *p)
+{
+	bool any = p->objective.set || p->n_signals == 0;
+	for (size_t i = 0; i < p->n_signals; i++)
+		any |= asks(&p->signals[i]);
+	return any;
+}
+
+// A signal that another field names.
+struct named {
+	bool is_unknown, is_formula, asks_nothing, is_of_pods, has_average;
+};
+
+static struct named find_named(const struct policy *p, bool is_set, const char *name)
+{
+	size_t i = is_set && name ? policy_schema_signal_index(p, name) : 0;
+	const struct policy_signal *s = is_set && name && i < p->n_signals ? &p->signals[i] : NULL;
+	if (!s)
+		return (struct named){.is_unknown = is_set && name};
+	return (struct named){.is_formula = s->formula_text,
+	                      .asks_nothing = !asks(s) && !p->objective.set,
+	                      .is_of_pods = s->target.set && s->target.type == TARGET_PODS,
+	                      .has_average = s->window.set && s->window.aggregate == WINDOW_AVG};
+}
+
+// What delays a scale-down longest. Replicas that are removed faster than they start are missing for the next wave of
+// load.
+static int64_t delay_of_scale_down(const struct policy *p)
 {
 	int64_t delay_ms = i64_max(p->scale_down.stabilization_window_ms, p->cooldown.down_ms);
 	for (size_t i = 0; i < p->n_signals; i++)
 		delay_ms = i64_max(delay_ms, p->signals[i].sustain.down_ms);
-	if (!p->objective.set && p->startup.given && p->scale_down.select != SELECT_DISABLED &&
-	    delay_ms < p->startup.start_ms)
-		fault_add(l, "startup.seconds", -1,
-		          "is longer than anything that delays a scale-down: raise "
-		          "behavior.scaleDown.stabilizationWindowSeconds (or cooldown.down, sustain.down) to at least "
-		          "this");
+	return delay_ms;
+}
+
+static void check_fields(const struct policy *p, struct fault_list *l)
+{
+	const struct policy_fallback *fb = &p->fallback;
+	const struct policy_guards *g = &p->guards;
+	const struct policy_objective *o = &p->objective;
+	const struct policy_forecast *f = &p->forecast;
+	const struct named gain = find_named(p, g->gain.set, g->gain.signal),
+	                   throttled = find_named(p, g->throttled.set, g->throttled.signal),
+	                   forecast = find_named(p, f->set, f->signal),
+	                   panic = find_named(p, p->panic.set, p->panic.signal);
+	bool is_too_high = fb->replicas_set && fb->replicas > p->max_replicas;
+	// Signals that are read before formulas are evaluated, or whose past is needed, must have a query. An objective
+	// keeps replicas for a start-up time itself.
+	// clang-format off
+	const struct fault_rule rules[] = {
+		{fb->set && fb->behavior == FALLBACK_SCALING_MODIFIERS && !has_formula(p), "fallback.behavior", "ScalingModifiers needs a formula in combine or of a signal, with a default for missing signals: max(a, b ?? 2)"},
+		{is_too_high, "fallback.replicas", "is larger than maxReplicas: lower it or raise maxReplicas"},
+		{!is_too_high && fb->replicas_set && fb->replicas < p->min_replicas, "fallback.replicas", "is smaller than minReplicas, which takes precedence: raise it"},
+		{g->max_step > 0 && g->max_step < p->replica_multiple, "guards.maxStep", "is smaller than replicaMultiple, so that nothing could ever change: raise it"},
+		{gain.is_unknown, "guards.minMarginalGain.signal", NOT_A_SIGNAL},
+		{throttled.is_unknown, "guards.maxThrottledShare.signal", NOT_A_SIGNAL},
+		{forecast.asks_nothing, "forecast.signal", ASKS_NOTHING},
+		{panic.asks_nothing, "panic.signal", ASKS_NOTHING},
+		{!any_asks(p), "signals", "only inform guards and formulas, and none asks for replicas: add one with a target or watermarks"},
+		{throttled.is_formula, "guards.maxThrottledShare.signal", IS_A_FORMULA},
+		{forecast.is_formula, "forecast.signal", IS_A_FORMULA},
+		{find_named(p, o->set, o->demand).is_formula, "objective.demand", IS_A_FORMULA},
+		{find_named(p, o->set, o->backlog).is_formula, "objective.backlog", IS_A_FORMULA},
+		{find_named(p, o->set, o->utilization).is_formula, "objective.utilization", IS_A_FORMULA},
+		{find_named(p, o->set, o->measured).is_formula, "objective.measured", IS_A_FORMULA},
+		{!o->set && p->startup.given && p->scale_down.select != SELECT_DISABLED && delay_of_scale_down(p) < p->startup.start_ms, "startup.seconds", "is longer than anything that delays a scale-down: raise behavior.scaleDown.stabilizationWindowSeconds (or cooldown.down, sustain.down) to at least this"},
+		{forecast.is_unknown, "forecast.signal", NOT_A_SIGNAL},
+		{forecast.is_of_pods, "forecast.signal", "has a target of type Pods, which cannot be forecast: use a total with type AverageValue"},
+		{f->set && f->model == FORECAST_HOLT_WINTERS && f->season_ms / p->interval_ms < FORECAST_SLOTS_MIN, "forecast.season", "must hold at least 4 intervals: lengthen it or shorten interval"},
+		{f->set && f->model == FORECAST_LINEAR && f->window_ms / p->interval_ms < FORECAST_SLOTS_MIN, "forecast.window", "must hold at least 4 intervals: lengthen it or shorten interval"},
+		{panic.is_unknown, "panic.signal", NOT_A_SIGNAL},
+		{p->panic.set && !panic.is_unknown && !panic.has_average, "panic.signal", "has no window with aggregate Avg, the stable window: add it, as in window: {duration: 60s}"},
+	};
+	// clang-format on
+	fault_add_broken(l, rules, COUNT_OF(rules));
 }
 
 static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
@@ -219,13 +230,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	check_windows(p, &l);
 	check_schedules(p, &l);
 	check_idle(p, &l);
-	check_fallback(p, &l);
-	check_guards(p, &l);
-	check_voters(p, &l);
-	check_all_queried(p, &l);
-	check_startup(p, &l);
-	policy_schema_check_forecast(p, &l);
-	policy_schema_check_panic(p, &l);
+	check_fields(p, &l);
 	policy_schema_check_objective(p, &l);
 	policy_schema_check_variants(value, &l);
 	policy_schema_check_fleet(value, &l);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // spec.forecast and spec.panic of a GPUAutoscaler.
-#include <string.h>
-
-#include "policies/engine/forecast.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema_private.h"
 
@@ -52,34 +49,3 @@ static const struct schema_field panic_fields[] = {
 };
 const struct schema policy_schema_panic = {SCHEMA("GPUAutoscaler.spec.panic", struct policy_panic, panic_fields), DOC("Use a short window during a burst, and do not scale down until it has passed (Knative's panic mode).")};
 // clang-format on
-
-// ---- rules with other fields ----
-
-void policy_schema_check_panic(const struct policy *p, struct fault_list *l)
-{
-	if (!p->panic.set)
-		return;
-	size_t i = policy_schema_signal_index(p, p->panic.signal);
-	if (i == p->n_signals)
-		fault_add(l, "panic.signal", -1, "must be the name of one of the signals");
-	else if (!p->signals[i].window.set || p->signals[i].window.aggregate != WINDOW_AVG)
-		fault_add(l, "panic.signal", -1,
-		          "has no window with aggregate Avg, the stable window: add it, as in window: {duration: 60s}");
-}
-
-void policy_schema_check_forecast(const struct policy *p, struct fault_list *l)
-{
-	const struct policy_forecast *f = &p->forecast;
-	if (!f->set)
-		return;
-	size_t i = policy_schema_signal_index(p, f->signal);
-	if (i == p->n_signals)
-		fault_add(l, "forecast.signal", -1, "must be the name of one of the signals");
-	else if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
-		fault_add(l, "forecast.signal", -1,
-		          "has a target of type Pods, which cannot be forecast: use a total with type AverageValue");
-	if (f->model == FORECAST_HOLT_WINTERS && f->season_ms / p->interval_ms < FORECAST_SLOTS_MIN)
-		fault_add(l, "forecast.season", -1, "must hold at least 4 intervals: lengthen it or shorten interval");
-	if (f->model == FORECAST_LINEAR && f->window_ms / p->interval_ms < FORECAST_SLOTS_MIN)
-		fault_add(l, "forecast.window", -1, "must hold at least 4 intervals: lengthen it or shorten interval");
-}

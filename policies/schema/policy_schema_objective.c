@@ -27,6 +27,11 @@ static bool is_named(const char *a, const char *b)
 	return a && b && strcmp(a, b) == 0;
 }
 
+static bool is_input(const struct policy *p, const char *name)
+{
+	return is_named(name, p->objective.demand) || is_named(name, p->objective.backlog);
+}
+
 // The objective simulates every sample as it was measured: an average or a delay would be replayed as demand.
 static void check_input(const struct policy_signal *s, int32_t i, struct fault_list *l)
 {
@@ -40,30 +45,9 @@ static void check_input(const struct policy_signal *s, int32_t i, struct fault_l
 		          "sustain");
 }
 
-static void check_other_stages(const struct policy *p, struct fault_list *l)
+static bool is_unknown(const struct policy *p, const char *name)
 {
-	const struct policy_objective *o = &p->objective;
-	if (p->forecast.set && (is_named(p->forecast.signal, o->demand) || is_named(p->forecast.signal, o->backlog)))
-		fault_add(l, "forecast.signal", -1,
-		          "is a signal of the objective, which forecasts it already: remove forecast, or name another "
-		          "signal");
-	if (p->interval_ms > INTERVAL_MAX_MS)
-		fault_add(l, "interval", -1,
-		          "must be at most 2m with an objective, which simulates in steps of 15 s: shorten it");
-	if (!p->startup.set)
-		fault_add(l, "objective", -1,
-		          "needs to know how long a replica takes to start: add startup: {seconds: N}, or startup: {} "
-		          "to learn it from the pods");
-}
-
-// A signal that informs the objective and asks for no replicas.
-static void check_informing(const struct policy *p, const char *name, const char *path, const char *other,
-                            struct fault_list *l)
-{
-	if (name && policy_schema_signal_index(p, name) == p->n_signals)
-		fault_add(l, path, -1, "must be the name of one of the signals");
-	if (is_named(name, p->objective.demand) || is_named(name, p->objective.backlog))
-		fault_add(l, path, -1, other);
+	return name && policy_schema_signal_index(p, name) == p->n_signals;
 }
 
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
@@ -72,21 +56,21 @@ void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
 	if (!o->set)
 		return;
 	for (size_t i = 0; i < p->n_signals; i++)
-		if (is_named(o->demand, p->signals[i].name) || is_named(o->backlog, p->signals[i].name))
+		if (is_input(p, p->signals[i].name))
 			check_input(&p->signals[i], (int32_t)i, l);
-	bool has_demand = policy_schema_signal_index(p, o->demand) < p->n_signals;
-	bool has_backlog = policy_schema_signal_index(p, o->backlog) < p->n_signals;
-	if (!has_demand)
-		fault_add(l, "objective.demand", -1, "must be the name of one of the signals");
-	if (!has_backlog)
-		fault_add(l, "objective.backlog", -1, "must be the name of one of the signals");
-	check_informing(p, o->utilization, "objective.utilization",
-	                "must be another signal than demand and backlog: the share of the replicas that is busy", l);
-	check_informing(p, o->measured, "objective.measured",
-	                "must be another signal than demand and backlog: the share of the requests that was late", l);
-	if (is_named(o->demand, o->backlog))
-		fault_add(
-		        l, "objective.backlog", -1,
-		        "must be another signal than demand: demand is work that arrives, backlog is work that waits");
-	check_other_stages(p, l);
+	// clang-format off
+	const struct fault_rule rules[] = {
+		{is_unknown(p, o->demand), "objective.demand", "must be the name of one of the signals"},
+		{is_unknown(p, o->backlog), "objective.backlog", "must be the name of one of the signals"},
+		{is_unknown(p, o->utilization), "objective.utilization", "must be the name of one of the signals"},
+		{is_input(p, o->utilization), "objective.utilization", "must be another signal than demand and backlog: the share of the replicas that is busy"},
+		{is_unknown(p, o->measured), "objective.measured", "must be the name of one of the signals"},
+		{is_input(p, o->measured), "objective.measured", "must be another signal than demand and backlog: the share of the requests that was late"},
+		{is_named(o->demand, o->backlog), "objective.backlog", "must be another signal than demand: demand is work that arrives, backlog is work that waits"},
+		{p->forecast.set && is_input(p, p->forecast.signal), "forecast.signal", "is a signal of the objective, which forecasts it already: remove forecast, or name another signal"},
+		{p->interval_ms > INTERVAL_MAX_MS, "interval", "must be at most 2m with an objective, which simulates in steps of 15 s: shorten it"},
+		{!p->startup.set, "objective", "needs to know how long a replica takes to start: add startup: {seconds: N}, or startup: {} to learn it from the pods"},
+	};
+	// clang-format on
+	fault_add_broken(l, rules, COUNT_OF(rules));
 }

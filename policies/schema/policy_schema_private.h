@@ -46,10 +46,7 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 // error was reported.
 int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
                              struct schema_errors *errors);
-// Checks the rules between spec.forecast, or spec.panic, and the other fields. Field names in the faults start at spec.
-void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
-void policy_schema_check_panic(const struct policy *p, struct fault_list *l);
-// Checks the rules between spec.objective and the other fields.
+// Checks the rules between spec.objective and the other fields. Field names in the faults start at spec.
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l);
 // Checks the rules between spec.variants and the other fields.
 void policy_schema_check_variants(const struct policy_document *d, struct fault_list *l);
