@@ -2,13 +2,12 @@
 // The rules about a policy as a whole.
 #include "policies/lint/lint.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
@@ -19,8 +18,10 @@
 #define START_LEAST_MS 60000 // a GPU pod that is ready sooner is rare
 #define FRESH_LEAST    2     // scrapes that may be late
 
+// A part of the policy, and where warnings about it go.
 struct place {
-	const struct doc_node *spec;
+	const struct doc_node *node;
+	const char *path;
 	struct schema_errors *warnings;
 };
 
@@ -41,24 +42,103 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 	return inner ? inner : outer ? outer : node;
 }
 
+const struct doc_node *lint_element(const struct doc_node *list, size_t i)
+{
+	const struct doc_node *n = list ? list->child : NULL;
+	for (; n && i > 0; i--)
+		n = n->next;
+	return n;
+}
+
+// Warns about `a`.`b` of the place, about `a` without b, or about the place itself without both.
+__attribute__((format(printf, 4, 5))) static void warn(const struct place *at, const char *a, const char *b,
+                                                       const char *fmt, ...)
+{
+	char path[SCHEMA_PATH_BYTES], message[SCHEMA_MESSAGE_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof message, fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof path, "%s%s%s%s%s", at->path, a ? "." : "", a ? a : "", b ? "." : "", b ? b : "");
+	schema_report(at->warnings, lint_nearest(at->node, a, b), path, "%s", message);
+}
+
+// ---- places in the file ----
+
+static const char *to_line(const char *text, int line)
+{
+	for (; line > 1 && *text; line--) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return text;
+}
+
+// YAML only adds or drops separators (spaces, line ends, quotes, backslashes), so that the file contains every visible
+// character of the decoded text in the same order.
+bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset)
+{
+	if (!text || node->line < 1 || node->col < 1)
+		return false;
+	const char *line = to_line(text, node->line);
+	const char *p = line;
+	for (int col = 1; col < node->col && *p && *p != '\n'; col++)
+		for (p++; ((unsigned char)*p & 0xc0) == 0x80;) // columns count characters
+			p++;
+	if (*p == '|' || *p == '>') // header of a block
+		p += strcspn(p, "\n");
+	for (size_t i = 0; i <= offset && i < node->text_len; i++) {
+		char c = node->text[i];
+		if (isspace((unsigned char)c))
+			continue;
+		while (*p && *p != c)
+			p++;
+		if (!*p)
+			return false;
+		if (i < offset)
+			p++;
+	}
+	*ret_offset = (size_t)(p - text);
+	return true;
+}
+
+void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col)
+{
+	size_t at;
+	*ret_line = node->line;
+	*ret_col = node->col;
+	if (!lint_offset(text, node, offset, &at))
+		return;
+	int l = 1, col = 1;
+	for (const char *s = text; s < text + at; s++) {
+		if (*s == '\n') {
+			l++;
+			col = 1;
+		} else if (((unsigned char)*s & 0xc0) != 0x80) {
+			col++;
+		}
+	}
+	*ret_line = l;
+	*ret_col = col;
+}
+
 // ---- the whole policy ----
 
 static void lint_bounds(const struct policy *p, const struct place *at)
 {
 	bool varies = p->idle.set || p->n_schedules > 0; // idle and schedules have bounds of their own
 	if (p->min_replicas == p->max_replicas && !varies)
-		schema_report(at->warnings, lint_nearest(at->spec, "minReplicas", NULL), "spec.minReplicas",
-		              "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
+		warn(at, "minReplicas", NULL,
+		     "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
 }
 
 static void lint_interval(const struct policy *p, const struct place *at)
 {
 	if (p->interval_ms < LINT_SCRAPE_MS * 2 / 3)
-		schema_report(
-		        at->warnings, lint_nearest(at->spec, "interval", NULL), "spec.interval",
-		        "%s is shorter than the usual scrape of 15s: the same samples are looked at again; use 15s, or "
-		        "scrape as often",
-		        show(p->interval_ms).s);
+		warn(at, "interval", NULL,
+		     "%s is shorter than the usual scrape of 15s: the same samples are looked at again; use 15s, or "
+		     "scrape as often",
+		     show(p->interval_ms).s);
 }
 
 static void lint_scale_down(const struct policy *p, const struct place *at)
@@ -74,39 +154,33 @@ static void lint_scale_down(const struct policy *p, const struct place *at)
 			sustain_ms = p->signals[i].sustain.down_ms;
 	if (sustain_ms > delay_ms)
 		delay_ms = sustain_ms;
-	const struct doc_node *behavior = doc_get(at->spec, "behavior");
-	const struct doc_node *node =
-	        behavior ? lint_nearest(behavior, "scaleDown", "stabilizationWindowSeconds") : at->spec;
-	static const char path[] = "spec.behavior.scaleDown.stabilizationWindowSeconds";
+	const struct place behavior = {lint_nearest(at->node, "behavior", NULL), "spec.behavior", at->warnings};
 	if (delay_ms == 0)
-		schema_report(at->warnings, node, path,
-		              "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need "
-		              "minutes to "
-		              "come back; use 300");
+		warn(&behavior, "scaleDown", "stabilizationWindowSeconds",
+		     "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need minutes "
+		     "to come back; use 300");
 	else if (delay_ms < START_LEAST_MS && !p->startup.given)
-		schema_report(
-		        at->warnings, node, path,
-		        "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
-		        show(delay_ms).s);
+		warn(&behavior, "scaleDown", "stabilizationWindowSeconds",
+		     "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
+		     show(delay_ms).s);
 }
 
 // The idle level has no effect while a schedule's bounds are below it (policies/engine/idle_stage.c).
 static void lint_idle(const struct policy *p, const struct place *at)
 {
-	const struct doc_node *schedules = doc_get(at->spec, "schedules");
 	for (size_t i = 0; p->idle.set && i < p->n_schedules; i++) {
 		const struct policy_schedule *schedule = &p->schedules[i];
+		const struct doc_node *node = lint_element(doc_get(at->node, "schedules"), i);
 		int32_t min, max;
 		char path[64];
 		schedule_bounds(p, schedule, &min, &max);
 		if (schedule_prevents_idle(schedule) || p->idle.replicas <= min)
 			continue;
 		snprintf(path, sizeof path, "spec.schedules[%zu]", i);
-		schema_report(
-		        at->warnings, lint_element(schedules, i), path,
-		        "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle "
-		        "has no effect while this schedule is in force; lower idle.replicas to %d",
-		        min, max, p->idle.replicas, min);
+		warn(&(struct place){node, path, at->warnings}, NULL, NULL,
+		     "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle has no "
+		     "effect while this schedule is in force; lower idle.replicas to %d",
+		     min, max, p->idle.replicas, min);
 	}
 }
 
@@ -121,41 +195,28 @@ static bool is_busy_only(const struct lint_query *queries, size_t n)
 
 // ---- one signal ----
 
-static void lint_window(const struct policy *p, const struct policy_signal *s, const struct doc_node *node,
-                        const char *path, struct schema_errors *warnings)
+static void lint_window(const struct policy *p, const struct policy_signal *s, const struct place *at)
 {
-	char at[96];
-	if (s->window.set && s->window.aggregate != WINDOW_LAST && s->window.duration_ms <= p->interval_ms) {
-		snprintf(at, sizeof at, "%s.window.duration", path);
-		schema_report(
-		        warnings, lint_nearest(node, "window", "duration"), at,
-		        "never holds more than one sample at an interval of %s: lengthen it, or leave the window out",
-		        show(p->interval_ms).s);
-	}
+	if (s->window.set && s->window.aggregate != WINDOW_LAST && s->window.duration_ms <= p->interval_ms)
+		warn(at, "window", "duration",
+		     "never holds more than one sample at an interval of %s: lengthen it, or leave the window out",
+		     show(p->interval_ms).s);
 	for (int up = 0; up < 2 && s->window.set; up++) {
 		int64_t sustain_ms = up ? s->sustain.up_ms : s->sustain.down_ms;
-		const char *side = up ? "up" : "down";
-		if (sustain_ms <= s->window.duration_ms)
-			continue;
-		snprintf(at, sizeof at, "%s.sustain.%s", path, side);
-		schema_report(warnings, lint_nearest(node, "sustain", side), at,
-		              "%s is longer than the window of %s, which has forgotten the beginning by then: lengthen "
-		              "the window, or "
-		              "let stabilizationWindowSeconds wait",
-		              show(sustain_ms).s, show(s->window.duration_ms).s);
+		if (sustain_ms > s->window.duration_ms)
+			warn(at, "sustain", up ? "up" : "down",
+			     "%s is longer than the window of %s, which has forgotten the beginning by then: lengthen "
+			     "the window, or let stabilizationWindowSeconds wait",
+			     show(sustain_ms).s, show(s->window.duration_ms).s);
 	}
 	int64_t fresh_ms = FRESH_LEAST * (p->interval_ms < LINT_SCRAPE_MS ? p->interval_ms : LINT_SCRAPE_MS);
-	if (s->stale_after_ms > 0 && s->stale_after_ms < fresh_ms) {
-		snprintf(at, sizeof at, "%s.staleAfter", path);
-		schema_report(warnings, lint_nearest(node, "staleAfter", NULL), at,
-		              "%s is less than two scrapes: one that is late holds the scale; use 60s",
-		              show(s->stale_after_ms).s);
-	}
+	if (s->stale_after_ms > 0 && s->stale_after_ms < fresh_ms)
+		warn(at, "staleAfter", NULL, "%s is less than two scrapes: one that is late holds the scale; use 60s",
+		     show(s->stale_after_ms).s);
 }
 
 // If one more replica moves the signal below the low watermark, that replica is removed again.
-static void lint_band(const struct policy *p, const struct policy_signal *s, const struct doc_node *node,
-                      const char *path, struct schema_errors *warnings)
+static void lint_band(const struct policy *p, const struct policy_signal *s, const struct place *at)
 {
 	const struct policy_watermarks *m = &s->watermarks;
 	int32_t n = p->min_replicas > 1 ? p->min_replicas : 1;
@@ -163,47 +224,28 @@ static void lint_band(const struct policy *p, const struct policy_signal *s, con
 	if (!m->set || m->low <= 0)
 		return;
 	double after = m->high * (1 + m->tolerance_ratio) * n / (n + step), least = m->low * (1 - m->tolerance_ratio);
-	if (after >= least)
-		return;
-	char at[96];
-	snprintf(at, sizeof at, "%s.watermarks.low", path);
-	schema_report(
-	        warnings, lint_nearest(node, "watermarks", "low"), at,
-	        "is too near to high: at %d replicas one step up brings the load per replica from high to %.3g, below "
-	        "low, and down it goes again; lower it to %.3g",
-	        n, after, m->high * n / (n + step));
+	if (after < least)
+		warn(at, "watermarks", "low",
+		     "is too near to high: at %d replicas one step up brings the load per replica from high to %.3g, "
+		     "below low, and down it goes again; lower it to %.3g",
+		     n, after, m->high * n / (n + step));
 }
 
-static void lint_missing(const struct policy_signal *s, const struct doc_node *node, const char *path,
-                         struct schema_errors *warnings)
+static void lint_missing(const struct policy_signal *s, const struct place *at)
 {
-	if (s->on_missing != ON_MISSING_ZERO || !s->query || !strstr(s->query, "DCGM_"))
-		return;
-	char at[96];
-	snprintf(at, sizeof at, "%s.onMissing", path);
-	schema_report(warnings, lint_nearest(node, "onMissing", NULL), at,
-	              "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: "
-	              "use Hold");
+	if (s->on_missing == ON_MISSING_ZERO && s->query && strstr(s->query, "DCGM_"))
+		warn(at, "onMissing", NULL,
+		     "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: use "
+		     "Hold");
 }
 
 // ---- marks outside of the range of a query ----
 
 struct mark {
-	const struct doc_node *node;
-	const char *path;
-	struct schema_errors *warnings;
+	const struct place *at;
+	const char *group, *field;
 	double low, high; // no value that is compared with the mark lies outside
 };
-
-__attribute__((format(printf, 2, 3))) static void report_mark(const struct mark *m, const char *fmt, ...)
-{
-	char message[SCHEMA_MESSAGE_BYTES];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof message, fmt, ap);
-	va_end(ap);
-	schema_report(m->warnings, m->node, m->path, "%s", message);
-}
 
 struct widened_text {
 	char s[64];
@@ -224,11 +266,12 @@ static struct widened_text show_mark(double mark, double acts)
 static bool lint_upper_mark(const struct mark *m, const char *what, double mark, double acts)
 {
 	if (acts >= m->high)
-		report_mark(m, "%s %s is never exceeded, because the value is at most %g: nothing scales up; lower it",
-		            what, show_mark(mark, acts).s, m->high);
+		warn(m->at, m->group, m->field,
+		     "%s %s is never exceeded, because the value is at most %g: nothing scales up; lower it", what,
+		     show_mark(mark, acts).s, m->high);
 	else if (acts < m->low)
-		report_mark(m, "%s %s is always exceeded, because the value is at least %g: raise it", what,
-		            show_mark(mark, acts).s, m->low);
+		warn(m->at, m->group, m->field, "%s %s is always exceeded, because the value is at least %g: raise it",
+		     what, show_mark(mark, acts).s, m->low);
 	else
 		return false;
 	return true;
@@ -237,41 +280,36 @@ static bool lint_upper_mark(const struct mark *m, const char *what, double mark,
 static void lint_lower_mark(const struct mark *m, double mark, double acts)
 {
 	if (acts > m->high)
-		report_mark(m, "the low mark %s is above every value, which is at most %g: lower it",
-		            show_mark(mark, acts).s, m->high);
+		warn(m->at, m->group, m->field, "the low mark %s is above every value, which is at most %g: lower it",
+		     show_mark(mark, acts).s, m->high);
 	else if (mark != 0 && acts <= m->low) // 0: never scale down
-		report_mark(m,
-		            "no value is below the low mark %s, because it is at least %g: nothing scales down; raise "
-		            "it",
-		            show_mark(mark, acts).s, m->low);
+		warn(m->at, m->group, m->field,
+		     "no value is below the low mark %s, because it is at least %g: nothing scales down; raise it",
+		     show_mark(mark, acts).s, m->low);
 }
 
 static void lint_range(const struct policy *p, const struct policy_signal *s, const struct lint_query *q,
-                       const struct doc_node *node, const char *path, struct schema_errors *warnings)
+                       const struct place *at)
 {
 	const struct policy_target *t = &s->target;
 	const struct policy_watermarks *w = &s->watermarks;
 	bool is_total = t->set ? t->type == TARGET_AVERAGE_VALUE : w->algorithm == WATERMARK_AVERAGE;
 	int32_t least = is_total && p->n_schedules == 0 && p->min_replicas > 1 ? p->min_replicas : 1;
 	int32_t most = is_total && p->max_replicas > 1 ? p->max_replicas : 1;
-	char at[96];
-	struct mark m = {.path = at, .warnings = warnings, .low = q->low / most, .high = q->high / least};
+	struct mark m = {at, "target", "value", q->low / most, q->high / least};
 	if (q->has_wrong_unit || s->series == SERIES_SUM)
 		return;
 	if (t->set && t->type != TARGET_REPLICAS) {
 		double tolerance = p->scale_up.tolerance_set ? p->scale_up.tolerance_ratio : t->tolerance_ratio;
-		m.node = lint_nearest(node, "target", "value");
-		snprintf(at, sizeof at, "%s.target.value", path);
 		lint_upper_mark(&m, "the target", t->value, t->value * (1 + tolerance));
 	}
 	if (!w->set)
 		return;
-	m.node = lint_nearest(node, "watermarks", "high");
-	snprintf(at, sizeof at, "%s.watermarks.high", path);
+	m.group = "watermarks";
+	m.field = "high";
 	if (lint_upper_mark(&m, "the high mark", w->high, w->high * (1 + w->tolerance_ratio)))
 		return;
-	m.node = lint_nearest(node, "watermarks", "low");
-	snprintf(at, sizeof at, "%s.watermarks.low", path);
+	m.field = "low";
 	lint_lower_mark(&m, w->low, w->low * (1 - w->tolerance_ratio));
 }
 
@@ -282,9 +320,7 @@ static void lint_activation(const struct policy *p, const struct policy_activati
 	double above = a->above;
 	if (p->signals[a->index].series == SERIES_SUM)
 		return;
-	const struct mark m = {.node = lint_nearest(doc_get(at->spec, "idle"), "activation", "above"),
-	                       .path = "spec.idle.activation.above",
-	                       .warnings = at->warnings};
+	const struct place idle = {doc_get(at->node, "idle"), "spec.idle", at->warnings};
 	// A constant next to schedules leaves it to them to wake the target.
 	bool is_left_to_schedules = false;
 	for (size_t i = 0; i < p->n_schedules && q->low == q->high; i++)
@@ -292,14 +328,14 @@ static void lint_activation(const struct policy *p, const struct policy_activati
 	if (above >= q->high && is_left_to_schedules)
 		return;
 	if (above >= q->high)
-		report_mark(&m,
-		            "%g is never exceeded, because the value is at most %g: the signal never wakes the target "
-		            "up; lower it",
-		            above, q->high);
+		warn(&idle, "activation", "above",
+		     "%g is never exceeded, because the value is at most %g: the signal never wakes the target up; "
+		     "lower it",
+		     above, q->high);
 	else if (above < q->low)
-		report_mark(&m,
-		            "%g is always exceeded, because the value is at least %g: the target never idles; raise it",
-		            above, q->low);
+		warn(&idle, "activation", "above",
+		     "%g is always exceeded, because the value is at least %g: the target never idles; raise it", above,
+		     q->low);
 }
 
 static void lint_forecast(const struct policy *p, const struct place *at)
@@ -308,16 +344,14 @@ static void lint_forecast(const struct policy *p, const struct place *at)
 	bool per_replica = s && ((s->target.set && s->target.type == TARGET_VALUE) ||
 	                         (s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE));
 	if (per_replica && p->forecast.model == FORECAST_HOLT_WINTERS)
-		schema_report(at->warnings, lint_nearest(at->spec, "forecast", "signal"), "spec.forecast.signal",
-		              "%s is a value per replica, of which no source knows the past load: after every restart "
-		              "two seasons "
-		              "are learnt anew; use a total (type AverageValue or Replicas)",
-		              s->name);
+		warn(at, "forecast", "signal",
+		     "%s is a value per replica, of which no source knows the past load: after every restart two "
+		     "seasons are learnt anew; use a total (type AverageValue or Replicas)",
+		     s->name);
 	if (s && p->forecast.use == FORECAST_BOTH && p->forecast.band <= 0)
-		schema_report(
-		        at->warnings, lint_nearest(at->spec, "forecast", "use"), "spec.forecast.band",
-		        "is 0 with use Both, which also scales down to the forecast: half of the time the load is "
-		        "above it; use band \"1.3\", or use ScaleUpOnly");
+		schema_report(at->warnings, lint_nearest(at->node, "forecast", "use"), "spec.forecast.band",
+		              "is 0 with use Both, which also scales down to the forecast: half of the time the load "
+		              "is above it; use band \"1.3\", or use ScaleUpOnly");
 }
 
 static bool objective_names(const struct policy *p, size_t i)
@@ -330,12 +364,12 @@ static void lint_objective(const struct policy *p, const struct place *at)
 {
 	if (!p->objective.set)
 		return;
-	const struct doc_node *behavior = doc_get(at->spec, "behavior");
-	const struct doc_node *node = behavior ? behavior : lint_nearest(at->spec, "objective", NULL);
+	const struct doc_node *behavior = doc_get(at->node, "behavior");
+	const struct doc_node *node = behavior ? behavior : lint_nearest(at->node, "objective", NULL);
 	if (p->scale_down.stabilization_window_ms > 0)
 		schema_report(at->warnings, node, "spec.behavior.scaleDown.stabilizationWindowSeconds",
-		              "is %s, but the objective keeps replicas for a while itself, so this costs more "
-		              "than it simulates: use 0",
+		              "is %s, but the objective keeps replicas for a while itself, so this costs more than it "
+		              "simulates: use 0",
 		              show(p->scale_down.stabilization_window_ms).s);
 	if (!p->scale_up.rates_set || p->scale_up.select == SELECT_DISABLED || p->scale_up.stabilization_window_ms > 0)
 		schema_report(at->warnings, node, "spec.behavior.scaleUp",
@@ -361,22 +395,20 @@ static void lint_objective_zero(const struct policy *p, const struct place *at)
 	if (!o->set || p->idle.set || p->min_replicas > 0)
 		return;
 	const struct policy_signal *demand = &p->signals[o->demand_index], *backlog = &p->signals[o->backlog_index];
-	const struct doc_node *node = lint_nearest(at->spec, "minReplicas", NULL);
 	if (needs_replica(demand->query) && needs_replica(backlog->query))
-		schema_report(
-		        at->warnings, node, "spec.minReplicas",
-		        "is 0, but only a running replica serves what %s and %s read, so that arriving work would "
-		        "start none: measure one of them at a gateway, or use 1",
-		        demand->name, backlog->name);
+		warn(at, "minReplicas", NULL,
+		     "is 0, but only a running replica serves what %s and %s read, so that arriving work would start "
+		     "none: measure one of them at a gateway, or use 1",
+		     demand->name, backlog->name);
 	else if (p->startup.given && p->startup.start_ms >= o->wait_ms)
-		schema_report(at->warnings, node, "spec.minReplicas",
-		              "is 0, but a request that finds no replica waits for a start-up of %s, longer than the "
-		              "objective allows: the scale reaches 0 only while that is rarer than `late`",
-		              show(p->startup.start_ms).s);
+		warn(at, "minReplicas", NULL,
+		     "is 0, but a request that finds no replica waits for a start-up of %s, longer than the objective "
+		     "allows: the scale reaches 0 only while that is rarer than `late`",
+		     show(p->startup.start_ms).s);
 }
 
 // A signal that the formula does not name has no effect.
-static void lint_unused(const struct policy *p, const struct doc_node *signals, struct schema_errors *warnings)
+static void lint_unused(const struct policy *p, const struct place *at)
 {
 	if (p->combine != COMBINE_FORMULA)
 		return;
@@ -389,8 +421,8 @@ static void lint_unused(const struct policy *p, const struct doc_node *signals, 
 		                              (p->formula.reads >> p->objective.backlog_index & 1)))
 			continue;
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
-		schema_report(warnings, lint_element(signals, i), path,
-		              "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
+		warn(&(struct place){lint_element(doc_get(at->node, "signals"), i), path, at->warnings}, NULL, NULL,
+		     "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
 	}
 }
 
@@ -412,7 +444,7 @@ static bool has_default(const struct policy *policy, const struct policy_signal 
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
                  struct schema_errors *warnings, struct schema_errors *notes)
 {
-	const struct place at = {doc_get(root, "spec"), warnings};
+	const struct place at = {doc_get(root, "spec"), "spec", warnings};
 	struct lint_query queries[POLICY_SIGNALS_MAX];
 	lint_bounds(policy, &at);
 	lint_interval(policy, &at);
@@ -422,18 +454,18 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 	lint_objective(policy, &at);
 	lint_objective_zero(policy, &at);
 	lint_idle(policy, &at);
-	lint_unused(policy, doc_get(at.spec, "signals"), warnings);
+	lint_unused(policy, &at);
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		const struct policy_signal *s = &policy->signals[i];
-		const struct doc_node *node = lint_element(doc_get(at.spec, "signals"), i);
 		char path[64], query_path[64];
+		const struct place here = {lint_element(doc_get(at.node, "signals"), i), path, warnings};
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
 		snprintf(query_path, sizeof query_path, "spec.signals[%zu].query", i);
-		lint_window(policy, s, node, path, warnings);
-		lint_band(policy, s, node, path, warnings);
-		lint_missing(s, node, path, warnings);
+		lint_window(policy, s, &here);
+		lint_band(policy, s, &here);
+		lint_missing(s, &here);
 		queries[i] = (struct lint_query){.signal = s,
-		                                 .node = lint_nearest(node, "query", NULL),
+		                                 .node = lint_nearest(here.node, "query", NULL),
 		                                 .text = text,
 		                                 .path = query_path,
 		                                 .warnings = warnings,
@@ -448,7 +480,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 			queries[i].low = queries[i].low > 0 ? 0 : queries[i].low;
 			queries[i].high = queries[i].high < 0 ? 0 : queries[i].high;
 		}
-		lint_range(policy, s, &queries[i], node, path, warnings);
+		lint_range(policy, s, &queries[i], &here);
 		queries[i].path = "spec.signals";
 	}
 	size_t n;
@@ -458,6 +490,5 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 	if (is_busy_only(queries, policy->n_signals))
 		schema_report(warnings, queries[0].node, "spec.signals",
 		              "nothing but the share of time with some kernel running: one small kernel in a loop "
-		              "reads 100; add a "
-		              "signal of demand (a queue) or DCGM_FI_PROF_SM_ACTIVE");
+		              "reads 100; add a signal of demand (a queue) or DCGM_FI_PROF_SM_ACTIVE");
 }
