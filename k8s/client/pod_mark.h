@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "k8s/client/k8s_request.h"
+#include "k8s/client/k8s_client.h"
 
 #define POD_COST_ANNOTATION   "controller.kubernetes.io/pod-deletion-cost"
 #define POD_VICTIM_ANNOTATION "gpuscale.dev/victim"

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
@@ -24,6 +25,51 @@ struct operation {
 	scale_done_fn *done;
 	void *arg;
 };
+
+// An absent count is 0: the API leaves zeros out.
+static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
+{
+	int64_t value = 0;
+	if (cJSON_IsNull(json_get(o, key)))
+		return err_set(e, ERR_PROTOCOL, "%s is null", key);
+	if (json_get_i64(o, key, 0, INT32_MAX, &value, e) < 0)
+		return -1;
+	*ret_value = (int32_t)value;
+	return 0;
+}
+
+static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
+{
+	if (strcmp(json_get_str(root, "kind", ""), "Scale") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected a Scale, got kind \"%.60s\"", json_get_str(root, "kind", ""));
+	const cJSON *spec = json_get(root, "spec"), *status = json_get(root, "status");
+	if (!cJSON_IsObject(spec)) // the spec of a scale of 0 is empty
+		return err_set(e, ERR_PROTOCOL, "spec is missing, or not a map");
+	if (!json_may_be(status, cJSON_IsObject))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
+	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
+		return err_wrap(e, "spec");
+	if (read_count(status, "replicas", &s->status_replicas, e) < 0 ||
+	    json_get_text(status, "selector", s->selector, sizeof s->selector, e) < 0)
+		return err_wrap(e, "status");
+	if (json_get_text(json_get(root, "metadata"), "resourceVersion", s->resource_version,
+	                  sizeof s->resource_version, e) < 0)
+		return err_wrap(e, "metadata");
+	if (!s->resource_version[0])
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing");
+	if (strpbrk(s->resource_version, "\"\\"))
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion contains quotes");
+	return 0;
+}
+
+int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e)
+{
+	*ret_scale = (struct scale){0};
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_scale(root, ret_scale, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "reply to a scale request") : 0;
+}
 
 static void finish(struct operation *op, const struct scale *scale, const struct err *error)
 {

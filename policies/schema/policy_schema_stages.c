@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup, spec.guards and
-// spec.capacity of a GPUAutoscaler.
+// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup, spec.guards, spec.capacity,
+// spec.forecast, spec.panic and spec.objective of a GPUAutoscaler.
+#include <stdbool.h>
+#include <string.h>
+
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema_private.h"
+
+#define OBJECTIVE_INTERVAL_MAX_MS 120000 // eight simulated steps of 15 s
 
 // ---- schedules ----
 
@@ -202,3 +207,121 @@ static const struct schema_field gpus_fields[] = {
 };
 const struct schema policy_schema_gpus = {SCHEMA("GPUAutoscaler.spec.gpus", struct policy_gpus, gpus_fields), DOC("What one replica uses. Only for reports of cost and GPU time; no decision depends on it.")};
 // clang-format on
+
+// ---- forecast ----
+
+ENUM_NAMES(models, FORECAST_MODEL__COUNT, [FORECAST_LINEAR] = "Linear", [FORECAST_HOLT_WINTERS] = "HoltWinters");
+
+ENUM_NAMES(uses, FORECAST_USE__COUNT, [FORECAST_SCALE_UP_ONLY] = "ScaleUpOnly", [FORECAST_BOTH] = "Both");
+
+static size_t check_forecast(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_forecast *f = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (f->model == FORECAST_HOLT_WINTERS && !f->season_set)
+		fault_add(&l, "season", -1, "required with model HoltWinters, but missing: add it, as in 24h");
+	if (f->model == FORECAST_LINEAR && f->season_set)
+		fault_add(&l, "season", -1, "has no meaning with model Linear: remove it, or use HoltWinters");
+	if (f->model == FORECAST_HOLT_WINTERS && f->window_set)
+		fault_add(&l, "window", -1, "has no meaning with model HoltWinters: remove it, or use Linear");
+	return l.n;
+}
+
+// clang-format off
+static const struct schema_field forecast_fields[] = {
+	{ROW("signal", STRING),      FIELD(struct policy_forecast, signal),                    REQUIRED,               RANGE(1, 63),                       DOC("Name of the signal to look ahead on. Its load is forecast: a value per replica counts times the ready replicas.")},
+	{ROW("model", ENUM),         FIELD(struct policy_forecast, model),                     DEFAULT("HoltWinters"), ONE_OF(models),                     DOC("HoltWinters: level, trend and a season that adds to them, for load that recurs with the time of day or week. Linear: a straight line through the last `window`.")},
+	{ROW("season", DURATION_MS), FIELD_SET(struct policy_forecast, season_ms, season_set), OPTIONAL,               RANGE(SECOND_MS, 28 * DAY_MS),      DOC("HoltWinters: length of the season, such as 24h or 1w. It is divided into at most 288 slots. After two seasons the forecast is compared with the load for a quarter of a season, at most 6h, and starts if it was better than the last load and the load one season earlier.")},
+	{ROW("window", DURATION_MS), FIELD_SET(struct policy_forecast, window_ms, window_set), DEFAULT("10m"),         RANGE(SECOND_MS, 7 * DAY_MS),       DOC("Linear: the period that the line is fitted to. It is divided into at most 64 slots. When the window is full, the forecast is compared with the load for another window, at most 1d, and starts if it was better than the last load.")},
+	{ROW("horizon", STRING),     FIELD(struct policy_forecast, horizon_text),              DEFAULT("Startup"),     RANGE(1, 63),                       DOC("How far ahead: a duration, or Startup for the time a replica takes to start (given by startup.seconds or learnt).")},
+	{ROW("use", ENUM),           FIELD(struct policy_forecast, use),                       DEFAULT("ScaleUpOnly"), ONE_OF(uses),                       DOC("ScaleUpOnly: the larger of what the signal asks for now and then. Both: the forecast replaces the proposal of the signal, which must still have recent data.")},
+	{ROW("band", QUANTITY),      FIELD(struct policy_forecast, band),                      DEFAULT("0"),           RANGE(0, 10), TUNE(LINEAR, 0, 4),   DOC("How many standard deviations of its error are added to the forecast: with 0 the load is above it half of the time, with \"1.3\" one time in ten, with 2 one time in forty.")},
+	{ROW("alpha", QUANTITY),     FIELD(struct policy_forecast, alpha),                     DEFAULT("0.3"),         RANGE(0, 1), TUNE(LOG, 0.01, 1),    DOC("HoltWinters: weight of the newest slot in the level.")},
+	{ROW("beta", QUANTITY),      FIELD(struct policy_forecast, beta),                      DEFAULT("0.01"),        RANGE(0, 1), TUNE(LOG, 0.001, 0.3), DOC("HoltWinters: weight of the newest change of the level in the trend.")},
+	{ROW("gamma", QUANTITY),     FIELD(struct policy_forecast, gamma),                     DEFAULT("0.2"),         RANGE(0, 1), TUNE(LOG, 0.01, 1),    DOC("HoltWinters: weight of the newest season.")},
+};
+static const struct schema_rule forecast_rules[] = {
+	{"self.model == 'HoltWinters' ? has(self.season) && !has(self.window) : !has(self.season)", "model HoltWinters needs a season and takes no window, model Linear takes no season"},
+};
+const struct schema policy_schema_forecast = {SCHEMA("GPUAutoscaler.spec.forecast", struct policy_forecast, forecast_fields), VALIDATE(check_forecast), RULES(forecast_rules), DOC("Scale ahead of the load: to what its signal would ask for when replicas requested now are ready.")};
+// clang-format on
+
+// ---- panic ----
+
+// clang-format off
+static const struct schema_field panic_fields[] = {
+	{ROW("signal", STRING),      FIELD(struct policy_panic, signal),      REQUIRED,       RANGE(1, 63),                         DOC("Name of the signal whose bursts count. It needs a window with aggregate Avg: the stable window.")},
+	{ROW("window", STRING),      FIELD(struct policy_panic, window_text), DEFAULT("10%"), RANGE(1, 63),                         DOC("The panic window: the last part of the signal's window, as a share of it (10%) or a duration. At least one interval.")},
+	{ROW("threshold", QUANTITY), FIELD(struct policy_panic, threshold),   DEFAULT("2"),   RANGE(1.1, 10), TUNE(LINEAR, 1.1, 5), DOC("A panic starts when the panic window asks for this many times the ready replicas, and ends one stable window after it last did.")},
+};
+const struct schema policy_schema_panic = {SCHEMA("GPUAutoscaler.spec.panic", struct policy_panic, panic_fields), DOC("Use a short window during a burst, and do not scale down until it has passed (Knative's panic mode).")};
+// clang-format on
+
+// ---- objective ----
+
+// clang-format off
+static const struct schema_field objective_fields[] = {
+	{ROW("late", STRING),      FIELD(struct policy_objective, late_text), REQUIRED, RANGE(1, 16), PATTERN("^[0-9]+([.][0-9]+)?%$"), TUNE(LOG, 0.05, 20), DOC("Share of the work that may wait longer than `wait`, from 0.01% to 50%, as in 1%.")},
+	{ROW("wait", DURATION_MS), FIELD(struct policy_objective, wait_ms),   REQUIRED, RANGE(SECOND_MS, HOUR_MS),                                           DOC("How long work may wait in the queue before it counts as late, as in 10s.")},
+	{ROW("demand", STRING),    FIELD(struct policy_objective, demand),    REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures arriving work in replicas: 3.2 keeps 3.2 replicas busy. It must not depend on the number of replicas.")},
+	{ROW("backlog", STRING),   FIELD(struct policy_objective, backlog),   REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures queued work in replica-seconds: 600 keeps one replica busy for ten minutes.")},
+	{ROW("utilization", STRING), FIELD(struct policy_objective, utilization), OPTIONAL, RANGE(1, 63),                                                    DOC("Name of a signal that measures which share of the ready replicas is busy, from 0 to 1. It asks for no replicas and needs neither target nor watermarks; what a replica can do is then learnt from it, too, not from the queue alone (CapacityLearnt). Leave it out where a replica counts as busy with a fraction of its load, as GPUs do.")},
+	{ROW("measured", STRING),  FIELD(struct policy_objective, measured),  OPTIONAL, RANGE(1, 63),                                                        DOC("Name of a signal that measures which share of the requests was late, from 0 to 1, such as the share of vLLM's time to first token above `wait`. It asks for no replicas and needs neither target nor watermarks; the rules are held to less while it is above `late`, and to more while it is below.")},
+};
+const struct schema policy_schema_objective = {SCHEMA("GPUAutoscaler.spec.objective", struct policy_objective, objective_fields), DOC("At most `late` of the work may wait longer than `wait`. `demand` and `backlog` have neither target nor watermarks.")};
+// clang-format on
+
+// ---- rules with other fields ----
+
+static bool is_named(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+static bool is_input(const struct policy *p, const char *name)
+{
+	return is_named(name, p->objective.demand) || is_named(name, p->objective.backlog);
+}
+
+// The objective simulates every sample as it was measured: an average or a delay would be replayed as demand.
+static void check_input(const struct policy_signal *s, int32_t i, struct fault_list *l)
+{
+	if (s->target.set || s->watermarks.set)
+		fault_add(l, "signals", i,
+		          "is named by the objective, which asks for replicas in its place: remove its target or "
+		          "watermarks");
+	else if (s->window.set || s->sustain.up_ms > 0 || s->sustain.down_ms > 0)
+		fault_add(l, "signals", i,
+		          "is named by the objective, which needs every sample as it was measured: remove window and "
+		          "sustain");
+}
+
+static bool is_unknown(const struct policy *p, const char *name)
+{
+	return name && policy_schema_signal_index(p, name) == p->n_signals;
+}
+
+void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
+{
+	const struct policy_objective *o = &p->objective;
+	if (!o->set)
+		return;
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (is_input(p, p->signals[i].name))
+			check_input(&p->signals[i], (int32_t)i, l);
+	// clang-format off
+	const struct fault_rule rules[] = {
+		{is_unknown(p, o->demand), "objective.demand", "must be the name of one of the signals"},
+		{is_unknown(p, o->backlog), "objective.backlog", "must be the name of one of the signals"},
+		{is_unknown(p, o->utilization), "objective.utilization", "must be the name of one of the signals"},
+		{is_input(p, o->utilization), "objective.utilization", "must be another signal than demand and backlog: the share of the replicas that is busy"},
+		{is_unknown(p, o->measured), "objective.measured", "must be the name of one of the signals"},
+		{is_input(p, o->measured), "objective.measured", "must be another signal than demand and backlog: the share of the requests that was late"},
+		{is_named(o->demand, o->backlog), "objective.backlog", "must be another signal than demand: demand is work that arrives, backlog is work that waits"},
+		{p->forecast.set && is_input(p, p->forecast.signal), "forecast.signal", "is a signal of the objective, which forecasts it already: remove forecast, or name another signal"},
+		{p->interval_ms > OBJECTIVE_INTERVAL_MAX_MS, "interval", "must be at most 2m with an objective, which simulates in steps of 15 s: shorten it"},
+		{!p->startup.set, "objective", "needs to know how long a replica takes to start: add startup: {seconds: N}, or startup: {} to learn it from the pods"},
+	};
+	// clang-format on
+	fault_add_broken(l, rules, COUNT_OF(rules));
+}
