@@ -161,33 +161,31 @@ static void refuse_if(struct fault_list *l, bool is_wrong, const char *field, co
 		fault_add(l, field, -1, message);
 }
 
-static size_t check_source(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_source(const void *value, struct fault_list *l)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 	const struct source_spec *s = value;
-	struct fault_list l = {ret_faults, 0, max};
 	bool http = false, is_amazon = s->identity == PROMQL_IDENTITY_AMAZON;
-	refuse_if(&l, s->name[strspn(s->name, letters)] != '\0', "name",
+	refuse_if(l, s->name[strspn(s->name, letters)] != '\0', "name",
 	          "must be letters, digits, '_', '-' and '.', as in prom-eu");
-	refuse_if(&l, !s->url && !s->n_urls, "url", "required: add url, or urls");
-	refuse_if(&l, s->url && s->n_urls, "urls", "cannot stand beside url: keep one of them");
+	refuse_if(l, !s->url && !s->n_urls, "url", "required: add url, or urls");
+	refuse_if(l, s->url && s->n_urls, "urls", "cannot stand beside url: keep one of them");
 	if (s->url)
-		check_url(s->url, "url", -1, &http, &l);
+		check_url(s->url, "url", -1, &http, l);
 	for (size_t i = 0; i < s->n_urls; i++)
-		check_url(s->urls[i], "urls", (int32_t)i, &http, &l);
-	refuse_if(&l, http && s->tls_set, "tls", "has no meaning with http://: use https://");
-	refuse_if(&l, s->identity && http, "workloadIdentity", "sends a token: use https://");
-	refuse_if(&l, s->identity && (s->basic_set || s->bearer_token_file), "workloadIdentity",
+		check_url(s->urls[i], "urls", (int32_t)i, &http, l);
+	refuse_if(l, http && s->tls_set, "tls", "has no meaning with http://: use https://");
+	refuse_if(l, s->identity && http, "workloadIdentity", "sends a token: use https://");
+	refuse_if(l, s->identity && (s->basic_set || s->bearer_token_file), "workloadIdentity",
 	          "cannot stand beside bearerTokenFile or basicAuth: keep one of them");
-	refuse_if(&l, s->region && !is_amazon, "region", "belongs to workloadIdentity: Amazon");
-	refuse_if(&l, is_amazon && s->method == METHOD_GET, "method", "must be POST with workloadIdentity: Amazon");
-	refuse_if(&l, s->basic_set && s->bearer_token_file, "basicAuth",
+	refuse_if(l, s->region && !is_amazon, "region", "belongs to workloadIdentity: Amazon");
+	refuse_if(l, is_amazon && s->method == METHOD_GET, "method", "must be POST with workloadIdentity: Amazon");
+	refuse_if(l, s->basic_set && s->bearer_token_file, "basicAuth",
 	          "cannot stand beside bearerTokenFile: keep one of them");
-	refuse_if(&l, !s->tls.cert_file != !s->tls.key_file, "tls", "certFile and keyFile go together: add the other");
+	refuse_if(l, !s->tls.cert_file != !s->tls.key_file, "tls", "certFile and keyFile go together: add the other");
 	for (size_t i = 0; i < s->n_headers; i++)
-		check_header(s, (int32_t)i, &l);
-	check_access(s, &l);
-	return l.n;
+		check_header(s, (int32_t)i, l);
+	check_access(s, l);
 }
 
 static const struct schema source = {
@@ -207,17 +205,15 @@ static const struct schema_field list_fields[] = {
 };
 // clang-format on
 
-static size_t check_list(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_list(const void *value, struct fault_list *faults)
 {
-	const struct source_list *list = value;
-	struct fault_list l = {ret_faults, 0, max};
-	for (size_t i = 1; i < list->n_sources; i++)
+	const struct source_list *l = value;
+	for (size_t i = 1; i < l->n_sources; i++)
 		for (size_t j = 0; j < i; j++)
-			if (strcmp(list->sources[i].name, list->sources[j].name) == 0) {
-				fault_add(&l, "sources", (int32_t)i, "has the name of another source: rename one");
+			if (strcmp(l->sources[i].name, l->sources[j].name) == 0) {
+				fault_add(faults, "sources", (int32_t)i, "has the name of another source: rename one");
 				break;
 			}
-	return l.n;
 }
 
 static const struct schema list_schema = {

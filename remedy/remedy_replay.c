@@ -125,9 +125,9 @@ static bool is_condition(const char *name)
 	return false;
 }
 
-static size_t check(const void *value, struct schema_fault *ret_faults, size_t max)
+// Returns the first fault of the line; its message is NULL: none.
+static struct schema_fault find_fault(const struct remedy_line *l)
 {
-	const struct remedy_line *l = value;
 	bool event = l->type == REMEDY_LINE_EVENT, node = l->type == REMEDY_LINE_NODE;
 	bool telemetry = l->type == REMEDY_LINE_TELEMETRY;
 	const struct {
@@ -150,19 +150,25 @@ static size_t check(const void *value, struct schema_fault *ret_faults, size_t m
 	};
 	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].is_wrong)
-			return schema_fault_put(ret_faults, max, rules[i].field, rules[i].message);
+			return (struct schema_fault){rules[i].field, -1, rules[i].message};
 	for (size_t i = 0; i < l->n_gpus; i++)
 		if (!l->gpus[i][0] || strlen(l->gpus[i]) >= REMEDY_UUID_BYTES)
-			return schema_fault_put(ret_faults, max, "gpus", "a UUID has 1 to 63 bytes");
+			return (struct schema_fault){"gpus", -1, "a UUID has 1 to 63 bytes"};
 	for (size_t i = 0; i < l->n_taints; i++)
 		if (!l->taints[i][0] || strlen(l->taints[i]) >= REMEDY_UUID_BYTES)
-			return schema_fault_put(ret_faults, max, "taints",
-			                        "a taint is node or a UUID of 1 to 63 bytes");
+			return (struct schema_fault){"taints", -1, "a taint is node or a UUID of 1 to 63 bytes"};
 	for (size_t k = 0; k < l->n_pods; k++)
 		for (size_t i = 0; i < l->pods[k].n_gpus; i++)
 			if (!l->pods[k].gpus[i][0] || strlen(l->pods[k].gpus[i]) >= REMEDY_UUID_BYTES)
-				return schema_fault_put(ret_faults, max, "pods", "a UUID has 1 to 63 bytes");
-	return 0;
+				return (struct schema_fault){"pods", -1, "a UUID has 1 to 63 bytes"};
+	return (struct schema_fault){0};
+}
+
+static void check(const void *value, struct fault_list *l)
+{
+	struct schema_fault first = find_fault(value);
+	if (first.message)
+		fault_add(l, first.field, first.index, first.message);
 }
 
 static const struct schema line_schema = {

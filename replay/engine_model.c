@@ -44,28 +44,26 @@ _Static_assert(sizeof arrivals_names / sizeof *arrivals_names == ENGINE_ARRIVALS
 
 // ---- the table ----
 
-static size_t check_model(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_model(const void *value, struct fault_list *l)
 {
 	const struct engine_model *m = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (m->max_batched < m->max_sequences + 1)
-		fault_add(&l, "maxBatchedTokens", -1,
+		fault_add(l, "maxBatchedTokens", -1,
 		          "must be larger than maxSequences: no prompt would ever be computed");
 	if (m->n_samples > 0 && m->samples_file)
-		fault_add(&l, "requests.file", -1, "cannot be used together with samples: keep one of them");
+		fault_add(l, "requests.file", -1, "cannot be used together with samples: keep one of them");
 	for (size_t i = 0; i < m->n_samples; i++)
 		if (m->samples[i].prompt > m->kv_tokens - m->samples[i].output)
-			fault_add(&l, "requests.samples", (int32_t)i,
+			fault_add(l, "requests.samples", (int32_t)i,
 			          "has more tokens than kvTokens: no replica could run the request");
 	for (size_t i = 1; i < m->n_hours; i++)
 		if (m->hours[i].hour <= m->hours[i - 1].hour)
-			fault_add(&l, "requests.byHour", (int32_t)i,
+			fault_add(l, "requests.byHour", (int32_t)i,
 			          "must have a later hour than the element before it");
 	for (size_t i = 1; i < m->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (m->signals[k].metric == m->signals[i].metric)
-				fault_add(&l, "metrics.signals", (int32_t)i, "repeats a metric: keep one of them");
-	return l.n;
+				fault_add(l, "metrics.signals", (int32_t)i, "repeats a metric: keep one of them");
 }
 
 // clang-format off

@@ -84,8 +84,18 @@ struct schema_fault {
 	int32_t index;       // -1 = the field itself
 	const char *message; // constant text: what is wrong, then the fix
 };
-// For a validate function: writes a fault at `field` to ret_faults[0], if max > 0. Returns the number of faults.
-size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message);
+// Collects the faults of one validate function; those beyond SCHEMA_FAULTS_MAX are dropped.
+struct fault_list {
+	struct schema_fault faults[SCHEMA_FAULTS_MAX];
+	size_t n;
+};
+void fault_add(struct fault_list *l, const char *field, int32_t index, const char *message);
+// A rule between fields, as a row of a table.
+struct fault_rule {
+	bool is_broken;
+	const char *field, *message;
+};
+void fault_add_broken(struct fault_list *l, const struct fault_rule *rules, size_t n);
 
 // A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` checks it, too, and
 // decides: test/e2e/run-crd keeps the two from saying different things.
@@ -101,13 +111,12 @@ struct schema {
 	const struct schema_field *fields;
 	size_t n_fields;
 	// Cross-field rules, called once all fields of an object that was written were decoded without error; may be
-	// NULL. Pure: fills at most `max` faults, returns how many. Not called for an absent object that only got its
-	// defaults.
-	size_t (*validate)(const void *value, struct schema_fault *ret_faults, size_t max);
+	// NULL. Pure. Not called for an absent object that only got its defaults.
+	void (*validate)(const void *value, struct fault_list *l);
 	// Those of the rules that look at the object's plain fields alone: called in place of validate when these were
 	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
 	// NULL.
-	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
+	void (*validate_plain)(const void *value, struct fault_list *l);
 	const char *const *ignored; // names of fields that are neither read nor reported; NULL-terminated; may be NULL
 	const struct schema_rule *rules; // may be NULL
 	size_t n_rules;

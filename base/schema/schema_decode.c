@@ -403,12 +403,17 @@ __attribute__((format(printf, 3, 4))) static void fail_at_key(struct schema_deco
 	va_end(ap);
 }
 
-size_t schema_fault_put(struct schema_fault *ret_faults, size_t max, const char *field, const char *message)
+void fault_add(struct fault_list *l, const char *field, int32_t index, const char *message)
 {
-	if (max == 0)
-		return 0;
-	ret_faults[0] = (struct schema_fault){.field = field, .index = -1, .message = message};
-	return 1;
+	if (l->n < SCHEMA_FAULTS_MAX)
+		l->faults[l->n++] = (struct schema_fault){field, index, message};
+}
+
+void fault_add_broken(struct fault_list *l, const struct fault_rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rules[i].is_broken)
+			fault_add(l, rules[i].field, -1, rules[i].message);
 }
 
 static size_t count_errors(const struct schema_decoder *d)
@@ -655,16 +660,13 @@ static void place_fault(struct schema_decoder *d, const struct doc_node *object,
 	pop_path(d, before);
 }
 
-typedef size_t validate_fn(const void *value, struct schema_fault *ret_faults, size_t max);
-
-static void check_rules(struct schema_decoder *d, validate_fn *validate, const struct doc_node *node,
-                        const unsigned char *base)
+static void check_rules(struct schema_decoder *d, void (*validate)(const void *value, struct fault_list *l),
+                        const struct doc_node *node, const unsigned char *base)
 {
-	struct schema_fault faults[SCHEMA_FAULTS_MAX];
-	size_t n = validate(base, faults, SCHEMA_FAULTS_MAX);
-	assert(n <= SCHEMA_FAULTS_MAX);
-	for (size_t i = 0; i < n; i++)
-		place_fault(d, node, &faults[i]);
+	struct fault_list l = {.n = 0};
+	validate(base, &l);
+	for (size_t i = 0; i < l.n; i++)
+		place_fault(d, node, &l.faults[i]);
 }
 
 // node NULL: the object is absent, and only defaults are filled in.

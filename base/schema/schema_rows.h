@@ -3,7 +3,6 @@
 #ifndef GPUSCALE_BASE_SCHEMA_SCHEMA_ROWS_H
 #define GPUSCALE_BASE_SCHEMA_SCHEMA_ROWS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,27 +47,5 @@
 #define ENUM_NAMES(table, count, ...)                                                                                  \
 	static const char *const table[] = {__VA_ARGS__, [count] = NULL};                                              \
 	_Static_assert(COUNT_OF(table) == (count) + 1, "no value beyond the enum")
-
-// Collects the faults of one validate hook; faults beyond `max` are dropped.
-struct fault_list {
-	struct schema_fault *faults;
-	size_t n, max;
-};
-static inline void fault_add(struct fault_list *l, const char *field, int32_t index, const char *message)
-{
-	if (l->n < l->max)
-		l->faults[l->n++] = (struct schema_fault){field, index, message};
-}
-// A rule between fields, as a row of a table.
-struct fault_rule {
-	bool is_broken;
-	const char *field, *message;
-};
-static inline void fault_add_broken(struct fault_list *l, const struct fault_rule *rules, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (rules[i].is_broken)
-			fault_add(l, rules[i].field, -1, rules[i].message);
-}
 
 #endif

@@ -165,45 +165,41 @@ static const struct schema_field replicas_fields[] = {
 };
 // clang-format on
 
-static size_t gpu_validate(const void *value, struct schema_fault *ret_faults, size_t max)
+static void gpu_validate(const void *value, struct fault_list *l)
 {
 	const struct mock_gpu *g = value;
-	if (g->count > 1 && (g->uuid || g->pci_bus_id))
-		return schema_fault_put(ret_faults, max, "count",
-		                        "several GPUs cannot share a uuid or pciBusId: leave those out");
-	if (g->n_instances && (g->mig_id || g->mig_profile))
-		return schema_fault_put(ret_faults, max, "migId",
-		                        "a GPU with instances has no MIG id itself: leave migId and migProfile out");
+	bool is_twice = false;
 	for (size_t i = 0; i < g->n_instances; i++)
 		for (size_t k = 0; k < i; k++)
-			if (g->instances[i].id == g->instances[k].id)
-				return schema_fault_put(ret_faults, max, "instances", "two instances have the same id");
-	if (g->idle_power_watts > g->power_limit_watts)
-		return schema_fault_put(ret_faults, max, "idlePowerW", "must not be above powerLimitW");
-	return 0;
+			is_twice |= g->instances[i].id == g->instances[k].id;
+	if (g->count > 1 && (g->uuid || g->pci_bus_id))
+		fault_add(l, "count", -1, "several GPUs cannot share a uuid or pciBusId: leave those out");
+	else if (g->n_instances && (g->mig_id || g->mig_profile))
+		fault_add(l, "migId", -1, "a GPU with instances has no MIG id itself: leave migId and migProfile out");
+	else if (is_twice)
+		fault_add(l, "instances", -1, "two instances have the same id");
+	else if (g->idle_power_watts > g->power_limit_watts)
+		fault_add(l, "idlePowerW", -1, "must not be above powerLimitW");
 }
 
-static size_t demand_validate(const void *value, struct schema_fault *ret_faults, size_t max)
+static void demand_validate(const void *value, struct fault_list *l)
 {
 	const struct mock_demand *m = value;
 	int given = (m->csv != NULL) + (m->series != NULL) + m->has_sine;
 	if (given != 1)
-		return schema_fault_put(ret_faults, max, "series", "exactly one of csv, series and sine must be given");
-	if ((m->csv != NULL) != (m->column != NULL))
-		return schema_fault_put(ret_faults, max, "column",
-		                        "csv and column go together: name the column to read");
-	return 0;
+		fault_add(l, "series", -1, "exactly one of csv, series and sine must be given");
+	else if ((m->csv != NULL) != (m->column != NULL))
+		fault_add(l, "column", -1, "csv and column go together: name the column to read");
 }
 
-static size_t replicas_validate(const void *value, struct schema_fault *ret_faults, size_t max)
+static void replicas_validate(const void *value, struct fault_list *l)
 {
 	const struct mock_replicas_source *r = value;
 	int given = (r->url != NULL) + (r->file != NULL) + r->has_constant;
 	if (given != 1)
-		return schema_fault_put(ret_faults, max, "url", "exactly one of url, file and constant must be given");
-	if (r->url && strncmp(r->url, "http://", 7) != 0 && strncmp(r->url, "https://", 8) != 0)
-		return schema_fault_put(ret_faults, max, "url", "must start with http:// or https://");
-	return 0;
+		fault_add(l, "url", -1, "exactly one of url, file and constant must be given");
+	else if (r->url && strncmp(r->url, "http://", 7) != 0 && strncmp(r->url, "https://", 8) != 0)
+		fault_add(l, "url", -1, "must start with http:// or https://");
 }
 
 // clang-format off

@@ -96,20 +96,17 @@ static const struct schema_field rate_fields[] = {
 };
 // clang-format on
 
-static size_t tls_validate(const void *value, struct schema_fault *ret_faults, size_t max)
+static void tls_validate(const void *value, struct fault_list *l)
 {
 	const struct tls_section *t = value;
 	enum http_client_auth auth = auth_kinds[t->client_auth];
 	if (t->min_version > t->max_version)
-		return schema_fault_put(ret_faults, max, "max_version", "is below min_version");
-	if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
-		return schema_fault_put(
-		        ret_faults, max, "client_auth_type",
-		        "client_ca_file has no effect without a client_auth_type such as RequireAndVerifyClientCert");
-	if (!t->client_ca_file && (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
-		return schema_fault_put(ret_faults, max, "client_auth_type",
-		                        "verifying client certificates needs a client_ca_file");
-	return 0;
+		fault_add(l, "max_version", -1, "is below min_version");
+	else if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
+		fault_add(l, "client_auth_type", -1,
+		          "client_ca_file has no effect without a client_auth_type such as RequireAndVerifyClientCert");
+	else if (!t->client_ca_file && (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
+		fault_add(l, "client_auth_type", -1, "verifying client certificates needs a client_ca_file");
 }
 
 // clang-format off

@@ -134,36 +134,30 @@ static bool is_pattern(const char *text)
 	return text[0] != '\0' && (!star || star[1] == '\0');
 }
 
-static size_t check_model(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_model(const void *value, struct fault_list *l)
 {
 	const struct price_model *m = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!is_date(m->as_of))
-		fault_add(&l, "asOf", -1, DATE_TEXT);
+		fault_add(l, "asOf", -1, DATE_TEXT);
 	for (size_t i = 0; i < m->n_names; i++)
 		if (!is_pattern(m->names[i]))
-			fault_add(&l, "names", (int32_t)i,
+			fault_add(l, "names", (int32_t)i,
 			          "must be a model name, or the start of model names and one '*' at the end, as in "
 			          "NVIDIA L40*");
-	return l.n;
 }
 
-static size_t check_discount(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_discount(const void *value, struct fault_list *l)
 {
 	const struct price_discount *d = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!is_date(d->as_of))
-		fault_add(&l, "asOf", -1, DATE_TEXT);
-	return l.n;
+		fault_add(l, "asOf", -1, DATE_TEXT);
 }
 
-static size_t check_electricity(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_electricity(const void *value, struct fault_list *l)
 {
 	const struct price_book *b = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!is_date(b->electricity.as_of))
-		fault_add(&l, "asOf", -1, DATE_TEXT);
-	return l.n;
+		fault_add(l, "asOf", -1, DATE_TEXT);
 }
 
 struct claim {
@@ -193,34 +187,32 @@ static void find_claimed_twice(const struct price_book *b, bool *is_twice)
 			is_twice[claims[c].model] = true;
 }
 
-static size_t check_book(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_book(const void *value, struct fault_list *l)
 {
 	const struct price_book *b = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	bool is_code = strlen(b->currency) == 3, is_twice[PRICE_BOOK_MODELS_MAX] = {false};
 	find_claimed_twice(b, is_twice);
 	for (const char *c = b->currency; *c; c++)
 		is_code = is_code && *c >= 'A' && *c <= 'Z';
 	if (!is_code)
-		fault_add(&l, "currency", -1, "must be three capital letters (ISO 4217), as in USD or EUR");
+		fault_add(l, "currency", -1, "must be three capital letters (ISO 4217), as in USD or EUR");
 	for (size_t i = 0; i < b->n_models; i++) {
 		if (is_twice[i])
-			fault_add(&l, "models", (int32_t)i,
+			fault_add(l, "models", (int32_t)i,
 			          "has a name that is listed before: keep each name at one price");
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(b->models[k].name, b->models[i].name) == 0) {
-				fault_add(&l, "models", (int32_t)i, "has the name of an earlier model: rename one");
+				fault_add(l, "models", (int32_t)i, "has the name of an earlier model: rename one");
 				break;
 			}
 	}
 	for (size_t i = 0; i < b->n_discounts; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(b->discounts[k].name, b->discounts[i].name) == 0) {
-				fault_add(&l, "discounts", (int32_t)i,
+				fault_add(l, "discounts", (int32_t)i,
 				          "has the name of an earlier discount: rename one");
 				break;
 			}
-	return l.n;
 }
 
 // ---- the table ----

@@ -20,15 +20,13 @@
 
 // ---- scaleTargetRef ----
 
-static size_t check_target_ref(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_target_ref(const void *value, struct fault_list *l)
 {
 	const char *path = ((const struct policy_document *)value)->target.path;
-	if (!path || (strncmp(path, "spec.", 5) == 0 && json_path_is_valid(path)))
-		return 0;
-	return schema_fault_put(
-	        ret_faults, max, "path",
-	        "is not a path below spec: separate members by dots and choose an item of a list by a text "
-	        "in it, as in spec.workerGroupSpecs[groupName=gpu].replicas");
+	if (path && (strncmp(path, "spec.", 5) != 0 || !json_path_is_valid(path)))
+		fault_add(l, "path", -1,
+		          "is not a path below spec: separate members by dots and choose an item of a list by a text "
+		          "in it, as in spec.workerGroupSpecs[groupName=gpu].replicas");
 }
 
 // clang-format off
@@ -55,8 +53,9 @@ int policy_schema_combine(const char *text)
 	return COMBINE_FORMULA;
 }
 
-static void check_bounds(const struct policy *p, struct fault_list *l)
+static void check_bounds(const void *value, struct fault_list *l)
 {
+	const struct policy *p = value;
 	if (p->min_replicas > p->max_replicas)
 		fault_add(l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
 	else if (multiple_down(p->max_replicas, p->replica_multiple) < i32_max(p->min_replicas, 1))
@@ -222,33 +221,24 @@ static void check_fields(const struct policy *p, struct fault_list *l)
 	fault_add_broken(l, rules, COUNT_OF(rules));
 }
 
-static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_spec(const void *value, struct fault_list *l)
 {
 	const struct policy *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
-	check_bounds(p, &l);
-	check_windows(p, &l);
-	check_schedules(p, &l);
-	check_idle(p, &l);
-	check_fields(p, &l);
-	policy_schema_check_objective(p, &l);
-	policy_schema_check_variants(value, &l);
-	policy_schema_check_fleet(value, &l);
+	check_bounds(p, l);
+	check_windows(p, l);
+	check_schedules(p, l);
+	check_idle(p, l);
+	check_fields(p, l);
+	policy_schema_check_objective(p, l);
+	policy_schema_check_variants(value, l);
+	policy_schema_check_fleet(value, l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
-				fault_add(&l, "signals", (int32_t)i,
+				fault_add(l, "signals", (int32_t)i,
 				          "has the name of an earlier signal: use unique names");
 				break;
 			}
-	return l.n;
-}
-
-static size_t check_plain_spec(const void *value, struct schema_fault *ret_faults, size_t max)
-{
-	struct fault_list l = {.faults = ret_faults, .max = max};
-	check_bounds(value, &l);
-	return l.n;
 }
 
 // clang-format off
@@ -300,7 +290,7 @@ static const struct schema_rule spec_rules[] = {
 	{"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && self.fallback.replicas >= self.minReplicas)", "fallback.replicas must be between minReplicas and maxReplicas"},
 	{"!has(self.guards) || !has(self.guards.maxStep) || self.guards.maxStep >= self.replicaMultiple", "guards.maxStep is smaller than replicaMultiple, so that nothing could ever change: raise it"},
 };
-static const struct schema spec = {SCHEMA("GPUAutoscaler.spec", struct policy_document, spec_fields), VALIDATE(check_spec), .validate_plain = check_plain_spec, RULES(spec_rules), DOC("What is scaled, within which bounds, by which signals, and how fast.")};
+static const struct schema spec = {SCHEMA("GPUAutoscaler.spec", struct policy_document, spec_fields), VALIDATE(check_spec), .validate_plain = check_bounds, RULES(spec_rules), DOC("What is scaled, within which bounds, by which signals, and how fast.")};
 // clang-format on
 
 // ---- root ----

@@ -44,12 +44,11 @@ static const struct schema_field down_fields[] = RULES_FIELDS("300", 1800, "Scal
 	{ROW("drain", DURATION_MS), FIELD(struct policy_scaling_rules, drain_ms),                 OPTIONAL, RANGE(SECOND_MS, DRAIN_MS_MAX), DOC("Do not scale down until the pods that would be removed are empty, or have been waited for this long. A scale-up is never delayed. Needs victims.")});
 // clang-format on
 
-static size_t check_down(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_down(const void *value, struct fault_list *l)
 {
 	const struct policy_scaling_rules *r = value;
-	if (r->drain_ms == 0 || r->victims.set)
-		return 0;
-	return schema_fault_put(ret_faults, max, "drain", "needs victims, whose query shows when a pod is empty");
+	if (r->drain_ms != 0 && !r->victims.set)
+		fault_add(l, "drain", -1, "needs victims, whose query shows when a pod is empty");
 }
 
 // clang-format off

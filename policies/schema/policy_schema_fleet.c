@@ -17,15 +17,14 @@
 ENUM_NAMES(operator_names, FLEET_OPERATOR__COUNT, [FLEET_IN] = "In", [FLEET_NOT_IN] = "NotIn",
            [FLEET_EXISTS] = "Exists", [FLEET_DOES_NOT_EXIST] = "DoesNotExist");
 
-static size_t check_requirement(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_requirement(const void *value, struct fault_list *l)
 {
 	const REQUIREMENT *r = value;
 	bool takes_values = r->op == FLEET_IN || r->op == FLEET_NOT_IN;
-	if (takes_values == (r->n_values > 0))
-		return 0;
-	return schema_fault_put(ret_faults, max, "values",
-	                        takes_values ? "is required by In and NotIn"
-	                                     : "is not for Exists and DoesNotExist: remove it");
+	if (takes_values != (r->n_values > 0))
+		fault_add(l, "values", -1,
+		          takes_values ? "is required by In and NotIn"
+		                       : "is not for Exists and DoesNotExist: remove it");
 }
 
 // clang-format off

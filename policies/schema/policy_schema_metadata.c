@@ -53,23 +53,21 @@ static bool is_switched_on(const struct doc_node *annotations, const char *key)
 	return n && is_text(n, "true");
 }
 
-static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_metadata(const void *value, struct fault_list *l)
 {
 	const struct policy *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!policy_schema_is_dns_name(p->name, true))
-		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
+		fault_add(l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
 	if (!policy_schema_is_dns_name(p->namespace_name, false))
-		fault_add(&l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
+		fault_add(l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
 	if (p->annotations && p->annotations->kind != DOC_MAP)
-		fault_add(&l, "annotations", -1, "must be a map of names to texts");
+		fault_add(l, "annotations", -1, "must be a map of names to texts");
 	if (p->labels && p->labels->kind != DOC_MAP)
-		fault_add(&l, "labels", -1, "must be a map of names to texts");
+		fault_add(l, "labels", -1, "must be a map of names to texts");
 	if (!is_switch(p->annotations, POLICY_ANNOTATION_PAUSED))
-		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
+		fault_add(l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
 	if (!is_switch(p->annotations, POLICY_ANNOTATION_DRY_RUN))
-		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_DRY_RUN " must be \"true\" or \"false\", in quotes");
-	return l.n;
+		fault_add(l, "annotations", -1, POLICY_ANNOTATION_DRY_RUN " must be \"true\" or \"false\", in quotes");
 }
 
 // clang-format off

@@ -11,17 +11,15 @@
 ENUM_NAMES(target_types, TARGET_TYPE__COUNT, [TARGET_VALUE] = "Value", [TARGET_AVERAGE_VALUE] = "AverageValue",
            [TARGET_PODS] = "Pods", [TARGET_REPLICAS] = "Replicas");
 
-static size_t check_target(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_target(const void *value, struct fault_list *l)
 {
 	const struct policy_target *t = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (t->type == TARGET_REPLICAS && t->value_set)
-		fault_add(&l, "value", -1, "has no meaning with type Replicas: remove it");
+		fault_add(l, "value", -1, "has no meaning with type Replicas: remove it");
 	else if (t->type != TARGET_REPLICAS && !t->value_set)
-		fault_add(&l, "value", -1, "required, but missing: add it (quantity)");
+		fault_add(l, "value", -1, "required, but missing: add it (quantity)");
 	else if (t->type != TARGET_REPLICAS && !(t->value > 0))
-		fault_add(&l, "value", -1, "must be larger than 0");
-	return l.n;
+		fault_add(l, "value", -1, "must be larger than 0");
 }
 
 // clang-format off
@@ -40,17 +38,15 @@ static const struct schema target = {SCHEMA("GPUAutoscaler.spec.signals[].target
 
 ENUM_NAMES(algorithms, WATERMARK_ALGORITHM__COUNT, [WATERMARK_AVERAGE] = "Average", [WATERMARK_ABSOLUTE] = "Absolute");
 
-static size_t check_watermarks(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_watermarks(const void *value, struct fault_list *l)
 {
 	const struct policy_watermarks *w = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (w->low < 0)
-		fault_add(&l, "low", -1, "must not be negative");
+		fault_add(l, "low", -1, "must not be negative");
 	if (!(w->high > 0))
-		fault_add(&l, "high", -1, "must be larger than 0");
+		fault_add(l, "high", -1, "must be larger than 0");
 	else if (!(w->low <= w->high))
-		fault_add(&l, "low", -1, "must not be larger than high");
-	return l.n;
+		fault_add(l, "low", -1, "must not be larger than high");
 }
 
 // clang-format off
@@ -126,21 +122,19 @@ static void check_formula(const struct policy_signal *s, struct fault_list *l)
 		          "them on the signals that it names");
 }
 
-static size_t check_signal(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_signal(const void *value, struct fault_list *l)
 {
 	const struct policy_signal *s = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!is_signal_name(s->name))
-		fault_add(&l, "name", -1, "must be letters, digits, '_', '-' and '.', as in queue_depth");
+		fault_add(l, "name", -1, "must be letters, digits, '_', '-' and '.', as in queue_depth");
 	if (s->target.set && s->watermarks.set)
-		fault_add(&l, "watermarks", -1, "cannot be combined with target: keep one of them");
+		fault_add(l, "watermarks", -1, "cannot be combined with target: keep one of them");
 	if (!s->query && !s->formula_text)
-		fault_add(&l, "query", -1, "required, but missing: add it (PromQL), or a formula over other signals");
+		fault_add(l, "query", -1, "required, but missing: add it (PromQL), or a formula over other signals");
 	else if (s->formula_text)
-		check_formula(s, &l);
+		check_formula(s, l);
 	else if (s->target.set && s->target.type == TARGET_PODS)
-		check_pods(s, &l);
-	return l.n;
+		check_pods(s, l);
 }
 
 // clang-format off

@@ -13,25 +13,23 @@
 
 ENUM_NAMES(schedule_combines, SCHEDULE_COMBINE__COUNT, [SCHEDULE_LATEST] = "Latest", [SCHEDULE_MAX] = "Max");
 
-static size_t check_schedule(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_schedule(const void *value, struct fault_list *l)
 {
 	const struct policy_schedule *s = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	struct cron unused;
 	const char *fault = cron_parse(&unused, s->start_text);
 	if (fault)
-		fault_add(&l, "start", -1, fault);
+		fault_add(l, "start", -1, fault);
 	fault = cron_parse(&unused, s->end_text);
 	if (fault)
-		fault_add(&l, "end", -1, fault);
+		fault_add(l, "end", -1, fault);
 	if (s->replicas_set && (s->min_set || s->max_set))
-		fault_add(&l, "replicas", -1,
+		fault_add(l, "replicas", -1,
 		          "cannot be combined with minReplicas and maxReplicas: remove one or the others");
 	else if (!s->replicas_set && !s->min_set && !s->max_set)
-		fault_add(&l, NULL, -1, "changes nothing: set minReplicas, maxReplicas or replicas");
+		fault_add(l, NULL, -1, "changes nothing: set minReplicas, maxReplicas or replicas");
 	else if (s->min_set && s->max_set && s->min_replicas > s->max_replicas)
-		fault_add(&l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
-	return l.n;
+		fault_add(l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
 }
 
 // clang-format off
@@ -61,15 +59,13 @@ static const struct schema_field any_of_fields[] = {
 static const struct schema any_of = {SCHEMA("GPUAutoscaler.spec.idle.activation.anyOf[]", struct policy_activation, any_of_fields), DOC("One of several signals that show whether the target is needed.")};
 // clang-format on
 
-static size_t check_activation(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_activation(const void *value, struct fault_list *l)
 {
 	const struct policy_idle *idle = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!idle->activation.signal && idle->n_any_of == 0)
-		fault_add(&l, "signal", -1, "required, but missing: add it (string), or anyOf for several signals");
+		fault_add(l, "signal", -1, "required, but missing: add it (string), or anyOf for several signals");
 	else if (idle->activation.signal && idle->n_any_of > 0)
-		fault_add(&l, "anyOf", -1, "cannot be combined with signal: add that signal to the list");
-	return l.n;
+		fault_add(l, "anyOf", -1, "cannot be combined with signal: add that signal to the list");
 }
 
 // clang-format off
@@ -100,19 +96,17 @@ ENUM_NAMES(fallback_behaviors, FALLBACK_BEHAVIOR__COUNT, [FALLBACK_STATIC] = "St
 
 ENUM_NAMES(fallback_whens, FALLBACK_WHEN__COUNT, [FALLBACK_ALL] = "All", [FALLBACK_ANY] = "Any");
 
-static size_t check_fallback(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_fallback(const void *value, struct fault_list *l)
 {
 	const struct policy_fallback *f = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (f->behavior == FALLBACK_SCALING_MODIFIERS && f->replicas_set)
-		fault_add(&l, "replicas", -1,
+		fault_add(l, "replicas", -1,
 		          "has no meaning with behavior ScalingModifiers, where ?? in the formula replaces it: remove "
 		          "it");
 	else if (f->behavior == FALLBACK_CURRENT && f->replicas_set)
-		fault_add(&l, "replicas", -1, "has no meaning with behavior CurrentReplicas: remove it");
+		fault_add(l, "replicas", -1, "has no meaning with behavior CurrentReplicas: remove it");
 	else if (f->behavior != FALLBACK_CURRENT && f->behavior != FALLBACK_SCALING_MODIFIERS && !f->replicas_set)
-		fault_add(&l, "replicas", -1, "required, but missing: add it (integer)");
-	return l.n;
+		fault_add(l, "replicas", -1, "required, but missing: add it (integer)");
 }
 
 // clang-format off
@@ -157,16 +151,14 @@ static const struct schema throttled_guard = {SCHEMA("GPUAutoscaler.spec.guards.
 ENUM_NAMES(unhealthy_modes, UNHEALTHY_MODE__COUNT, [UNHEALTHY_IGNORE] = "Ignore", [UNHEALTHY_REPORT] = "Report",
            [UNHEALTHY_REPLACE] = "Replace");
 
-static size_t check_guards(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_guards(const void *value, struct fault_list *l)
 {
 	const struct policy_guards *g = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!g->max_pending_set && g->min_available_percent == 0 && g->max_step == 0 && !g->gain.set &&
 	    !g->throttled.set && g->unhealthy == UNHEALTHY_IGNORE)
-		fault_add(&l, NULL, -1,
+		fault_add(l, NULL, -1,
 		          "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain, "
 		          "maxThrottledShare or unhealthyReplicas, or remove it");
-	return l.n;
 }
 
 // clang-format off
@@ -214,17 +206,15 @@ ENUM_NAMES(models, FORECAST_MODEL__COUNT, [FORECAST_LINEAR] = "Linear", [FORECAS
 
 ENUM_NAMES(uses, FORECAST_USE__COUNT, [FORECAST_SCALE_UP_ONLY] = "ScaleUpOnly", [FORECAST_BOTH] = "Both");
 
-static size_t check_forecast(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_forecast(const void *value, struct fault_list *l)
 {
 	const struct policy_forecast *f = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (f->model == FORECAST_HOLT_WINTERS && !f->season_set)
-		fault_add(&l, "season", -1, "required with model HoltWinters, but missing: add it, as in 24h");
+		fault_add(l, "season", -1, "required with model HoltWinters, but missing: add it, as in 24h");
 	if (f->model == FORECAST_LINEAR && f->season_set)
-		fault_add(&l, "season", -1, "has no meaning with model Linear: remove it, or use HoltWinters");
+		fault_add(l, "season", -1, "has no meaning with model Linear: remove it, or use HoltWinters");
 	if (f->model == FORECAST_HOLT_WINTERS && f->window_set)
-		fault_add(&l, "window", -1, "has no meaning with model HoltWinters: remove it, or use Linear");
-	return l.n;
+		fault_add(l, "window", -1, "has no meaning with model HoltWinters: remove it, or use Linear");
 }
 
 // clang-format off

@@ -18,15 +18,13 @@ static const struct schema_field target_ref_fields[] = {
 static const struct schema target_ref = {SCHEMA("GPUAutoscaler.spec.variants[].scaleTargetRef", VARIANT, target_ref_fields), DOC("What is scaled.")};
 // clang-format on
 
-static size_t check_variant(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_variant(const void *value, struct fault_list *l)
 {
 	const VARIANT *v = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (v->min_replicas > v->max_replicas)
-		fault_add(&l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+		fault_add(l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
 	if (!v->price_set && (!v->gpus.set || !v->gpus.model[0]))
-		fault_add(&l, NULL, -1, "has no price: add pricePerHour, or gpus.model for the price book");
-	return l.n;
+		fault_add(l, NULL, -1, "has no price: add pricePerHour, or gpus.model for the price book");
 }
 
 // clang-format off

@@ -19,17 +19,15 @@
 
 // ---- metadata ----
 
-static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_metadata(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!policy_schema_is_dns_name(p->name, true))
-		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in h100");
+		fault_add(l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in h100");
 	if (p->annotations && p->annotations->kind != DOC_MAP)
-		fault_add(&l, "annotations", -1, "must be a map of names to texts");
+		fault_add(l, "annotations", -1, "must be a map of names to texts");
 	if (p->labels && p->labels->kind != DOC_MAP)
-		fault_add(&l, "labels", -1, "must be a map of names to texts");
-	return l.n;
+		fault_add(l, "labels", -1, "must be a map of names to texts");
 }
 
 // clang-format off
@@ -43,13 +41,11 @@ static const struct schema metadata = {SCHEMA("GPUPool.metadata", struct gpu_poo
 
 // ---- spec.budget ----
 
-static size_t check_budget(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_budget(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!p->has_per_hour && !p->has_per_month)
-		fault_add(&l, "perHour", -1, "set perHour, perMonth or both");
-	return l.n;
+		fault_add(l, "perHour", -1, "set perHour, perMonth or both");
 }
 
 // clang-format off
@@ -63,24 +59,22 @@ static const struct schema budget = {SCHEMA("GPUPool.spec.budget", struct gpu_po
 
 // ---- spec.members[] ----
 
-static size_t check_entry(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_entry(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool_entry *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	for (size_t i = 0; i < p->n_labels; i++) {
 		const char *equals = strchr(p->labels[i], '=');
 		if (!equals || equals == p->labels[i] || strpbrk(equals + 1, "=\n"))
-			fault_add(&l, "labels", (int32_t)i, "must be the name and the value of a label, as in team=ml");
+			fault_add(l, "labels", (int32_t)i, "must be the name and the value of a label, as in team=ml");
 	}
 	for (size_t i = 0; i < p->n_namespaces; i++)
 		if (!policy_schema_is_dns_name(p->namespaces[i], false))
-			fault_add(&l, "namespaces", (int32_t)i, "must be the name of a namespace, as in serving");
+			fault_add(l, "namespaces", (int32_t)i, "must be the name of a namespace, as in serving");
 	if (p->namespace_name && p->namespace_name[0] && p->n_namespaces > 0)
-		fault_add(&l, "namespaces", -1, "is set in addition to namespace: keep one of the two");
+		fault_add(l, "namespaces", -1, "is set in addition to namespace: keep one of the two");
 	if (p->max_gpus > 0 && p->max_gpus < p->gpus_per_replica)
-		fault_add(&l, "maxGPUs", -1,
+		fault_add(l, "maxGPUs", -1,
 		          "is less than gpusPerReplica, so that no replica fits: raise it, or remove it");
-	return l.n;
 }
 
 // clang-format off
@@ -107,18 +101,16 @@ static const struct schema entry = {SCHEMA("GPUPool.spec.members[]", struct gpu_
 
 // ---- spec.ratios[] ----
 
-static size_t check_ratio(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_ratio(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool_ratio *r = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (gpu_pool_milli(r->min) >= gpu_pool_milli(r->max))
 		fault_add(
-		        &l, "min", -1,
+		        l, "min", -1,
 		        "must be smaller than max by at least 0.001, because the two members cannot change in the same "
 		        "moment: lower it or raise max");
 	if (strcmp(r->of, r->to) == 0)
-		fault_add(&l, "to", -1, "is the same policy as `of`: name a different policy");
-	return l.n;
+		fault_add(l, "to", -1, "is the same policy as `of`: name a different policy");
 }
 
 // clang-format off
@@ -167,14 +159,13 @@ static bool is_member(const struct gpu_pool *p, const char *key)
 	return gpu_pool_claims(p, namespace_name, slash + 1, NULL) != NULL;
 }
 
-static size_t check_object_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_object_spec(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	for (size_t i = 0; i < p->n_entries; i++)
 		for (size_t k = 0; k < i; k++)
 			if (is_covered(&p->entries[i], &p->entries[k])) {
-				fault_add(&l, "members", (int32_t)i,
+				fault_add(l, "members", (int32_t)i,
 				          "is shadowed by an earlier entry that matches the same policies: remove one "
 				          "of them");
 				break;
@@ -182,27 +173,25 @@ static size_t check_object_spec(const void *value, struct schema_fault *ret_faul
 	for (size_t i = 0; i < p->n_ratios; i++) {
 		const struct gpu_pool_ratio *r = &p->ratios[i];
 		if (!is_member(p, r->of) || !is_member(p, r->to))
-			fault_add(&l, "ratios", (int32_t)i,
+			fault_add(l, "ratios", (int32_t)i,
 			          "names a policy that no entry of members matches: write namespace/name of a member");
 		for (size_t k = 0; k < i; k++)
 			if (is_paired(&p->ratios[k], r->of) || is_paired(&p->ratios[k], r->to)) {
-				fault_add(&l, "ratios", (int32_t)i,
+				fault_add(l, "ratios", (int32_t)i,
 				          "names a policy of an earlier ratio: a policy belongs to one pair at most");
 				break;
 			}
 	}
-	return l.n;
 }
 
-static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_spec(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool *p = value;
-	struct fault_list l = {.faults = ret_faults, .n = check_object_spec(value, ret_faults, max), .max = max};
+	check_object_spec(value, l);
 	for (size_t i = 0; i < p->n_entries; i++)
 		if (!gpu_pool_entry_has_namespace(&p->entries[i]))
-			fault_add(&l, "members", (int32_t)i,
+			fault_add(l, "members", (int32_t)i,
 			          "names no namespace, so that it matches no policy: add namespace or namespaces");
-	return l.n;
 }
 
 // clang-format off

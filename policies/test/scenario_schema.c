@@ -15,18 +15,16 @@ static const char *const actions[] = {"None", "Hold", "ScaleUp", "ScaleDown", NU
 _Static_assert(COUNT_OF(actions) == ACTION__COUNT + 1, "one name per action");
 const char *const scenario_law_names[LAW__COUNT] = {"WithinBounds", "NoFlap", "HoldOnNoData", "MonotoneInLoad"};
 
-static size_t check_piece(const void *value, struct schema_fault *ret_faults, size_t max)
+static void check_piece(const void *value, struct fault_list *l)
 {
 	const struct scenario_piece *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!p->values + !p->error + !p->partial != 2)
-		fault_add(&l, NULL, -1,
+		fault_add(l, NULL, -1,
 		          "a piece of a series is one of values ('5x3'), error (a text) and partial (a text)");
 	if (!p->values && p->age_ms > 0)
-		fault_add(&l, "age", -1, "only values have an age");
+		fault_add(l, "age", -1, "only values have an age");
 	if (p->values && p->times_set)
-		fault_add(&l, "times", -1, "goes with error and partial; values say x3 themselves");
-	return l.n;
+		fault_add(l, "times", -1, "goes with error and partial; values say x3 themselves");
 }
 
 // clang-format off

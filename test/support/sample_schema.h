@@ -106,13 +106,11 @@ static const struct schema_field sample_signal_fields[] = {
          .child = &sample_window},
 };
 
-static inline size_t sample_check_signal(const void *value, struct schema_fault *ret_faults, size_t max)
+static inline void sample_check_signal(const void *value, struct fault_list *l)
 {
 	const struct sample_signal *s = (const struct sample_signal *)value;
-	if (s->value >= s->tolerance_ratio || max == 0)
-		return 0;
-	ret_faults[0] = (struct schema_fault){"tolerance", -1, "must not be above value: lower it"};
-	return 1;
+	if (s->value < s->tolerance_ratio)
+		fault_add(l, "tolerance", -1, "must not be above value: lower it");
 }
 
 static const struct schema sample_signal = {
@@ -221,21 +219,18 @@ static const struct schema_field sample_spec_fields[] = {
          .set_offset = offsetof(struct sample, extra_set)},
 };
 
-static inline size_t sample_check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+static inline void sample_check_spec(const void *value, struct fault_list *l)
 {
 	const struct sample *s = (const struct sample *)value;
-	size_t n = 0;
-	if (s->min_replicas > s->max_replicas && n < max)
-		ret_faults[n++] = (struct schema_fault){"minReplicas", -1, "must not be above maxReplicas: lower it"};
-	for (size_t i = 1; i < s->n_signals && n < max; i++)
+	if (s->min_replicas > s->max_replicas)
+		fault_add(l, "minReplicas", -1, "must not be above maxReplicas: lower it");
+	for (size_t i = 1; i < s->n_signals; i++)
 		if (strcmp(s->signals[i].name, s->signals[i - 1].name) == 0)
-			ret_faults[n++] = (struct schema_fault){"signals", (int32_t)i,
-			                                        "has the name of the one before: rename it"};
-	if (s->interval_ms > s->period_ms && n < max)
-		ret_faults[n++] = (struct schema_fault){"periodSeconds", -1, "must not be below interval: raise it"};
-	if (s->n_signals == 13 && n < max)
-		ret_faults[n++] = (struct schema_fault){NULL, -1, "13 signals are bad luck: add one"};
-	return n;
+			fault_add(l, "signals", (int32_t)i, "has the name of the one before: rename it");
+	if (s->interval_ms > s->period_ms)
+		fault_add(l, "periodSeconds", -1, "must not be below interval: raise it");
+	if (s->n_signals == 13)
+		fault_add(l, NULL, -1, "13 signals are bad luck: add one");
 }
 
 static const struct schema sample_spec = {
