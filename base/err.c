@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -106,6 +107,14 @@ int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, .
 int err_no_memory(struct err *e)
 {
 	return err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+void *err_calloc(size_t size, struct err *e)
+{
+	void *p = calloc(1, size);
+	if (!p)
+		err_no_memory(e);
+	return p;
 }
 
 int err_wrap(struct err *e, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #define GPUSCALE_BASE_ERR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ERR_MSG_BYTES 512
@@ -64,6 +65,8 @@ int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, .
         __attribute__((format(printf, 4, 5)));
 // Fills *e with ERR_INTERNAL and "out of memory"; returns -1.
 int err_no_memory(struct err *e);
+// Returns `size` zeroed bytes, which the caller frees; NULL and *e as above.
+void *err_calloc(size_t size, struct err *e) __attribute__((malloc));
 
 // Puts "context: " in front of msg, cutting at the end when the buffer is full; returns -1. e may be NULL.
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

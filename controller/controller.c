@@ -298,18 +298,12 @@ static void on_capacity_error(void *arg, const struct err *error)
 		    LOG_S("effect", "capacity limits orders"));
 }
 
+// arg: where the controller keeps the watch of the objects.
 static void on_missing(void *arg, const char *namespace_name, const char *name)
 {
-	struct controller *c = arg;
-	if (c->watch)
-		object_watch_verify(policy_watch_objects(c->watch), namespace_name, name);
-}
-
-static void on_missing_scaled_object(void *arg, const char *namespace_name, const char *name)
-{
-	struct controller *c = arg;
-	if (c->scaled_objects)
-		object_watch_verify(policy_watch_objects(c->scaled_objects), namespace_name, name);
+	struct policy_watch *const *watch = arg;
+	if (*watch)
+		object_watch_verify(policy_watch_objects(*watch), namespace_name, name);
 }
 
 static void on_keda(void *arg)
@@ -338,12 +332,12 @@ static int open_status(struct controller *c, struct err *e)
 	struct event_recorder_options events = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
 	s->status_env.on_missing = on_missing;
-	s->status_env.arg = c;
+	s->status_env.arg = &c->watch;
 	s->status_env.writer = status_writer_new(to->k8s, e);
 	s->status_env.events = s->status_env.writer ? event_recorder_new(&events, e) : NULL;
 	s->scaled_object_env = s->status_env;
 	s->scaled_object_env.is_scaled_object = s->scaled_object_env.is_read_only = true; // until KEDA's state is known
-	s->scaled_object_env.on_missing = on_missing_scaled_object;
+	s->scaled_object_env.arg = &c->scaled_objects;
 	return s->status_env.events ? 0 : -1;
 }
 
@@ -382,7 +376,7 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	all->store = policy_store_new(&listener);
 	all->ticks = ticks_new(&ticks, e);
 	if (!c->history || !all->store || !all->ticks)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	s->report_env = (struct policy_report_env){
 	        .log = c->options.log,
 	        .metrics = metrics,
@@ -459,11 +453,9 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
                                   struct metrics *metrics, struct err *e)
 {
-	struct controller *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct controller *c = err_calloc(sizeof *c, e);
+	if (!c)
 		return NULL;
-	}
 	c->connections = connections;
 	c->options = *options;
 	if (make_parts(c, metrics, e) == 0 && open_sources(c, e) == 0)
@@ -567,4 +559,60 @@ void controller_free(struct controller *c)
 	decision_history_free(c->history);
 	price_follower_free(c->prices);
 	free(c);
+}
+
+// ---- what the endpoints show ----
+
+bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
+{
+	struct object_watch_state objects = {.is_synced = true};
+	size_t n = 0;
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct managed_policy *m = c->policies.list[i];
+		n += m->reconciler->decision || m->report.error;
+	}
+	if (c->watch)
+		objects = object_watch_get_state(policy_watch_objects(c->watch));
+	bool is_ready = objects.is_synced && policy_sync_is_complete(&c->sync) && n == c->policies.n;
+	c->was_ready = c->was_ready || is_ready;
+	*ret_n_ticked = n;
+	return c->was_ready;
+}
+
+// The prices, if a policy in force needs them.
+static const struct price_book *shown_prices(struct controller *c)
+{
+	size_t i = 0;
+	while (i < c->policies.n && !reconciler_gpus(c->policies.list[i]->reconciler).set)
+		i++;
+	if (i == c->policies.n)
+		return NULL;
+	const struct price_book *book = prices_of(c);
+	if (book != c->shown_prices)
+		managed_policies_changed(&c->policies);
+	c->shown_prices = book;
+	return book;
+}
+
+void controller_get_view(struct controller *c, struct controller_view *ret_view)
+{
+	struct policy_counts counts;
+	policy_store_get_counts(c->policies.store, &counts);
+	*ret_view = (struct controller_view){
+	        .policies = managed_policies_sort(&c->policies),
+	        .n_invalid = counts.invalid,
+	        .n_waiting = policy_sync_count_waiting(&c->sync),
+	        .files.report = "",
+	        .objects.error = "",
+	        .prices = shown_prices(c),
+	};
+	if (c->folder)
+		file_source_get_state(c->folder, &ret_view->files);
+	if (c->watch)
+		ret_view->objects = object_watch_get_state(policy_watch_objects(c->watch));
+}
+
+size_t controller_get_pools(struct controller *c, struct pool_summary *ret)
+{
+	return policy_pools_summarize(c->pools, ret);
 }

@@ -42,7 +42,7 @@ static int read_prices(struct price_follower *f, struct err *e)
 	struct priced *p = calloc(1, sizeof *p);
 	struct buf report;
 	if (!p)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	arena_init(&p->arena, ARENA_MAX);
 	buf_init(&report, REPORT_MAX);
 	if (f->path)
@@ -62,11 +62,9 @@ static int read_prices(struct price_follower *f, struct err *e)
 
 struct price_follower *price_follower_new(const char *path, struct log *log, struct err *e)
 {
-	struct price_follower *f = calloc(1, sizeof *f);
-	if (!f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct price_follower *f = err_calloc(sizeof *f, e);
+	if (!f)
 		return NULL;
-	}
 	f->path = path;
 	f->log = log;
 	if (path && read_prices(f, e) < 0) {

@@ -12,7 +12,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/term/prometheus_session.h"
-#include "controller/tick/range_samples.h"
+#include "controller/tick/refill.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"

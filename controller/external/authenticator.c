@@ -30,11 +30,9 @@ static int make_trust(const char *pem, const char *key, struct tls_trust **ret_t
 
 struct authenticator *authenticator_new(const char *json, size_t len, struct err *e)
 {
-	struct authenticator *a = calloc(1, sizeof *a);
-	if (!a) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct authenticator *a = err_calloc(sizeof *a, e);
+	if (!a)
 		return NULL;
-	}
 	arena_init(&a->arena, REQUEST_HEADER_BYTES_MAX);
 	if (request_header_read(json, len, &a->arena, &a->config, e) < 0 ||
 	    make_trust(a->config.proxy_ca_pem, "requestheader-client-ca-file", &a->proxy, e) < 0 ||

@@ -7,6 +7,7 @@
 #define GPUSCALE_CONTROLLER_EXTERNAL_DELEGATED_AUTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct access_attributes;
@@ -14,7 +15,9 @@ struct delegated_auth;
 struct err;
 struct http_exchange;
 struct k8s_client;
+struct k8s_user;
 struct log;
+struct review_cache;
 
 #define DELEGATED_AUTH_TTL_MS     10000
 #define DELEGATED_AUTH_CACHE_MAX  4096 // positive and negative answers each, of tokens and of accesses each
@@ -44,5 +47,31 @@ void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *
 
 // Returns whether the ConfigMap was read. Until then, requests through the aggregation layer get 503.
 bool delegated_auth_is_ready(const struct delegated_auth *a);
+
+// ---- the cache of answers ----
+// Keeps answers of the API server for a short time, by digest of the question. The oldest answer makes room for a new
+// one.
+
+#define REVIEW_KEY_BYTES    32
+#define REVIEW_REASON_BYTES 256
+
+struct review_answer {
+	int yes;                          // 0 or 1
+	struct k8s_user *user;            // of a token; NULL if none. The cache holds a reference of its own
+	char reason[REVIEW_REASON_BYTES]; // why not, for people
+};
+
+// max: entries of positive answers, and as many of negative ones, so that neither evict the others. Returns NULL when
+// memory is exhausted.
+struct review_cache *review_cache_new(size_t max, int64_t ttl_ms);
+void review_cache_free(struct review_cache *c); // NULL is fine
+// Writes the SHA-256 of the question.
+void review_cache_key(const void *question, size_t len, unsigned char out[REVIEW_KEY_BYTES]);
+// Returns NULL when there is no answer, or it is too old. Valid until the next put.
+const struct review_answer *review_cache_get(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
+                                             int64_t mono_ms);
+// Stores an answer, replacing one to the same question. Does nothing when memory is exhausted.
+void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
+                      const struct review_answer *answer, int64_t mono_ms);
 
 #endif

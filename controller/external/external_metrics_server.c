@@ -286,11 +286,9 @@ static int serve(struct external_metrics_server *m, struct err *e)
 struct external_metrics_server *external_metrics_server_new(const struct external_metrics_server_options *options,
                                                             struct err *e)
 {
-	struct external_metrics_server *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct external_metrics_server *m = err_calloc(sizeof *m, e);
+	if (!m)
 		return NULL;
-	}
 	m->options = *options;
 	if (!(m->auth = delegated_auth_new(options->client, options->log, e)) || serve(m, e) < 0) {
 		err_wrap(e, "external metrics");

@@ -183,7 +183,7 @@ static int write_found(const struct query *q, const char *metric, struct buf *ou
 {
 	struct external_metric_value *values = calloc(q->n_found ? q->n_found : 1, sizeof *values);
 	if (!values)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < q->n_found; i++) {
 		values[i] = q->found[i].value;
 		values[i].labels = q->found[i].labels;
@@ -217,7 +217,7 @@ static int answer(struct query *q, const char *metric, const char *selector, ext
 		return -1;
 	q->selector = parsed;
 	q->found = calloc(EXTERNAL_VALUES_MAX, sizeof *q->found);
-	int rc = q->found ? search(q, next, arg, metric, out, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = q->found ? search(q, next, arg, metric, out, e) : err_no_memory(e);
 	free(q->found);
 	label_selector_free(parsed);
 	return rc;

@@ -99,11 +99,9 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 
 struct keda_watch *keda_watch_new(const struct keda_watch_options *options, struct err *e)
 {
-	struct keda_watch *w = calloc(1, sizeof *w);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct keda_watch *w = err_calloc(sizeof *w, e);
+	if (!w)
 		return NULL;
-	}
 	w->options = *options;
 	snprintf(w->key, sizeof w->key, "%s/" KEDA_LEASE, options->namespace_name);
 	snprintf(w->text, sizeof w->text, "KEDA's operator (Lease %.200s)", w->key);
@@ -117,7 +115,7 @@ struct keda_watch *keda_watch_new(const struct keda_watch_options *options, stru
 	                .arg = w},
 	        e);
 	if (!w->expiry)
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 	if (w->expiry && w->informer && informer_put(w->informer, &w->lease, w->key, NULL, e) == 0)
 		return w;
 	keda_watch_free(w);

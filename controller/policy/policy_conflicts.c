@@ -49,11 +49,9 @@ struct conflicts *conflicts_new(struct managed_policies *all, struct err *e)
 {
 	const struct conflict_watch_options options = {
 	        .client = all->connections->k8s, .on_change = on_change, .skip_scaled_objects = all->keda != NULL};
-	struct conflicts *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct conflicts *c = err_calloc(sizeof *c, e);
+	if (!c)
 		return NULL;
-	}
 	c->watch = conflict_watch_new(&options, e);
 	if (c->watch)
 		return c;

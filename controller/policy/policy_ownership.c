@@ -138,7 +138,7 @@ int ownership_open(struct ownership *o, struct managed_policies *all, struct ha_
 	o->shard = calloc((size_t)options.n_shards, sizeof *o->shard);
 	o->leaving = event_new(to->loop, -1, 0, on_leaving, o);
 	if (!o->shard || !o->leaving)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	o->shards = shards_new(&options, e);
 	if (!o->shards)
 		return -1;

@@ -78,7 +78,7 @@ static int open_parts(struct policy_pools *p, struct err *e)
 	p->pools = pools_new(&options);
 	p->timer = evtimer_new(all->connections->loop, on_timer, p);
 	if (!p->pools || !p->timer || timer_start(p->timer, POOL_STATUS_CHECK_MS) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (!p->options.watches)
 		return 0;
 	const struct pool_watch_options watch = {
@@ -89,11 +89,9 @@ static int open_parts(struct policy_pools *p, struct err *e)
 
 struct policy_pools *policy_pools_new(const struct policy_pools_options *options, struct err *e)
 {
-	struct policy_pools *p = calloc(1, sizeof *p);
-	if (!p) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct policy_pools *p = err_calloc(sizeof *p, e);
+	if (!p)
 		return NULL;
-	}
 	p->options = *options;
 	if (open_parts(p, e) == 0)
 		return p;

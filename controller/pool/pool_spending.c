@@ -231,7 +231,7 @@ int pool_spending_file_write(const struct pool *pool, struct state_dir *dir, str
 	buf_init(&text, STATE_FILE_BYTES_MAX);
 	put_body(pool, now_ms, &body);
 	state_file_seal(&text, buf_str(&body), body.len);
-	int rc = body.failed || text.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	int rc = body.failed || text.failed ? err_no_memory(e) : 0;
 	if (rc == 0)
 		state_dir_put(dir, slot, name, buf_str(&text), text.len, fn, arg);
 	buf_done(&text);

@@ -254,17 +254,15 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 struct pool_watch *pool_watch_new(const struct pool_watch_options *options, struct err *e)
 {
-	struct pool_watch *w = calloc(1, sizeof *w);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct pool_watch *w = err_calloc(sizeof *w, e);
+	if (!w)
 		return NULL;
-	}
 	w->options = *options;
 	evtimer_assign(&w->timer, k8s_client_loop(options->client), on_timer, w);
 	w->errors = malloc(sizeof *w->errors);
 	w->unknown = malloc(sizeof *w->unknown);
 	if (!w->errors || !w->unknown) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		pool_watch_free(w);
 		return NULL;
 	}

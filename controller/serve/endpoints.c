@@ -18,7 +18,6 @@
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
-#include "controller/serve/overview_endpoints.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
 #include "controller/status/decision_history.h"

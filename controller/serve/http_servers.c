@@ -136,11 +136,9 @@ static int serve_external(struct http_servers *s, struct err *e)
 
 struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e)
 {
-	struct http_servers *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct http_servers *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
 	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/serve/overview_endpoints.h"
-
+// The status page, and its data.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/json/json_write.h"
 #include "controller/controller.h"
 #include "controller/policy/policy_conflicts.h"
+#include "controller/serve/endpoints.h"
 #include "controller/serve/overview.h"
 #include "controller/serve/status_page.h"
 #include "controller/source/policy_store.h"

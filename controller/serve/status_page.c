@@ -30,7 +30,7 @@ int status_page(struct buf *out, struct err *e)
 	z_stream z = {.next_in = status_page_begin,
 	              .avail_in = (uInt)((uintptr_t)status_page_end - (uintptr_t)status_page_begin)};
 	if (buf_reserve(out, STATUS_PAGE_BYTES_MAX) < 0 || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	z.next_out = (unsigned char *)out->data + out->len;
 	z.avail_out = STATUS_PAGE_BYTES_MAX;
 	int rc = inflate(&z, Z_FINISH);

@@ -143,11 +143,9 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 
 struct file_source *file_source_new(const struct file_source_options *options, struct err *e)
 {
-	struct file_source *f = calloc(1, sizeof *f);
-	if (!f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct file_source *f = err_calloc(sizeof *f, e);
+	if (!f)
 		return NULL;
-	}
 	f->options = *options;
 	buf_init(&f->report, FILE_SOURCE_REPORT_MAX);
 	if (read_all(f, e) < 0)

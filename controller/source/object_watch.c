@@ -126,7 +126,7 @@ struct object_watch *object_watch_new(const struct object_watch_options *options
 	struct object_watch *w = calloc(1, sizeof *w);
 	char key[INFORMER_KEY_BYTES], group_path[INFORMER_RESOURCE_BYTES];
 	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	w->options = *options;

@@ -344,11 +344,9 @@ static int open_parts(struct policy_watch *w, struct err *e)
 
 struct policy_watch *policy_watch_new(const struct policy_watch_options *options, struct err *e)
 {
-	struct policy_watch *w = calloc(1, sizeof *w);
-	if (!w) {
-		err_no_memory(e);
+	struct policy_watch *w = err_calloc(sizeof *w, e);
+	if (!w)
 		return NULL;
-	}
 	w->options = *options;
 	if (open_parts(w, e) == 0)
 		return w;

@@ -90,7 +90,7 @@ static int convert(struct arena *tree, const char *json, size_t len, const struc
 	struct err e;
 	struct conversion *c = arena_alloc(tree, sizeof *c);
 	if (!c)
-		err_set(&e, ERR_INTERNAL, "out of memory");
+		err_no_memory(&e);
 	if (!c || doc_from_json(tree, json, len, &root, &e) < 0 || convert_object(c, tree, root, NULL, live, &e) < 0) {
 		buf_puts(faults, e.msg);
 		return -1;

@@ -52,11 +52,9 @@ static void on_pace(evutil_socket_t fd, short what, void *arg)
 
 struct status_writer *status_writer_new(struct k8s_client *client, struct err *e)
 {
-	struct status_writer *w = calloc(1, sizeof *w);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct status_writer *w = err_calloc(sizeof *w, e);
+	if (!w)
 		return NULL;
-	}
 	w->client = client;
 	w->timer = event_new(k8s_client_loop(client), -1, 0, on_pace, w);
 	if (w->timer)

@@ -5,17 +5,65 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "controller/tick/range_samples.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/forecast.h"
 #include "policies/engine/observation.h"
+#include "policies/engine/source.h"
 #include "promql/promql_failover.h"
+#include "promql/promql_result.h"
 
 static const size_t samples_max[REFILL_USE__COUNT] = {
         [REFILL_WINDOW] = POLICY_WINDOW_SAMPLES_MAX,
         [REFILL_FORECAST] = 4 * FORECAST_SEASON_SLOTS_MAX + 4,
         [REFILL_OBJECTIVE] = DECIDE_OBJECTIVE_SAMPLES_MAX,
 };
+
+// The series of a range answer share one grid of times, but each may miss some.
+static int64_t next_time(const struct promql_result *r, const size_t *at)
+{
+	int64_t t = INT64_MAX;
+	for (size_t i = 0; i < r->n_series; i++)
+		if (at[i] < r->series[i].n_samples && r->series[i].samples[at[i]].time_ms < t)
+			t = r->series[i].samples[at[i]].time_ms;
+	return t;
+}
+
+// Collects the samples at time t and moves behind them.
+static size_t take_time(const struct promql_result *r, size_t *at, int64_t t, struct obs_series *column)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n_series; i++)
+		if (at[i] < r->series[i].n_samples && r->series[i].samples[at[i]].time_ms == t)
+			column[n++] = (struct obs_series){
+			        .pod = "", .value = r->series[i].samples[at[i]++].value, .time_ms = t};
+	return n;
+}
+
+size_t range_samples(const struct promql_result *r, const struct policy_signal *signal, struct obs_series *out,
+                     size_t max, size_t *ret_n_refused)
+{
+	size_t n = 0, n_refused = 0;
+	size_t *at = calloc(r->n_series ? r->n_series : 1, sizeof *at);
+	struct obs_series *column = calloc(r->n_series ? r->n_series : 1, sizeof *column);
+	while (at && column && n < max) {
+		int64_t t = next_time(r, at);
+		if (t == INT64_MAX)
+			break;
+		struct obs_signal at_t = {.state = OBS_OK, .series = column, .n_series = take_time(r, at, t, column)};
+		struct reading one = source_read(signal, &at_t, t); // as of the sample's own time: not stale
+		if (one.reason == REASON_NONE)
+			out[n++] = (struct obs_series){.pod = "", .value = one.value, .time_ms = t};
+		else
+			n_refused++;
+	}
+	free(at);
+	free(column);
+	if (ret_n_refused)
+		*ret_n_refused = n_refused;
+	return n;
+}
+
+// ---- the queries ----
 
 // Returns how far back this signal needs history.
 static int64_t history_ms(const struct policy_signal *s)

@@ -5,11 +5,14 @@
 #define GPUSCALE_CONTROLLER_TICK_REFILL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "policies/engine/policy.h"
 
+struct obs_series;
+struct promql_result;
 struct promql_sources;
 
 // ok: the source answered every range query (an empty answer counts). Else error says why not; the windows then fill
@@ -46,5 +49,12 @@ void refill_start(struct refill_call *c, const struct promql_sources *sources, c
 // Discards the answers that are still outstanding, because the clock was set and their times are wrong. done is still
 // called.
 void refill_drop(struct refill_call *c);
+
+// Reduces the answer to a range query to the samples that `signal` would have had, one per time: by its rule, as
+// decide() does. Writes up to `max` samples to `out`, in the order of time; their pod is "". A time at which the series
+// break the rule, such as several series where one is expected, or at which the value is not finite, gives no sample
+// and counts in *ret_n_refused (may be NULL). Returns the number of samples; fewer when memory is exhausted.
+size_t range_samples(const struct promql_result *r, const struct policy_signal *signal, struct obs_series *out,
+                     size_t max, size_t *ret_n_refused);
 
 #endif

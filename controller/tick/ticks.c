@@ -443,11 +443,9 @@ void ticks_remove(struct ticks *s, struct ticker *t)
 
 struct ticks *ticks_new(const struct ticks_options *options, struct err *e)
 {
-	struct ticks *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct ticks *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	s->turns.max = TICKS_WRITES_MAX;
 	s->slow_timer = event_new(options->loop, -1, 0, on_slow, s);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "controller/source/trigger_credentials.h"
+#include "controller/source/trigger_auth.h"
 #include "promql/promql_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

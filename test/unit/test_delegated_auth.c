@@ -19,7 +19,6 @@
 #include "base/http/http_client.h"
 #include "base/http/http_server.h"
 #include "controller/external/external_metrics_server.h"
-#include "controller/external/review_cache.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/k8s_config.h"
 #include "k8s/server/access_review.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "controller/source/trigger_credentials.h"
+#include "controller/source/trigger_auth.h"
 #include "test/support/promql_fixture.h"
 
 #define REF(parameter, key) "{\"parameter\":\"" parameter "\",\"name\":\"s\",\"key\":\"" key "\"}"
