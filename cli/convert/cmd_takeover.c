@@ -16,7 +16,7 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "controller/policy/keda_watch.h"
-#include "controller/source/scaled_object.h"
+#include "controller/source/policy_object.h"
 #include "controller/status/scaled_object_doc.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/client/object_name.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/external/authenticator.h"
+#include "controller/external/delegated_auth.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -19,7 +19,6 @@
 #include "base/http/http_server.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/external/authenticator.h"
 #include "k8s/cache/watch.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/server/access_review.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a request is answered. Authenticates it by certificate (controller/external/authenticator.h) or
+// Decides whether a request is answered. Authenticates it by certificate or
 // TokenReview, and authorizes it by SubjectAccessReview: RBAC decides, as for the API server itself. Answers are cached
 // for 10 s. When the API server does not answer, the request is refused.
 // Kubernetes: apiserver's delegated authentication and authorization.
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct access_attributes;
+struct authenticator;
 struct delegated_auth;
 struct err;
 struct http_exchange;
@@ -73,5 +74,24 @@ const struct review_answer *review_cache_get(struct review_cache *c, const unsig
 // Stores an answer, replacing one to the same question. Does nothing when memory is exhausted.
 void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                       const struct review_answer *answer, int64_t mono_ms);
+
+// ---- who a request is from (authenticator.c) ----
+// The aggregation layer presents a certificate of its own CA and names the user in headers; a client presents a
+// certificate of the client CA, or a bearer token, which the API server has to review. Kubernetes: apiserver's
+// DelegatingAuthenticatorConfig, in this order.
+
+// json: ConfigMap kube-system/extension-apiserver-authentication. Returns NULL and *e when it cannot be used.
+struct authenticator *authenticator_new(const char *json, size_t len, struct err *e);
+void authenticator_free(struct authenticator *a); // NULL is fine
+
+enum identity {
+	IDENTITY_NONE,  // not authenticated; *e: why the credentials were refused, kind ERR_NONE without credentials
+	IDENTITY_USER,  // *ret_user is the caller's reference, in system:authenticated
+	IDENTITY_TOKEN, // *ret_token lives until the reply
+};
+// a NULL: no authority is known, so only tokens count. Headers that name a user count only with a certificate of the
+// aggregation layer's authority and one of its common names.
+enum identity authenticator_identify(const struct authenticator *a, const struct http_exchange *x,
+                                     struct k8s_user **ret_user, const char **ret_token, struct err *e);
 
 #endif

@@ -9,10 +9,8 @@
 #include "base/process/log.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
-#include "controller/status/status.h"
 #include "controller/tick/reconcile.h"
 #include "policies/engine/number.h"
-#include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
 
 #define GAP_INTERVALS 4
@@ -246,34 +244,4 @@ bool policy_report_facts(const struct policy_report *p, const struct policy_repo
 	        .paused = ret_decided->policy->paused,
 	};
 	return true;
-}
-
-void policy_report_status(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                          const struct policy_circumstances *circumstances, const struct tick_result *result,
-                          struct policy_status *status)
-{
-	const struct binding *binding = r->subject.binding;
-	struct decided decided;
-	struct status_update u = {.binding = binding,
-	                          .state = result->state,
-	                          .generation = r->subject.generation,
-	                          .now_ms = result->now_ms};
-	policy_report_facts(p, env, r, circumstances, &decided, &u.facts);
-	policy_status_update(status, &u);
-	const char *error = policy_status_error(status); // of an earlier write
-	if (log_edge(&p->status_failed, error[0] != '\0') == LOG_EDGE_STARTED)
-		LOG(env->log, LOG_ERROR, policy_status_is_file(status) ? "Cannot save state" : "Cannot write status",
-		    LOG_BINDING(binding), LOG_S("err", error));
-}
-
-void policy_report_flush(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                         const struct policy_circumstances *circumstances, int64_t now_ms, struct policy_status *status)
-{
-	struct decided decided;
-	struct status_update u = {.binding = r->subject.binding, .generation = r->subject.generation, .now_ms = now_ms};
-	void *state = reconciler_copy_state(r);
-	u.state = state;
-	if (state && policy_report_facts(p, env, r, circumstances, &decided, &u.facts))
-		policy_status_flush(status, &u);
-	free(state);
 }

@@ -15,7 +15,6 @@ struct log;
 struct metrics;
 struct policy;
 struct policy_gpus;
-struct policy_status;
 struct reconciler;
 struct sparkline;
 struct tick_result;
@@ -69,14 +68,6 @@ void policy_report_set_policy(struct policy_report *p, const struct policy *befo
 // status.
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                         const struct tick_result *result);
-// Writes the status after a tick, with its Events; logs the first failure. Call only when the result allows it.
-void policy_report_status(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                          const struct policy_circumstances *circumstances, const struct tick_result *result,
-                          struct policy_status *status);
-// Writes the pending status. Call before the process exits, when r is idle.
-void policy_report_flush(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                         const struct policy_circumstances *circumstances, int64_t now_ms,
-                         struct policy_status *status);
 // Describes the last tick for the conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
 bool policy_report_facts(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                          const struct policy_circumstances *circumstances, struct decided *ret_decided,

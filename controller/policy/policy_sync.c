@@ -16,15 +16,11 @@
 #include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
+#include "k8s/client/scale.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
-
-static bool is_busy(const struct managed_policy *m)
-{
-	return m->ticker.state == TICK_IN_PROGRESS;
-}
 
 static void free_policy(struct managed_policy *m)
 {
@@ -77,15 +73,10 @@ static const char *fault_of(const struct managed_policy *m)
 	return error[0] ? error : NULL;
 }
 
-static struct policy_circumstances circumstances_of(const struct managed_policy *m)
-{
-	return (struct policy_circumstances){
-	        .fault = fault_of(m), .conflict = conflicts_find(m), .watch_error = conflicts_watch_error(m)};
-}
-
 bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts)
 {
-	struct policy_circumstances circumstances = circumstances_of(m);
+	const struct policy_circumstances circumstances = {
+	        .fault = fault_of(m), .conflict = conflicts_find(m), .watch_error = conflicts_watch_error(m)};
 	return policy_report_facts(&m->report, &m->all->policy_sync->report_env, m->reconciler, &circumstances,
 	                           ret_decided, ret_facts);
 }
@@ -97,25 +88,30 @@ static bool is_idle(const struct stored_binding *b)
 	return m && !m->reconciler && !m->fleet && ownership_term(m) != 0;
 }
 
-const struct managed_policy *policy_sync_next_fleet(const struct policy_sync *s, const struct managed_policy *after)
+static bool is_fleet(const struct stored_binding *b)
+{
+	const struct managed_policy *m = b->user;
+	return m && m->fleet;
+}
+
+static const struct managed_policy *next_where(const struct policy_sync *s, const struct managed_policy *after,
+                                               bool (*is_wanted)(const struct stored_binding *b))
 {
 	const struct stored_binding *b = after ? after->stored : NULL;
-	while ((b = policy_store_next(s->all->store, b))) {
-		const struct managed_policy *m = b->user;
-		if (m && m->fleet)
-			return m;
-	}
-	return NULL;
+	while ((b = policy_store_next(s->all->store, b)) && !is_wanted(b))
+		;
+	return b ? b->user : NULL;
+}
+
+const struct managed_policy *policy_sync_next_fleet(const struct policy_sync *s, const struct managed_policy *after)
+{
+	return next_where(s, after, is_fleet);
 }
 
 const struct managed_policy *policy_sync_next_idle(const struct policy_sync *s, const struct managed_policy *after)
 {
-	const struct stored_binding *b = after ? after->stored : NULL;
-	if (!s->all->has_synced(s->all->arg))
-		return NULL; // no policy is in force yet
-	while ((b = policy_store_next(s->all->store, b)) && !is_idle(b))
-		;
-	return b ? b->user : NULL;
+	// Before, no policy is in force yet.
+	return s->all->has_synced(s->all->arg) ? next_where(s, after, is_idle) : NULL;
 }
 
 size_t policy_sync_count_waiting(const struct policy_sync *s)
@@ -152,6 +148,87 @@ static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 		policy_status_forget(status, b->binding);
 	policy_status_free(status); // a tick that waits for it ends here, and others start
 	managed_policy_mark(m);
+}
+
+// ---- restoreReplicas of a deleted policy ----
+
+struct restore {
+	const struct restore_env *env;
+	struct policy_ref *body; // one reference
+	const struct binding *binding;
+	int conflicts;
+};
+
+static void end_restore(struct restore *r)
+{
+	policy_ref_release(r->body);
+	free(r);
+}
+
+static void fail_restore(struct restore *r, const struct err *e)
+{
+	const struct policy *p = &r->body->policy;
+	if (e->kind != ERR_CANCELED)
+		LOG(r->env->log, LOG_ERROR, "Cannot set restoreReplicas of a deleted policy",
+		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
+		    LOG_S("target", r->binding->target->name), LOG_S("err", e->msg));
+	end_restore(r);
+}
+
+static void begin_restore(struct restore *r);
+
+static void on_restored(void *arg, const struct scale *scale, const struct err *error)
+{
+	struct restore *r = arg;
+	const struct policy *p = &r->body->policy;
+	if (!scale && error->kind == ERR_CONFLICT && ++r->conflicts < RESTORE_CONFLICTS_MAX) {
+		begin_restore(r);
+		return;
+	}
+	if (!scale) {
+		fail_restore(r, error);
+		return;
+	}
+	LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_S("namespace", p->namespace_name),
+	    LOG_S("policy", p->name), LOG_S("target", r->binding->target->name),
+	    LOG_I("replicas", p->restore_replicas));
+	end_restore(r);
+}
+
+static void on_scale(void *arg, const struct scale *scale, const struct err *error)
+{
+	struct restore *r = arg;
+	struct err e;
+	if (!scale) {
+		fail_restore(r, error);
+		return;
+	}
+	if (scale->spec_replicas == r->body->policy.restore_replicas) {
+		end_restore(r);
+		return;
+	}
+	struct scale_ref ref = binding_scale_ref(r->binding);
+	if (!r->env->may_write(r->env->arg, r->body, &e) ||
+	    scale_patch(r->env->k8s, &ref, scale->resource_version, r->body->policy.restore_replicas, on_restored, r,
+	                &e) < 0)
+		fail_restore(r, &e);
+}
+
+static void begin_restore(struct restore *r)
+{
+	struct err e;
+	struct scale_ref ref = binding_scale_ref(r->binding);
+	if (scale_get(r->env->k8s, &ref, on_scale, r, &e) < 0)
+		fail_restore(r, &e);
+}
+
+void restore_replicas(const struct restore_env *env, struct policy_ref *body, const struct binding *binding)
+{
+	struct restore *r = must_alloc(calloc(1, sizeof *r));
+	r->env = env;
+	r->body = policy_ref_acquire(body);
+	r->binding = binding;
+	begin_restore(r);
 }
 
 // ---- reconcilers ----
@@ -349,7 +426,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 	conflicts_sync(m, is_fleet ? NULL : eligible);
 	policy_awaits_update(m);
 	policy_pools_sync(m, m->awaits <= AWAITS_CONFLICTS && !is_fleet ? &eligible->policy : NULL);
-	if (is_busy(m))
+	if (m->ticker.state == TICK_IN_PROGRESS)
 		return; // finished() marks it again
 	if (!m->stored) {
 		const struct binding *restored = m->restores ? managed_policy_binding(m, m->body) : NULL;
@@ -451,8 +528,19 @@ static void report(struct managed_policy *m, const struct tick_result *result)
 	if (result->outcome == TICK_RETRIED || result->outcome == TICK_SUPERSEDED || result->outcome == TICK_DEFERRED ||
 	    !result->is_current || !result->is_restored || !m->status)
 		return;
-	struct policy_circumstances circumstances = circumstances_of(m);
-	policy_report_status(&m->report, &s->report_env, m->reconciler, &circumstances, result, m->status);
+	struct decided decided;
+	const struct reconcile_subject *subject = &m->reconciler->subject;
+	struct status_update u = {.binding = subject->binding,
+	                          .state = result->state,
+	                          .generation = subject->generation,
+	                          .now_ms = result->now_ms};
+	managed_policy_facts(m, &decided, &u.facts);
+	policy_status_update(m->status, &u);
+	const char *error = policy_status_error(m->status); // of an earlier write
+	if (log_edge(&m->report.status_failed, error[0] != '\0') == LOG_EDGE_STARTED)
+		LOG(s->report_env.log, LOG_ERROR,
+		    policy_status_is_file(m->status) ? "Cannot save state" : "Cannot write status",
+		    LOG_BINDING(subject->binding), LOG_S("err", error));
 }
 
 static void end_tick(struct managed_policy *m)
@@ -509,15 +597,25 @@ static const char *fleet_find_policy(void *owner, const struct scale_ref *ref)
 
 // ---- stop ----
 
+static void flush(const struct managed_policy *m, int64_t now_ms)
+{
+	struct decided decided;
+	const struct reconcile_subject *subject = &m->reconciler->subject;
+	void *state = reconciler_copy_state(m->reconciler);
+	struct status_update u = {
+	        .binding = subject->binding, .state = state, .generation = subject->generation, .now_ms = now_ms};
+	if (state && managed_policy_facts(m, &decided, &u.facts))
+		policy_status_flush(m->status, &u);
+	free(state);
+}
+
 void policy_sync_flush(struct policy_sync *s)
 {
 	int64_t now_ms = clock_wall_ms(&s->all->connections->clock);
 	for (size_t i = 0; i < s->all->n; i++) {
 		const struct managed_policy *m = s->all->list[i];
-		struct policy_circumstances circumstances = circumstances_of(m);
 		if (m->status && policy_status_is_file(m->status))
-			policy_report_flush(&m->report, &s->report_env, m->reconciler, &circumstances, now_ms,
-			                    m->status);
+			flush(m, now_ms);
 	}
 }
 

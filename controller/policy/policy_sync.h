@@ -10,15 +10,32 @@
 
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_report.h"
-#include "controller/policy/restore_replicas.h"
 #include "controller/source/policy_store.h"
 #include "controller/status/status.h"
 #include "controller/tick/reconcile.h"
 
-struct decided;
+struct binding;
+struct err;
+struct k8s_client;
+struct log;
 struct managed_policies;
 struct managed_policy;
+struct policy_ref;
 struct ticker;
+
+#define RESTORE_CONFLICTS_MAX 3 // attempts when another client writes the target at the same time
+
+struct restore_env { // nothing of it owned
+	struct k8s_client *k8s;
+	struct log *log;
+	// Returns whether the target of the policy may be written now; else *e says why not.
+	bool (*may_write)(void *arg, const struct policy_ref *body, struct err *e);
+	void *arg;
+};
+
+// Reads the scale of the target of `binding`, one of `body`, sets it if it differs, and logs the outcome. A policy that
+// is deleted while no controller runs restores nothing. env must outlive the k8s_client.
+void restore_replicas(const struct restore_env *env, struct policy_ref *body, const struct binding *binding);
 
 // Zeroed, then filled by the controller.
 struct policy_sync {

@@ -16,7 +16,6 @@
 #include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
 #include "controller/serve/overview.h"
-#include "controller/serve/status_page.h"
 #include "controller/source/policy_store.h"
 #include "controller/tick/reconcile.h"
 #include "k8s/cache/target_store.h"

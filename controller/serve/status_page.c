@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/serve/status_page.h"
+#include "controller/serve/endpoints.h"
 
 #define ZLIB_CONST // the input is read-only
 #include <assert.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes a GPUAutoscaler of the API server: its policy and its metadata.
+// Decodes objects of the API server to policies: GPUAutoscalers, with their metadata, and ScaledObjects of KEDA.
 #ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
 #define GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
 
@@ -9,7 +9,9 @@
 
 struct arena;
 struct buf;
+struct convert_live;
 struct policy_document;
+struct policy_ref;
 struct schema_errors;
 
 #define POLICY_OBJECT_NAMESPACE_MAX 63
@@ -39,5 +41,12 @@ int policy_object_decode(const char *json, size_t len, struct arena *a, struct p
                          struct schema_errors *unknown);
 // Appends the errors as one line: "spec.maxReplicas: must be ..; spec.signals[0].query: ..".
 void policy_object_print_errors(const struct schema_errors *errors, struct buf *out);
+
+// Converts a ScaledObject to a policy, through the text that `gpuscale convert` prints for it.
+// Decodes the JSON text of one ScaledObject into `body`, which is fresh. Nothing points into the text afterwards.
+// Returns 0, or -1 with the reasons appended to `faults`: a trigger, a server or an authentication that is not
+// supported, or what is invalid in the resulting policy.
+int scaled_object_decode(const char *json, size_t len, const struct convert_live *live, struct policy_ref *body,
+                         struct buf *faults);
 
 #endif

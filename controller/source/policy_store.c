@@ -401,52 +401,46 @@ static void set_identity(struct policy_version *v, const struct policy_identity 
 	*v->identity = *identity;
 }
 
-int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
-                     const struct policy_identity *identity, struct err *e)
+// Stores a valid version (`body`, one reference), or why it is invalid (`error`, owned); the other is NULL.
+static int put_version(struct policy_store *s, enum policy_source source, const char *namespace_name, const char *name,
+                       struct policy_ref *body, char *error, const struct policy_identity *identity, struct err *e)
 {
-	const char *namespace_name = body->policy.namespace_name, *name = body->policy.name;
 	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
 	if (entry && is_replaced(&entry->versions[source], identity))
 		remove_version(s, entry, source, false);
 	entry = entry_for(s, source, namespace_name, name, e);
 	if (!entry) {
 		policy_ref_release(body);
+		free(error);
 		return -1;
 	}
 	struct policy_version *v = &entry->versions[source];
-	struct policy_ref *before = v->body;
+	struct policy_ref *before = body ? v->body : NULL;
 	bool is_news;
 	set_identity(v, identity, &is_news);
-	is_news = is_news || v->error;
+	is_news = is_news || (v->error && error ? strcmp(v->error, error) != 0 : v->error != error);
 	s->counts.invalid -= v->error != NULL;
+	s->counts.invalid += error != NULL;
 	free(v->error);
-	v->error = NULL;
+	v->error = error;
 	v->is_there = true;
-	v->body = body;
+	v->body = body ? body : v->body;
 	int rc = update_entry(s, entry, is_news, e);
 	policy_ref_release(before); // after update_entry(), because the listener may still read it
 	return rc;
 }
 
+int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
+                     const struct policy_identity *identity, struct err *e)
+{
+	return put_version(s, source, body->policy.namespace_name, body->policy.name, body, NULL, identity, e);
+}
+
 int policy_store_put_bad(struct policy_store *s, enum policy_source source, const char *namespace_name,
                          const char *name, const struct policy_identity *identity, const char *error, struct err *e)
 {
-	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
-	if (entry && is_replaced(&entry->versions[source], identity))
-		remove_version(s, entry, source, false);
-	entry = entry_for(s, source, namespace_name, name, e);
-	if (!entry)
-		return -1;
-	struct policy_version *v = &entry->versions[source];
-	bool is_news;
 	char *text = must_alloc(strndup(error, POLICY_ERROR_BYTES_MAX));
-	set_identity(v, identity, &is_news);
-	is_news = is_news || !v->error || strcmp(v->error, text) != 0;
-	s->counts.invalid += v->error == NULL;
-	free(v->error);
-	v->error = text;
-	v->is_there = true;
-	return update_entry(s, entry, is_news, e);
+	return put_version(s, source, namespace_name, name, NULL, text, identity, e);
 }
 
 void policy_store_remove(struct policy_store *s, enum policy_source source, const char *namespace_name,

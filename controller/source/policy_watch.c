@@ -17,7 +17,6 @@
 #include "base/schema/schema.h"
 #include "controller/source/object_watch.h"
 #include "controller/source/policy_object.h"
-#include "controller/source/scaled_object.h"
 #include "controller/source/trigger_auth.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/client/k8s_client.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/status/status_schedule.h"
+#include "controller/status/status_writer.h"
 
 // clang-format off
 const struct status_reason_info status_reasons[STATUS_REASON__COUNT] = {

@@ -201,17 +201,13 @@ static void on_variants_written(void *arg, int32_t units, const struct err *erro
 }
 
 // Asks for the permission as late as possible. The question also makes the owner look at the clock.
-static int may_write(struct reconciler *r, struct err *e)
+static int may_write(void *arg, struct err *e)
 {
+	struct reconciler *r = arg;
 	bool is_permitted = r->env->permit(r->subject.owner, TICK_MAY_WRITE, e);
 	if (r->work->is_void)
 		return err_set(e, ERR_CANCELED, "not written: the wall clock was set");
 	return is_permitted ? 0 : -1;
-}
-
-static int variant_may_write(void *arg, struct err *e)
-{
-	return may_write(arg, e);
 }
 
 static void write_scale(struct reconciler *r)
@@ -219,7 +215,7 @@ static void write_scale(struct reconciler *r)
 	struct tick_work *w = r->work;
 	if (r->variants) {
 		enter(r, TICK_PHASE_WRITE);
-		variant_scale_write(r->variants, &(struct variant_write){.may_write = variant_may_write,
+		variant_scale_write(r->variants, &(struct variant_write){.may_write = may_write,
 		                                                         .done = on_variants_written,
 		                                                         .arg = r,
 		                                                         .units_to = w->write_to,

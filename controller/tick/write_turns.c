@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/tick/write_turns.h"
+#include "controller/tick/ticks.h"
 
 #include <utlist.h>
 

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/http/http_text.h"
 #include "base/json/json_read.h"
-#include "controller/external/external_values.h"
+#include "controller/external/external_metrics_server.h"
 #include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"

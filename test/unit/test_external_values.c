@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/external/external_values.h"
+#include "controller/external/external_metrics_server.h"
 
 #include <math.h>
 #include <setjmp.h>

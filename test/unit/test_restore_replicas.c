@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
-#include "controller/policy/restore_replicas.h"
+#include "controller/policy/policy_sync.h"
 #include "policies/load/policy_ref.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "controller/status/status_schedule.h"
+#include "controller/status/status_writer.h"
 
 #define NOW_MS 1000000
 

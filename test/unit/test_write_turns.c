@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "controller/tick/write_turns.h"
+#include "controller/tick/ticks.h"
 
 #define MANY (WRITE_TURNS_LOOKED_AT + 8)
 
