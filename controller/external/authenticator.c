@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/external/delegated_auth.h"
+#include "controller/external/external_metrics_server.h"
 
 #include <stdlib.h>
 #include <string.h>

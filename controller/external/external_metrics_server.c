@@ -13,7 +13,6 @@
 #include "base/http/tls_self_signed.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/external/delegated_auth.h"
 #include "k8s/server/access_review.h"
 #include "k8s/server/metrics_api.h"
 #include "runtime/metrics/metrics.h"

@@ -14,7 +14,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "controller/pool/pools_private.h"
-#include "controller/status/state_file.h"
+#include "controller/status/state_dir.h"
 #include "controller/status/status_schema.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/schema/policy_schema.h"

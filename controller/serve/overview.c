@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/serve/overview.h"
+#include "controller/serve/endpoints.h"
 
 #include <math.h>
 #include <stdio.h>

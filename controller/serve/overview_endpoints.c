@@ -15,7 +15,6 @@
 #include "controller/controller.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
-#include "controller/serve/overview.h"
 #include "controller/source/policy_store.h"
 #include "controller/tick/reconcile.h"
 #include "k8s/cache/target_store.h"

@@ -2,7 +2,6 @@
 #include "controller/status/decision_history.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +9,9 @@
 #include "base/json/json_write.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
-#include "policies/schema/binding.h"
 
 struct entry {
-	char *key;  // namespace/name, the name as of binding_format()
+	char *key;  // "NAMESPACE/NAME", or "NAMESPACE/NAME/KEY" for one of several bindings
 	char *json; // one object
 };
 
@@ -43,22 +41,18 @@ void decision_history_free(struct decision_history *h)
 
 void decision_history_add(struct decision_history *h, const char *key, const struct decided *d)
 {
-	struct buf json;
-	buf_init(&json, HISTORY_BYTES_MAX);
+	struct buf id, json;
 	struct json_writer w;
+	buf_init(&id, HISTORY_BYTES_MAX);
+	buf_init(&json, HISTORY_BYTES_MAX);
 	json_write_init(&w, &json, 0);
 	explain_decision_json(&w, d);
-	char none[1];
-	size_t name_at = strlen(d->policy->namespace_name) + 1;
-	size_t name_size = binding_format(none, sizeof none, d->policy->name, key) + 1;
-	char *id = malloc(name_at + name_size);
-	if (json.failed || !id) { // without memory the history lacks this decision
+	buf_printf(&id, "%s/%s%s%s", d->policy->namespace_name, d->policy->name, key ? "/" : "", key ? key : "");
+	if (id.failed || json.failed) { // without memory the history lacks this decision
+		buf_done(&id);
 		buf_done(&json);
-		free(id);
 		return;
 	}
-	snprintf(id, name_at + 1, "%s/", d->policy->namespace_name);
-	binding_format(id + name_at, name_size, d->policy->name, key);
 	size_t at = (h->first + h->n) % HISTORY_MAX;
 	if (h->n == HISTORY_MAX) {
 		entry_done(&h->ring[h->first]);
@@ -66,7 +60,7 @@ void decision_history_add(struct decision_history *h, const char *key, const str
 	} else {
 		h->n++;
 	}
-	h->ring[at] = (struct entry){id, json.data};
+	h->ring[at] = (struct entry){id.data, json.data};
 }
 
 // policy: NAMESPACE/NAME, and perhaps a key.

@@ -13,7 +13,6 @@
 #include "base/must.h"
 #include "controller/status/scaled_object_doc.h"
 #include "controller/status/state_dir.h"
-#include "controller/status/state_file.h"
 #include "controller/status/status_doc.h"
 #include "controller/status/status_writer.h"
 #include "k8s/cache/autoscaler_object.h"

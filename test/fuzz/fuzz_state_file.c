@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/status/state_file.h"
+#include "controller/status/state_dir.h"
 #include "controller/status/status_doc.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/observation.h"

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "controller/external/delegated_auth.h"
+#include "controller/external/external_metrics_server.h"
 #include "k8s/server/k8s_user.h"
 #include "k8s/server/request_header.h"
 

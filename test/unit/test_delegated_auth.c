@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the external metrics server answers the users that the API server vouches for, asks it no more often than
 // it must, and answers no user when it cannot be asked.
-#include "controller/external/delegated_auth.h"
 
 #include <event2/event.h>
 #include <setjmp.h>

@@ -18,7 +18,6 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "controller/serve/endpoints.h"
-#include "controller/serve/overview.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/status/status_conditions.h"

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/status/state_file.h"
+#include "controller/status/state_dir.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 
