@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/price_follower.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -10,7 +10,7 @@
 #include "cli/term/commands.h"
 #include "controller/controller.h"
 #include "controller/policy/keda_watch.h"
-#include "controller/serve/http_servers.h"
+#include "controller/serve/endpoints.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 #include "runtime/connections.h"

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "controller/source/policy_store.h"
-#include "controller/tick/reconcile.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_ownership.h"

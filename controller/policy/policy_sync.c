@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/clock.h"
 #include "base/err.h"

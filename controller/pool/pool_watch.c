@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/backoff.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"

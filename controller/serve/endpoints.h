@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller's HTTP endpoints: /livez /readyz /healthz /metrics /debug/decisions /version; and, in
-// overview_endpoints.c, the status page at /, and its data at /api/v1/overview and /api/v1/policy.
+// overview.c, the status page at /, and its data at /api/v1/overview and /api/v1/policy.
 #ifndef GPUSCALE_CONTROLLER_SERVE_ENDPOINTS_H
 #define GPUSCALE_CONTROLLER_SERVE_ENDPOINTS_H
 
@@ -18,8 +18,10 @@ struct decision_history;
 struct err;
 struct fleet;
 struct http_server;
+struct http_servers;
 struct http_turns;
 struct price_book;
+struct serve_options;
 struct sparkline;
 struct status_facts;
 
@@ -94,5 +96,22 @@ void overview_end(struct json_writer *w);
 // Writes the document of one policy. decisions: the recent decisions.
 void overview_write_detail(struct json_writer *w, const struct overview_policy *p,
                            const struct decision_history *decisions);
+
+// ---- the servers ----
+// The HTTP servers of `gpuscale run`: these endpoints over plain HTTP or TLS, with or without a token, and the external
+// metrics API (controller/external/external_metrics_server.h).
+
+struct http_servers_options {
+	const struct serve_options *flags; // not owned, as all below; its strings must live as long
+	const char *listen;                // of the endpoints; NULL or "": none
+	struct controller *controller;
+};
+
+// Listens at once. Returns NULL and *e on failure.
+struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e);
+// Stops the watches of the API server. Call before connections_cancel(); NULL is fine.
+void http_servers_disconnect(struct http_servers *s);
+// Call after connections_cancel(), so that no request is in flight. NULL is fine.
+void http_servers_free(struct http_servers *s);
 
 #endif

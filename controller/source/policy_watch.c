@@ -22,7 +22,6 @@
 #include "k8s/client/k8s_client.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
-#include "policies/schema/policy_schema.h"
 #include "promql/promql_source.h"
 
 struct policy_watch {

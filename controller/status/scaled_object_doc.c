@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/scaled_object_doc.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

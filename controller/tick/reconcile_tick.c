@@ -14,7 +14,6 @@
 #include "controller/pool/pools.h"
 #include "controller/status/scaled_object_doc.h"
 #include "controller/status/status.h"
-#include "controller/status/status_doc.h"
 #include "controller/tick/reconcile_private.h"
 #include "controller/tick/victim_marks.h"
 #include "k8s/capacity/fit_store.h"
@@ -23,7 +22,6 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
-#include "policies/schema/policy_schema.h"
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
         [TICK_PHASE_IDLE] = "Idle",         [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
