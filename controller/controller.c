@@ -11,7 +11,6 @@
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
-#include "controller/policy/keda_watch.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
@@ -610,9 +609,4 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 		file_source_get_state(c->folder, &ret_view->files);
 	if (c->watch)
 		ret_view->objects = object_watch_get_state(policy_watch_objects(c->watch));
-}
-
-size_t controller_get_pools(struct controller *c, struct pool_summary *ret)
-{
-	return policy_pools_summarize(c->pools, ret);
 }

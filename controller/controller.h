@@ -25,7 +25,6 @@ struct decision_history;
 struct log;
 struct metrics;
 struct policy_watch;
-struct pool_summary;
 struct price_book;
 
 struct controller_options {
@@ -98,9 +97,6 @@ struct controller_view {
 	const struct price_book *prices;   // NULL: no policy in force needs them, or out of memory
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
-// Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
-// names are valid until the loop runs.
-size_t controller_get_pools(struct controller *c, struct pool_summary *ret);
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);

@@ -15,7 +15,7 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "controller/policy/keda_watch.h"
+#include "controller/policy/policy_conflicts.h"
 #include "controller/source/policy_object.h"
 #include "controller/status/scaled_object_doc.h"
 #include "k8s/cache/autoscaler_object.h"

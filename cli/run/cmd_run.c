@@ -9,7 +9,7 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "controller/controller.h"
-#include "controller/policy/keda_watch.h"
+#include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"

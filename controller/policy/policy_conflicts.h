@@ -15,7 +15,9 @@
 
 struct conflict_watch;
 struct err;
+struct k8s_client;
 struct k8s_call;
+struct log;
 struct policy_ref;
 
 #define CONFLICT_MANAGER_BYTES 129 // Kubernetes limits a field manager to 128 bytes
@@ -59,5 +61,35 @@ void policy_awaits_update(struct managed_policy *m);
 // Writes to ret_why why a policy of this process is not in force. Returns STATUS_CONFLICT, STATUS_INVALID, or
 // STATUS_PHASE__COUNT while that is not known yet.
 enum status_phase policy_awaits_explain(const struct managed_policy *m, char *ret_why, size_t size);
+
+// ---- KEDA's operator ----
+// Watches the Lease of KEDA's operator: while the operator runs, gpuscale does not act on ScaledObjects. The operator
+// renews the Lease every few seconds, so a watch of it costs nothing once the operator is stopped.
+// KEDA: cmd/operator/main.go (LeaderElectionID).
+
+#define KEDA_LEASE     "operator.keda.sh"
+#define KEDA_NAMESPACE "keda"
+
+enum keda_state {
+	KEDA_UNKNOWN,    // the Lease could not be read yet
+	KEDA_RUNS,       // the Lease has a holder, and changed within its duration
+	KEDA_UNREADABLE, // reading the Lease failed, so the operator may run
+	KEDA_STOPPED,    // the Lease does not exist, has no holder, or did not change for its duration
+	KEDA_STATE__COUNT
+};
+
+struct keda_watch_options { // owns nothing
+	struct k8s_client *client;
+	const char *namespace_name; // of the operator
+	struct log *log;
+	void (*on_change)(void *arg); // the state has changed; called from the loop
+	void *arg;
+};
+
+// Creates a watch and starts it. Returns NULL and *e when memory is exhausted.
+struct keda_watch *keda_watch_new(const struct keda_watch_options *options, struct err *e);
+// Call before the client is freed. NULL is fine.
+void keda_watch_free(struct keda_watch *w);
+enum keda_state keda_watch_state(const struct keda_watch *w);
 
 #endif

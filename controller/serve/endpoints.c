@@ -202,7 +202,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	                          .dry_run = c->options.dry_run};
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;
-	mv.n_pools = controller_get_pools(c, pools);
+	mv.n_pools = policy_pools_summarize(c->pools, pools);
 	struct metrics_watch watches[4];
 	mv.watches = watches;
 	const struct object_watch *pool_objects = c->pools->watch ? pool_watch_objects(c->pools->watch) : NULL;
