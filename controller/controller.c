@@ -198,12 +198,6 @@ static void on_synced(void *arg)
 	managed_policies_wake(&c->policies); // the watch may not be changed from its own callback
 }
 
-static int read_other_kinds(void *arg, struct err *e)
-{
-	struct controller *c = arg;
-	return policy_pools_read_files(c->pools, e);
-}
-
 static int open_sources(struct controller *c, struct err *e)
 {
 	const struct controller_options *o = &c->options;
@@ -216,8 +210,8 @@ static int open_sources(struct controller *c, struct err *e)
 		                                    .log = o->log,
 		                                    .paths = o->policy_paths,
 		                                    .n_paths = o->n_policy_paths,
-		                                    .before = read_other_kinds,
-		                                    .arg = c};
+		                                    .before = policy_pools_read_files,
+		                                    .arg = c->pools};
 		struct file_source_state state;
 		c->folder = file_source_new(&files, e);
 		if (!c->folder)

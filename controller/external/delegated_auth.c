@@ -137,13 +137,12 @@ struct delegated_auth {
 // One request that passes through the reviews.
 struct check {
 	struct delegated_auth *auth;
-	bool is_stranger;                    // presents a bearer token
-	bool is_waiting;                     // counted in n_waiting, and in n_strangers if is_stranger
-	struct check *prev, *next;           // of the strangers that wait
-	char peer[PEER_BYTES];               // address
-	struct k8s_user *user;               // once it is known
-	struct access_attributes attributes; // its texts are in `texts`
-	struct arena texts;
+	bool is_stranger;          // presents a bearer token
+	bool is_waiting;           // counted in n_waiting, and in n_strangers if is_stranger
+	struct check *prev, *next; // of the strangers that wait
+	char peer[PEER_BYTES];     // address
+	struct k8s_user *user;     // once it is known
+	struct access_attributes attributes;
 	unsigned char key[REVIEW_KEY_BYTES]; // of the review in flight
 	delegated_auth_fn *done;
 	void *arg;
@@ -301,7 +300,6 @@ static void end(struct check *c, int status, const char *message)
 		DL_DELETE(a->strangers, c);
 	}
 	k8s_user_unref(c->user);
-	arena_done(&c->texts);
 	free(c);
 	done(arg, status, message);
 }
@@ -368,13 +366,9 @@ static void on_access(void *arg, const struct http_response *response, const str
 	struct review_answer answer = {0};
 	struct err e;
 	_Static_assert(sizeof answer.reason == ACCESS_REASON_BYTES, "one size of a reason");
-	if (error) {
-		end_failed(c, "an access review", error);
-		return;
-	}
-	answer.yes = subject_access_review_read(response->body, response->body_len, answer.reason, &e);
+	answer.yes = error ? -1 : subject_access_review_read(response->body, response->body_len, answer.reason, &e);
 	if (answer.yes < 0) {
-		end_failed(c, "an access review", &e);
+		end_failed(c, "an access review", error ? error : &e);
 		return;
 	}
 	review_cache_put(c->auth->accesses, c->key, &answer, mono_ms(c->auth));
@@ -420,13 +414,9 @@ static void on_token(void *arg, const struct http_response *response, const stru
 	struct check *c = arg;
 	struct review_answer answer = {0};
 	struct err e;
-	if (error) {
-		end_failed(c, "a token review", error);
-		return;
-	}
-	answer.yes = token_review_read(response->body, response->body_len, &answer.user, &e);
+	answer.yes = error ? -1 : token_review_read(response->body, response->body_len, &answer.user, &e);
 	if (answer.yes < 0) {
-		end_failed(c, "a token review", &e);
+		end_failed(c, "a token review", error ? error : &e);
 		return;
 	}
 	review_cache_put(c->auth->tokens, c->key, &answer, mono_ms(c->auth));
@@ -462,15 +452,7 @@ static struct check *check_new(struct delegated_auth *a, const struct access_att
                                void *arg)
 {
 	struct check *c = must_alloc(calloc(1, sizeof *c));
-	arena_init(&c->texts, REVIEW_BYTES_MAX);
-	const char *const from[] = {t->verb,           t->group, t->version, t->resource,
-	                            t->namespace_name, t->path,  t->name,    t->subresource};
-	const char **const to[] = {&c->attributes.verb,     &c->attributes.group,          &c->attributes.version,
-	                           &c->attributes.resource, &c->attributes.namespace_name, &c->attributes.path,
-	                           &c->attributes.name,     &c->attributes.subresource};
-	for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
-		if (from[i]) // a request's head is far below the ceiling
-			*to[i] = must_alloc(arena_strdup(&c->texts, from[i]));
+	c->attributes = *t;
 	c->auth = a;
 	c->done = done;
 	c->arg = arg;

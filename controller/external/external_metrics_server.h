@@ -119,8 +119,8 @@ void delegated_auth_free(struct delegated_auth *a);
 
 // status 200: the request is allowed. 401, 403, 429, 500 or 503: it is refused; message: why.
 typedef void delegated_auth_fn(void *arg, int status, const char *message);
-// Authenticates and authorizes the request x. Calls done exactly once, maybe before this returns; reads attributes
-// before it returns.
+// Authenticates and authorizes the request x. Calls done exactly once, maybe before this returns; until then, the texts
+// of the attributes must stay valid, as those of x do.
 void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *x,
                           const struct access_attributes *attributes, delegated_auth_fn *done, void *arg);
 

@@ -84,18 +84,16 @@ static void finish_one(struct early_check *l)
 		return;
 	struct managed_policies *all = l->all;
 	struct managed_policy *m = l->policy;
-	bool has_moved = l->has_moved, has_failed = l->has_failed;
-	int64_t now_ms = l->now_ms, started_mono_ms = l->started_mono_ms;
 	int64_t mono_ms = clock_mono_ms(&all->connections->clock);
 	all->early_checks->in_flight -= l->is_alone;
-	free(l);
 	if (m) {
 		m->early_check = NULL;
-		m->early_check_failed = has_failed;
-		m->early_after_mono_ms = mono_ms + CHECK_PAUSE * (mono_ms - started_mono_ms);
+		m->early_check_failed = l->has_failed;
+		m->early_after_mono_ms = mono_ms + CHECK_PAUSE * (mono_ms - l->started_mono_ms);
 	}
-	if (m && has_moved)
-		tick_early(m, now_ms);
+	if (m && l->has_moved)
+		tick_early(m, l->now_ms);
+	free(l);
 	start_queued(all);
 }
 

@@ -30,11 +30,6 @@ uint32_t ownership_term(const struct managed_policy *m)
 	return s->is_owned ? s->term : 0;
 }
 
-bool ownership_may_write(const struct managed_policy *m, struct err *e)
-{
-	return shards_may_write(m->all->ownership->shards, m->namespace_name, m->name, e);
-}
-
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e)
 {
 	const struct ownership *o = arg;

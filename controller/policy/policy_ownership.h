@@ -37,8 +37,6 @@ void ownership_resign(struct ownership *o);
 void ownership_close(struct ownership *o);
 // Returns a number that increases each time this process acquires the policy; 0: the process does not own it.
 uint32_t ownership_term(const struct managed_policy *m);
-// Returns whether this process is certain to own the policy for as long as a write can take; else *e says why not.
-bool ownership_may_write(const struct managed_policy *m, struct err *e);
 // The callback of struct restore_env; arg: the ownership.
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e);
 // Returns whether this process does what only one of those that share the policies may do.

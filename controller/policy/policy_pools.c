@@ -121,8 +121,9 @@ bool policy_pools_are_known(const struct policy_pools *p)
 	return !p->watch || pool_watch_has_answer(p->watch);
 }
 
-int policy_pools_read_files(struct policy_pools *p, struct err *e)
+int policy_pools_read_files(void *arg, struct err *e)
 {
+	struct policy_pools *p = arg;
 	struct log *log = p->options.all->log;
 	struct pool_set set;
 	struct buf report;

@@ -48,8 +48,9 @@ void policy_pools_disconnect(struct policy_pools *p);
 void policy_pools_free(struct policy_pools *p);
 // Returns whether the pools of the API server were listed, or cannot be.
 bool policy_pools_are_known(const struct policy_pools *p);
-// Reads the pools of the policy files again. If one is invalid, all stay as they were, and *e says so.
-int policy_pools_read_files(struct policy_pools *p, struct err *e);
+// Reads the pools of the policy files again, before the policies: the callback of struct file_source_options; arg: the
+// pools. If one is invalid, all stay as they were, and *e says so.
+int policy_pools_read_files(void *arg, struct err *e);
 // Makes the policy a member. `member` is the version that is in force or about to be; NULL: the policy is no longer in
 // force, and it leaves its pool unless a tick is in progress.
 void policy_pools_sync(struct managed_policy *m, const struct policy *member);

@@ -172,23 +172,17 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 	}
 }
 
-static void report_conflict(const struct policy_report_env *env, const struct binding *b, int attempt)
-{
-	metrics_count(env->metrics, FAMILY_CONFLICTS);
-	LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again", LOG_BINDING(b),
-	    LOG_I("attempt", attempt));
-}
-
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                         const struct tick_result *result)
 {
-	const struct policy *policy = r->policy;
 	enum status_phase before = p->phase, phase = outcomes[result->outcome].phase;
 	if (result->decision)
 		report_decision(p, env, r, result);
 	switch (result->outcome) {
 	case TICK_RETRIED:
-		report_conflict(env, r->subject.binding, result->attempt);
+		metrics_count(env->metrics, FAMILY_CONFLICTS);
+		LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
+		    LOG_BINDING(r->subject.binding), LOG_I("attempt", result->attempt));
 		return; // the tick continues
 	case TICK_DECIDED:
 		clear_error(p);
@@ -214,7 +208,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		if (!result->is_current)
 			break;
 		log_error(p, env, r->subject.binding, outcomes[result->outcome].error, result->error);
-		add_to_sparkline(p, env, policy, result->now_ms, NULL);
+		add_to_sparkline(p, env, r->policy, result->now_ms, NULL);
 		break;
 	}
 	if (result->is_current && result->outcome != TICK_SUPERSEDED)

@@ -20,6 +20,7 @@
 #include "runtime/connections.h"
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
+#include "runtime/shard/shards.h"
 
 static void free_policy(struct managed_policy *m)
 {
@@ -61,7 +62,7 @@ static bool permit(void *owner, enum tick_permission permission, struct err *e)
 	if (permission == TICK_MAY_CONTINUE)
 		return is_current(m);
 	m->all->policy_sync->check_clock(m->all->policy_sync->arg); // a clock step makes the pending write void
-	return ownership_may_write(m, e);
+	return shards_may_write(m->all->ownership->shards, m->namespace_name, m->name, e);
 }
 
 // ---- what the endpoints and the status show ----

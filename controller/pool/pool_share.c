@@ -6,11 +6,6 @@
 
 #define MONTH_EVERY_MS 60000 // between two looks at what a monthly budget allows
 
-static int64_t i64_min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 // When the last decision of the member no longer counts (monotonic clock).
 static int64_t stale_at(const struct pool_membership *s)
 {
@@ -77,8 +72,8 @@ static int32_t pending_of(const struct pool_membership *s, int32_t current, bool
 // Some input changes at at_ms, if that is not over.
 static void until(struct pool *p, int64_t at_ms, int64_t now_mono_ms)
 {
-	if (at_ms > now_mono_ms)
-		p->until_mono_ms = i64_min(p->until_mono_ms, at_ms);
+	if (at_ms > now_mono_ms && at_ms < p->until_mono_ms)
+		p->until_mono_ms = at_ms;
 }
 
 static void fill_member(struct pool *p, size_t i, const struct pool_membership *alone, int64_t now_mono_ms)

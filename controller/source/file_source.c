@@ -118,11 +118,6 @@ void file_source_reload(struct file_source *f, const char *why)
 	read_again(f, why);
 }
 
-static int schedule_check(struct file_source *f, int64_t after_ms)
-{
-	return timer_start(f->timer, after_ms);
-}
-
 // A file that is being written can be valid although it is incomplete: cut between two policies, or still empty.
 // Reading it would remove policies, and with them their state (cooldowns, windows).
 static void on_watch(evutil_socket_t fd, short what, void *arg)
@@ -136,7 +131,7 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 		read_again(f, is_lost ? "files cannot be read" : "files changed");
 	}
 	f->new_fingerprint = now;
-	if (schedule_check(f, has_changed && !is_at_rest ? FILE_SOURCE_REST_MS : FILE_SOURCE_WATCH_MS) < 0)
+	if (timer_start(f->timer, has_changed && !is_at_rest ? FILE_SOURCE_REST_MS : FILE_SOURCE_WATCH_MS) < 0)
 		LOG(f->options.log, LOG_ERROR, "Cannot watch policy files; SIGHUP still reloads them",
 		    LOG_S("err", "out of memory"));
 }
@@ -152,7 +147,7 @@ struct file_source *file_source_new(const struct file_source_options *options, s
 		goto fail;
 	log_report(f);
 	f->timer = evtimer_new(options->loop, on_watch, f);
-	if (f->timer && schedule_check(f, FILE_SOURCE_WATCH_MS) == 0)
+	if (f->timer && timer_start(f->timer, FILE_SOURCE_WATCH_MS) == 0)
 		return f;
 	err_set(e, ERR_INTERNAL, "cannot watch the policy files");
 fail:

@@ -60,12 +60,6 @@ static void row_free(struct row *row)
 	free(row);
 }
 
-static void binding_free(struct stored_binding *b)
-{
-	free(b->claims);
-	free(b);
-}
-
 static int compare_keys(const struct stored_binding *b, const struct binding *other)
 {
 	return binding_key_compare(b->binding ? b->binding->key : NULL, other ? other->key : NULL);
@@ -203,15 +197,8 @@ static void drop_version(struct policy_store *s, struct policy_version *v)
 	*v = (struct policy_version){0};
 }
 
-static bool is_empty(const struct policy_entry *entry)
-{
-	for (int i = 0; i < POLICY_SOURCE__COUNT; i++)
-		if (entry->versions[i].is_there)
-			return false;
-	return true;
-}
-
-// Returns the source whose version is in force, or else of the first existing version.
+// Returns the source whose version is in force, or else of the first existing version; POLICY_SOURCE__COUNT: there is
+// none.
 static enum policy_source source_of(const struct policy_entry *entry)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -309,7 +296,7 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 		return;
 	struct policy_version gone = *v;
 	*v = (struct policy_version){0};
-	if (!is_empty(entry)) {
+	if (source_of(entry) != POLICY_SOURCE__COUNT) {
 		struct err e;
 		(void)update_entry(s, entry, true, &e); // without memory the entry has no claim
 		*v = gone;
@@ -518,8 +505,10 @@ void policy_store_free(struct policy_store *s)
 			drop_version(s, &row->entry.versions[i]);
 		HASH_DEL(s->rows, row);
 		leave_space(s, row->space);
-		for (size_t i = 0; i < row->entry.n_bindings; i++)
-			binding_free(row->entry.bindings[i]);
+		for (size_t i = 0; i < row->entry.n_bindings; i++) {
+			free(row->entry.bindings[i]->claims);
+			free(row->entry.bindings[i]);
+		}
 		row_free(row);
 	}
 	struct policy_claim *claim, *next_claim;

@@ -19,7 +19,6 @@
 #include "controller/source/policy_object.h"
 #include "controller/source/trigger_auth.h"
 #include "k8s/cache/autoscaler_object.h"
-#include "k8s/client/k8s_client.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
@@ -222,8 +221,8 @@ static struct policy_identity identify(const struct watched_object *o, struct js
 	return id;
 }
 
-static int put_scaled_object(struct policy_watch *w, const struct watched_object *object, const char *json, size_t len,
-                             struct policy_ref *fresh, const struct read_object *o, struct err *e)
+static int put_scaled_object(struct policy_watch *w, const char *json, size_t len, struct policy_ref *fresh,
+                             const struct read_object *o, struct err *e)
 {
 	struct converted converted = {.watch = w, .namespace_name = o->namespace_name, .name = o->name};
 	const struct convert_live live = {.source_of = source_of, .arg = &converted};
@@ -261,7 +260,7 @@ static bool on_object(void *arg, struct watched_object *object, enum object_chan
 	if (is_scaled_object) {
 		namespace_of(object, namespace_name);
 		o = (struct read_object){namespace_name, object->name, identify(object, (struct json_span){json, len})};
-		rc = put_scaled_object(w, object, json, len, body, &o, &e);
+		rc = put_scaled_object(w, json, len, body, &o, &e);
 	} else {
 		rc = put_policy(w, object, json, len, body, &o, &e);
 	}
@@ -312,8 +311,7 @@ static void on_answer(void *arg)
 static int open_parts(struct policy_watch *w, struct err *e)
 {
 	const struct policy_watch_options *o = &w->options;
-	const struct trigger_auths_options auths = {.loop = k8s_client_loop(o->client),
-	                                            .client = o->client,
+	const struct trigger_auths_options auths = {.client = o->client,
 	                                            .sources = o->sources,
 	                                            .log = o->log,
 	                                            .on_changed = on_authentication_changed,

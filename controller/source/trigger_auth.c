@@ -324,12 +324,12 @@ static void use(struct trigger_auth *a)
 
 // ---- reading ----
 
-static void on_secret(void *arg, const struct http_response *response, const struct err *error);
+static void on_answer(void *arg, const struct http_response *response, const struct err *error);
 
-static void get(struct trigger_auth *a, const char *path, k8s_done_fn *done)
+static void get(struct trigger_auth *a, const char *path)
 {
 	const struct k8s_request_options request = {
-	        .method = "GET", .path = path, .is_background = true, .done = done, .arg = a};
+	        .method = "GET", .path = path, .is_background = true, .done = on_answer, .arg = a};
 	struct err e;
 	if (k8s_request_with(a->all->options.client, &request, &a->call, &e) < 0) {
 		a->call = NULL;
@@ -337,50 +337,31 @@ static void get(struct trigger_auth *a, const char *path, k8s_done_fn *done)
 	}
 }
 
-static void read_next(struct trigger_auth *a)
+// The TriggerAuthentication, and then each Secret that it names.
+static void on_answer(void *arg, const struct http_response *response, const struct err *error)
 {
+	struct trigger_auth *a = arg;
+	struct trigger_credentials *c = &a->reading;
+	const char *secret = trigger_credentials_missing(c);
 	char path[PATH_BYTES];
-	const char *secret = trigger_credentials_missing(&a->reading);
+	struct err e;
+	a->call = NULL;
+	if (a->all->closing)
+		return;
+	if (!error && (secret ? trigger_credentials_read(c, secret, response->body, response->body_len, &e)
+	                      : trigger_credentials_refer(c, response->body, response->body_len, &e)) < 0)
+		error = &e;
+	if (error) {
+		fail(a, error);
+		return;
+	}
+	secret = trigger_credentials_missing(c);
 	if (!secret) {
 		use(a);
 		return;
 	}
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s/secrets/%s", a->namespace_name, secret);
-	get(a, path, on_secret);
-}
-
-// Returns whether there is an answer to read.
-static bool is_answered(struct trigger_auth *a, const struct err *error)
-{
-	a->call = NULL;
-	if (error && !a->all->closing)
-		fail(a, error);
-	return !error && !a->all->closing;
-}
-
-static void on_secret(void *arg, const struct http_response *response, const struct err *error)
-{
-	struct trigger_auth *a = arg;
-	struct err e;
-	if (!is_answered(a, error))
-		return;
-	if (trigger_credentials_read(&a->reading, trigger_credentials_missing(&a->reading), response->body,
-	                             response->body_len, &e) < 0)
-		fail(a, &e);
-	else
-		read_next(a);
-}
-
-static void on_authentication(void *arg, const struct http_response *response, const struct err *error)
-{
-	struct trigger_auth *a = arg;
-	struct err e;
-	if (!is_answered(a, error))
-		return;
-	if (trigger_credentials_refer(&a->reading, response->body, response->body_len, &e) < 0)
-		fail(a, &e);
-	else
-		read_next(a);
+	get(a, path);
 }
 
 static void read_again(struct trigger_auth *a)
@@ -396,7 +377,7 @@ static void read_again(struct trigger_auth *a)
 	}
 	snprintf(path, sizeof path, "/apis/keda.sh/v1alpha1/namespaces/%s/triggerauthentications/%s", a->namespace_name,
 	         a->name);
-	get(a, path, on_authentication);
+	get(a, path);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -493,7 +474,7 @@ struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *opti
 	if (!t)
 		return NULL;
 	t->options = *options;
-	t->timer = evtimer_new(options->loop, on_timer, t);
+	t->timer = evtimer_new(k8s_client_loop(options->client), on_timer, t);
 	if (t->timer && timer_start(t->timer, TRIGGER_AUTH_READ_MS) == 0)
 		return t;
 	trigger_auths_free(t);

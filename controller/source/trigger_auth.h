@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 struct err;
-struct event_base;
 struct k8s_client;
 struct log;
 struct promql_credentials;
@@ -22,7 +21,6 @@ struct trigger_auths;
 #define TRIGGER_AUTH_WHY_BYTES      512
 
 struct trigger_auths_options { // owns nothing
-	struct event_base *loop;
 	struct k8s_client *client;
 	struct promql_sources *sources;
 	struct log *log;

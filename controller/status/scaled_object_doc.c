@@ -51,17 +51,6 @@ static void write_condition(struct json_writer *w, const char *type, enum condit
 	json_write_object_end(w);
 }
 
-static void write_ready(struct json_writer *w, const struct scaled_object_doc *doc)
-{
-	const struct condition *ready = doc->facts ? &doc->conditions[CONDITION_READY] : NULL;
-	if (!ready)
-		write_condition(w, "Ready", CONDITION_UNKNOWN, "NotDecided", "gpuscale has not decided yet");
-	else if (ready->status == CONDITION_TRUE)
-		write_condition(w, "Ready", CONDITION_TRUE, "ScaledObjectReady", ready->message);
-	else
-		write_condition(w, "Ready", ready->status, ready->reason, ready->message);
-}
-
 static void write_conditions(struct json_writer *w, const struct scaled_object_doc *doc)
 {
 	const struct policy_origin *origin = doc->binding ? policy_ref_of(doc->binding->policy)->origin : NULL;
@@ -72,8 +61,13 @@ static void write_conditions(struct json_writer *w, const struct scaled_object_d
 		active = scaled_object_is_active(doc->facts) ? CONDITION_TRUE : CONDITION_FALSE;
 		fallback = scaled_object_is_in_fallback(doc->facts) ? CONDITION_TRUE : CONDITION_FALSE;
 	}
+	const struct condition *ready = doc->facts ? &doc->conditions[CONDITION_READY] : NULL;
 	json_write_member_array(w, "conditions");
-	write_ready(w, doc);
+	if (ready)
+		write_condition(w, "Ready", ready->status,
+		                ready->status == CONDITION_TRUE ? "ScaledObjectReady" : ready->reason, ready->message);
+	else
+		write_condition(w, "Ready", CONDITION_UNKNOWN, "NotDecided", "gpuscale has not decided yet");
 	write_condition(w, "Active", active, active == CONDITION_TRUE ? "ScalerActive" : "ScalerNotActive",
 	                active == CONDITION_TRUE ? "a trigger is active" : "no trigger is known to be active");
 	write_condition(w, "Fallback", fallback, fallback == CONDITION_TRUE ? "FallbackExists" : "NoFallbackFound",

@@ -11,6 +11,7 @@
 #include "k8s/cache/pod_store.h"
 #include "k8s/cache/ready_fetch.h"
 #include "k8s/capacity/fit_store.h"
+#include "policies/engine/number.h"
 #include "promql/promql_source.h"
 #include "runtime/query/query_failover.h"
 
@@ -57,11 +58,6 @@ static void build_pods(struct observation_call *c)
 	c->observation.pods = c->observed_pods;
 }
 
-static int32_t at_least_0(int32_t n)
-{
-	return n > 0 ? n : 0;
-}
-
 // Returns how many pods of the target exist, except finished and deleted ones.
 static int32_t live_pods(const struct pod_counts *p)
 {
@@ -95,10 +91,10 @@ static void count_replicas(struct observation_call *c)
 	if (c->target_ready >= 0 && !(c->is_ready_stale && c->has_groups)) {
 		// A replica that is not ready is pending, also while it loads its model.
 		o->ready_replicas = c->target_ready;
-		o->pending_replicas = at_least_0(o->status_replicas - c->target_ready);
+		o->pending_replicas = i32_max(o->status_replicas - c->target_ready, 0);
 	} else if (c->has_groups) {
 		o->ready_replicas = g->ready < exist ? g->ready : exist;
-		o->pending_replicas = g->pending + at_least_0(exist - g->total);
+		o->pending_replicas = g->pending + i32_max(exist - g->total, 0);
 		if (o->pending_replicas > exist - o->ready_replicas)
 			o->pending_replicas = exist - o->ready_replicas;
 	} else if (c->pods_known) {
@@ -244,7 +240,7 @@ static void add_pod(void *arg, const struct pod_view *pod)
 		c->pod_list.items[c->pod_list.n - 1].member = pod->member;
 }
 
-static int by_name(const void *a, const void *b)
+int observe_compare_pods(const void *a, const void *b)
 {
 	return strcmp(((const struct pod_info *)a)->name, ((const struct pod_info *)b)->name);
 }
@@ -259,7 +255,7 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 		pod_set_each(pods, add_pod, c);
 	pod_set_get_counts(pods, &counts);
 	if (c->pod_list.n)
-		qsort(c->pod_list.items, c->pod_list.n, sizeof c->pod_list.items[0], by_name);
+		qsort(c->pod_list.items, c->pod_list.n, sizeof c->pod_list.items[0], observe_compare_pods);
 	c->pods = counts.counts;
 	c->pods_known = c->pods_error.kind == ERR_NONE;
 	finish_one(c);
@@ -475,17 +471,12 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	finish_one(c);
 }
 
-void observe_scaled(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale)
+void observe_written(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale)
 {
 	struct scale_ref ref = binding_scale_ref(binding);
-	if (sources->targets)
+	if (sources->targets && scale)
 		target_store_note_scaled(sources->targets, &ref, scale);
-}
-
-void observe_missing(const struct observe_sources *sources, const struct binding *binding)
-{
-	struct scale_ref ref = binding_scale_ref(binding);
-	if (sources->targets)
+	else if (sources->targets)
 		target_store_note_missing(sources->targets, &ref);
 }
 

@@ -45,6 +45,8 @@ struct observe_query {
 // initialized buffer for the query.
 void observe_ask_query(struct query_hub *hub, const struct policy *p, const struct observe_query *query, int64_t now_ms,
                        struct buf *scratch, query_answer_fn *fn, void *arg);
+// Compares two struct pod_info by name, for qsort() and bsearch().
+int observe_compare_pods(const void *a, const void *b);
 // Returns the state of a pod as the engine names it.
 enum pod_state observe_pod_state(enum pod_kind kind);
 // Returns whether a signal uses one series, so that more are ambiguous.
@@ -115,10 +117,9 @@ void observe_capacity(struct observation_call *c);
 // Returns the target of a policy with capacity for observation_call.fit; NULL: the policy has none, or *e.
 struct fit_target *observe_acquire_fit(const struct observe_sources *sources, const struct binding *binding,
                                        struct err *e);
-// Passes the answer to a write of the scale to the target store, which knows the new scale from now on.
-void observe_scaled(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale);
-// Notes that a write of the scale was answered 404: the next observation requests the target.
-void observe_missing(const struct observe_sources *sources, const struct binding *binding);
+// Passes the answer to a write of the scale to the target store, which knows the new scale from now on. scale NULL: the
+// answer was 404, so that the next observation requests the target.
+void observe_written(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale);
 // Releases the answers and pods of the last observation.
 void observe_release(struct observation_call *c);
 // Returns whether the policy needs each pod of its target by name.

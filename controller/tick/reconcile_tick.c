@@ -162,7 +162,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	pool_membership_written(reconcile_membership(r), w->write_to, outcome_of(error));
 	if (scale) {
 		w->stored = scale->spec_replicas;
-		observe_scaled(&r->env->sources, r->subject.binding, scale);
+		observe_written(&r->env->sources, r->subject.binding, scale);
 		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->write_to);
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
 		if (r->fit)
@@ -174,7 +174,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		return;
 	}
 	if (error->kind == ERR_NOT_FOUND)
-		observe_missing(&r->env->sources, r->subject.binding);
+		observe_written(&r->env->sources, r->subject.binding, NULL);
 	unacked_write_failed(&r->unacked, error, w->write_from, w->write_to, clock_real_mono_us() / 1000);
 	if (r->fit && error->kind == ERR_CANCELED)
 		fit_target_unsent(r->fit, w->write_from);

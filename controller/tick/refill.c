@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/forecast.h"
+#include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/source.h"
 #include "promql/promql_failover.h"
@@ -72,11 +73,7 @@ static int64_t history_ms(const struct policy_signal *s)
 	if (!s->query || (s->target.set && s->target.type == TARGET_PODS))
 		return 0;
 	int64_t ms = s->window.set ? s->window.duration_ms : 0;
-	if (ms < s->sustain.up_ms)
-		ms = s->sustain.up_ms;
-	if (ms < s->sustain.down_ms)
-		ms = s->sustain.down_ms;
-	return ms;
+	return i64_max(ms, i64_max(s->sustain.up_ms, s->sustain.down_ms));
 }
 
 bool refill_is_needed(const struct policy *policy)

@@ -411,7 +411,7 @@ static void write_next(struct variant_scale *v);
 static void write_failed(struct variant_scale *v, struct variant_item *it, const struct err *error)
 {
 	if (error->kind == ERR_NOT_FOUND)
-		observe_missing(v->sources, &it->binding);
+		observe_written(v->sources, &it->binding, NULL);
 	unacked_write_failed(&it->unacked, error, it->spec, it->to, mono_ms());
 	if (it->fit && error->kind == ERR_CANCELED)
 		fit_target_unsent(it->fit, it->spec);
@@ -438,7 +438,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	LOG(v->log, LOG_INFO, "Scaled variant", LOG_S("namespace", v->bare.namespace_name),
 	    LOG_S("policy", v->bare.name), LOG_S("variant", it->rules->name), LOG_S("target", it->rules->target.name),
 	    LOG_I("from", it->spec), LOG_I("to", it->to));
-	observe_scaled(v->sources, &it->binding, scale);
+	observe_written(v->sources, &it->binding, scale);
 	unacked_write_clear(&it->unacked);
 	if (it->to > it->spec)
 		it->grown_ms = v->write.now_ms;

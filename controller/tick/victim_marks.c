@@ -101,11 +101,6 @@ static void write_next(struct victims_call *c)
 
 // ---- plan ----
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct pod_info *)a)->name, ((const struct pod_info *)b)->name);
-}
-
 struct load {
 	double value; // NaN: none
 	int64_t time_ms;
@@ -122,7 +117,7 @@ static bool read_loads(const struct victims_call *c, struct load *ret_loads)
 		const struct obs_series *s = &c->answer->series[i];
 		const struct pod_info key = {.name = s->pod};
 		const struct pod_info *p =
-		        s->pod[0] ? bsearch(&key, c->list.items, c->list.n, sizeof key, by_name) : NULL;
+		        s->pod[0] ? bsearch(&key, c->list.items, c->list.n, sizeof key, observe_compare_pods) : NULL;
 		if (!p)
 			continue;
 		bool is_usable = isfinite(s->value) && c->question.now_ms - s->time_ms <= VICTIMS_STALE_MS;
@@ -196,7 +191,7 @@ static void make_plan(struct victims_call *c)
 	const struct victims_question *q = &c->question;
 	struct load *loads = must_alloc(calloc(c->list.n ? c->list.n : 1, sizeof *loads));
 	if (c->list.n)
-		qsort(c->list.items, c->list.n, sizeof c->list.items[0], by_name);
+		qsort(c->list.items, c->list.n, sizeof c->list.items[0], observe_compare_pods);
 	bool has_loads = read_loads(c, loads);
 	take_pods(c, loads);
 	free(loads);
