@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "base/text.h"
-#include "exporter/naming.h"
+#include "exporter/families.h"
 
 #define COLUMNS         3
 #define SHOWN_BYTES     80

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -62,4 +63,125 @@ const char *family_closest_name(const char *name)
 	for (int f = 0; f < FIELD__COUNT; f++)
 		names[f] = families[f].name;
 	return num_closest_name(name, names, FIELD__COUNT);
+}
+
+// ---- names ----
+
+#define GAUGE   OTEL_GAUGE
+#define COUNTER OTEL_COUNTER
+#define UPDOWN  OTEL_UP_DOWN_COUNTER
+// clang-format off
+#define METRIC(name, instrument, unit, help, ...) {name, instrument, unit, help, {__VA_ARGS__}}
+#define UTILIZATION(task)         METRIC("hw.gpu.utilization", GAUGE, "1", "Share of time spent in a task (0-1).", {"hw.gpu.task", task})
+#define TEMPERATURE(where)        METRIC("hw.temperature", GAUGE, "Cel", "Temperature (C).", {"hw.sensor_location", where})
+#define TEMPERATURE_LIMIT(limit)  METRIC("hw.temperature.limit", GAUGE, "Cel", "Limit of the temperature (C).", {"hw.limit_type", limit}, {"hw.sensor_location", "gpu"})
+#define ERRORS(type)              METRIC("hw.errors", COUNTER, "{error}", "Memory errors since the last reset.", {"error.type", type}, {"hw.type", "gpu"})
+
+// One row per family that the semantic conventions have: its metric there and the factor of its value. Source:
+// open-telemetry/semantic-conventions docs/hardware/{gpu,common,temperature}.md.
+static const struct {
+	struct otel_metric metric;
+	double factor;
+} otel[FIELD__COUNT] = {
+	[FIELD_MEMORY_TEMP]     = {TEMPERATURE("memory"), 1},
+	[FIELD_GPU_TEMP]        = {TEMPERATURE("gpu"), 1},
+	[FIELD_SLOWDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.degraded"), 1},
+	[FIELD_SHUTDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.critical"), 1},
+	[FIELD_POWER_USAGE]     = {METRIC("hw.power", GAUGE, "W", "Power draw (W).", {"hw.type", "gpu"}), 1},
+	[FIELD_TOTAL_ENERGY]    = {METRIC("hw.energy", COUNTER, "J", "Energy used since the driver was loaded (J).", {"hw.type", "gpu"}), 1e-3},
+	[FIELD_GPU_UTIL]        = {UTILIZATION("general"), DCGM_CENT},
+	[FIELD_ENC_UTIL]        = {UTILIZATION("encoder"), DCGM_CENT},
+	[FIELD_DEC_UTIL]        = {UTILIZATION("decoder"), DCGM_CENT},
+	[FIELD_FB_TOTAL]        = {METRIC("hw.gpu.memory.limit", UPDOWN, "By", "Device memory (bytes).", {NULL, NULL}), DCGM_MIB},
+	[FIELD_FB_USED]         = {METRIC("hw.gpu.memory.usage", UPDOWN, "By", "Device memory used (bytes).", {NULL, NULL}), DCGM_MIB},
+	[FIELD_FB_USED_PERCENT] = {METRIC("hw.gpu.memory.utilization", GAUGE, "1", "Share of the usable device memory that is used (0-1).", {NULL, NULL}), 1},
+	[FIELD_ECC_SBE_VOL]     = {ERRORS("corrected"), 1},
+	[FIELD_ECC_DBE_VOL]     = {ERRORS("uncorrected"), 1},
+};
+// clang-format on
+
+// How Prometheus names the units of the conventions (OpenTelemetry: "Prometheus and OpenMetrics compatibility").
+static const char *unit_suffix(const struct otel_metric *m)
+{
+	static const struct {
+		const char *unit, *suffix;
+	} suffixes[] = {{"By", "_bytes"}, {"Cel", "_celsius"}, {"J", "_joules"}, {"W", "_watts"}};
+	for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+		if (strcmp(m->unit, suffixes[i].unit) == 0)
+			return suffixes[i].suffix;
+	return strcmp(m->unit, "1") == 0 && m->instrument == OTEL_GAUGE ? "_ratio" : "";
+}
+
+static void write_underscored(char *out, size_t size, const char *name)
+{
+	snprintf(out, size, "%s", name);
+	for (char *p = out; (p = strchr(p, '.'));)
+		*p = '_';
+}
+
+void naming_prometheus_name(const struct otel_metric *m, char out[NAMING_NAME_BYTES])
+{
+	write_underscored(out, NAMING_NAME_BYTES, m->name);
+	size_t len = strlen(out);
+	snprintf(out + len, NAMING_NAME_BYTES - len, "%s%s", unit_suffix(m),
+	         m->instrument == OTEL_COUNTER ? "_total" : "");
+}
+
+void naming_label_name(const char *key, char out[NAMING_NAME_BYTES])
+{
+	write_underscored(out, NAMING_NAME_BYTES, key);
+}
+
+const struct otel_metric *naming_otel_of(enum field f, double *ret_factor)
+{
+	assert(f >= 0 && f < FIELD__COUNT);
+	*ret_factor = otel[f].factor;
+	return otel[f].metric.name ? &otel[f].metric : NULL;
+}
+
+struct naming_family naming_family_of(enum naming n, enum field f, char name[NAMING_NAME_BYTES])
+{
+	const struct family *fam = family_of(f);
+	const struct otel_metric *metric = &otel[f].metric;
+	struct naming_family out = {.name = fam->name, .factor = 1, .type = fam->type};
+	if (n == NAMING_OTEL && metric->name) {
+		naming_prometheus_name(metric, name);
+		out.name = name;
+		out.factor = otel[f].factor;
+		out.type = metric->instrument == OTEL_COUNTER ? METRIC_COUNTER : METRIC_GAUGE;
+		out.otel = metric;
+	} else if (n != NAMING_LEGACY && family_of(f)->name_4_9) {
+		out.name = family_of(f)->name_4_9;
+		out.factor = family_of(f)->factor_4_9;
+		if (f == FIELD_NVLINK_BANDWIDTH_TOTAL)
+			out.type = METRIC_GAUGE; // a rate, which DCGM called a counter
+	}
+	return out;
+}
+
+void naming_write_help(char *out, size_t size, const struct naming_family *nf, enum field f, const char *help)
+{
+	static const struct {
+		const char *unit, *base;
+	} units[] = {{"MHz", "Hz"}, {"MiB", "bytes"}, {"%", "0-1"}, {"mJ", "J"}, {"1000 KiB/s", "bytes per second"}};
+	const char *unit = family_of(f)->unit, *parenthesis = strrchr(help, '(');
+	int len = (int)(parenthesis && parenthesis > help ? (size_t)(parenthesis - help) - 1 : strcspn(help, "."));
+	snprintf(out, size, "%s", nf->otel ? nf->otel->help : help);
+	for (size_t i = 0; !nf->otel && nf->factor != 1 && i < sizeof units / sizeof units[0]; i++)
+		if (strcmp(unit, units[i].unit) == 0)
+			snprintf(out, size, "%.*s (%s).", len, help, units[i].base);
+}
+
+enum field naming_find(const char *name, double *ret_factor)
+{
+	*ret_factor = 1;
+	enum field f = family_find(name);
+	if (f != FIELD__COUNT)
+		return f;
+	for (f = 0; f < FIELD__COUNT; f++)
+		if (family_of(f)->name_4_9 && strcmp(family_of(f)->name_4_9, name) == 0) {
+			*ret_factor = family_of(f)->factor_4_9;
+			return f;
+		}
+	return FIELD__COUNT;
 }

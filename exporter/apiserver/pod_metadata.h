@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/apiserver/pod_labels.h"
+#include "base/json/json_scan.h"
+#include "exporter/kubelet/pod_resources.h"
 
 struct clock;
 struct err;
@@ -18,6 +19,67 @@ struct event_base;
 struct log;
 struct pod_map;
 struct pod_metadata;
+
+// ---- which labels of a pod its GPUs carry, and under which names ----
+
+#define POD_LABELS_MAX            8
+#define POD_LABEL_KEY_BYTES_MAX   317 // Kubernetes: a prefix of 253, "/" and a name of 63
+#define POD_LABEL_VALUE_BYTES_MAX 63  // Kubernetes: validation.LabelValueMaxLength
+#define POD_LABEL_NAME_BYTES      (sizeof "label_" + 2 * POD_LABEL_KEY_BYTES_MAX)
+
+struct pod_labels {
+	const char *keys[POD_LABELS_MAX];                 // "app.kubernetes.io/name"
+	char names[POD_LABELS_MAX][POD_LABEL_NAME_BYTES]; // "label_app_kubernetes_io_name"
+	size_t n;
+};
+
+// Reads a list of keys with commas between them, which it splits in place and which must outlive `l`; empty keys are
+// skipped. The name of a label is that of kube_pod_labels (kube-state-metrics: internal/store/utils.go): "label_" and
+// the key, in which "_" replaces every character but letters, digits and "_", and precedes a capital after a small
+// letter or a digit; then small letters only. Returns 0, or -1 and *e: ERR_INPUT for a key that is not valid or whose
+// name another key has, ERR_LIMIT for too many keys.
+int pod_labels_parse(struct pod_labels *l, char *list, struct err *e);
+
+// ---- the reply ----
+
+// Decodes the API server's PartialObjectMetadataList of pods as it arrives: of each pod its namespace, name, UID and
+// selected labels. Its memory does not grow with the reply. No I/O.
+
+#define METADATA_LIST_ACCEPT                                                                                           \
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" // the latter for errors
+#define METADATA_LIST_BYTES_MAX (16 * 1024 * 1024)
+#define METADATA_LIST_PODS_MAX  4096 // pods on one node, completed pods included
+#define POD_UID_BYTES_MAX       63   // a UUID has 36
+
+struct metadata_list_item {
+	char namespace_[POD_NAME_BYTES_MAX + 1], name[POD_NAME_BYTES_MAX + 1];
+	char uid[POD_UID_BYTES_MAX + 1];
+	char labels[POD_LABELS_MAX][POD_LABEL_VALUE_BYTES_MAX + 1]; // in the order of the selected labels; "": absent
+};
+
+// Called for each pod. Returns 0 to continue, or -1 and *e to stop.
+typedef int metadata_list_fn(void *arg, const struct metadata_list_item *pod, struct err *e);
+
+struct metadata_list {
+	struct json_scan scan;
+	const struct pod_labels *labels;
+	metadata_list_fn *fn;
+	void *arg;
+	struct metadata_list_item pod; // in progress
+	size_t n;                      // pods so far
+	size_t matched;                // the open levels, from the outermost, that lead to a value in use
+	int at[6];                     // key of the member in progress, per level
+	bool is_list, has_items;
+};
+
+// Prepares `l` for one reply. `labels` is not copied. Release it with metadata_list_done().
+void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels, metadata_list_fn *fn, void *arg);
+void metadata_list_done(struct metadata_list *l);
+// Decodes the next piece. Returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of another kind
+// is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of `fn`.
+int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e);
+// Ends the reply. Returns -1 and *e if it is incomplete.
+int metadata_list_finish(struct metadata_list *l, struct err *e);
 
 #define POD_METADATA_MIN_MS     10000 // between two requests
 #define POD_METADATA_REFRESH_MS 60000 // between two while every pod is known, and the longest delay of a retry

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "base/process/log.h"
-#include "exporter/apiserver/pod_labels.h"
+#include "exporter/apiserver/pod_metadata.h"
+#include "exporter/families.h"
 #include "exporter/kubelet/pod_resources.h"
-#include "exporter/naming.h"
 
 struct backend_row;
 

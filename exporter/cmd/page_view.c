@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "exporter/naming.h"
+#include "exporter/families.h"
 
 // The values that DCGM writes for a missing value (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
 #define INT_BLANK    9223372036854775792.0

@@ -19,10 +19,10 @@
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/text.h"
+#include "exporter/families.h"
 #include "exporter/health_policy.h"
 #include "exporter/http_call.h"
 #include "exporter/kubelet/pod_resources.h"
-#include "exporter/naming.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pushes the metrics to an OTLP/HTTP endpoint, as ExportMetricsServiceRequests of OTLP 1.x in JSON
-// (opentelemetry-proto: metrics.proto, "OTLP/HTTP"). Metrics have the names, units and attributes of exporter/naming.h.
-// Every point has hw.id: the UUID of the GPU or MIG instance, or, for a temperature, the UUID and the location of the
-// sensor, with the UUID in hw.parent. The sampler thread encodes a round once per interval; the event loop sends it, up
-// to OTLP_ATTEMPTS_MAX times unless a newer round replaces it. Nothing waits for the endpoint: a scrape and a sample
-// take as long as without it. No round is encoded during an attempt, so that at most one encoded round is kept; the
-// first round after the attempt follows.
+// (opentelemetry-proto: metrics.proto, "OTLP/HTTP"). Metrics have the names, units and attributes of
+// exporter/families.h. Every point has hw.id: the UUID of the GPU or MIG instance, or, for a temperature, the UUID and
+// the location of the sensor, with the UUID in hw.parent. The sampler thread encodes a round once per interval; the
+// event loop sends it, up to OTLP_ATTEMPTS_MAX times unless a newer round replaces it. Nothing waits for the endpoint:
+// a scrape and a sample take as long as without it. No round is encoded during an attempt, so that at most one encoded
+// round is kept; the first round after the attempt follows.
 #ifndef GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 #define GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 

@@ -27,10 +27,10 @@ struct exporter_server_options {
 	struct pod_metadata *metadata; // NULL: no UIDs and labels of pods
 	struct otlp_push *otlp;        // NULL: nothing is pushed
 	const struct clock *clock;
-	struct log *log;           // may be NULL
-	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names
-	const char *web_config;    // a file as in exporter/page/web.h; NULL: plain HTTP without authentication
-	struct buf *ret_errors;    // receives one line for each error in web_config
+	struct log *log;               // may be NULL
+	const char *allowed_hosts;     // base/http/http_site.h; NULL: no additional names
+	const char *web_config;        // a file as in exporter/page/web.h; NULL: plain HTTP without authentication
+	struct buf *ret_errors;        // receives one line for each error in web_config
 	uint64_t counter_rows_skipped; // reported in gpuscale_exporter_file_rows_skipped
 };
 

@@ -9,7 +9,7 @@
 #define GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
 
 #include "base/buf.h"
-#include "exporter/naming.h"
+#include "exporter/families.h"
 #include "exporter/sampler.h"
 
 struct csv_counters;

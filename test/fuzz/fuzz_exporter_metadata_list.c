@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/utf8.h"
-#include "exporter/apiserver/metadata_list.h"
+#include "exporter/apiserver/pod_metadata.h"
 
 struct pods {
 	uint64_t hash;

@@ -16,7 +16,7 @@
 #include "exporter/cmd/exporter_cmd.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_classify.h"
+#include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
 
 #define WALL_MS INT64_C(1700000000000)

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/apiserver/metadata_list.h"
+#include "exporter/apiserver/pod_metadata.h"
 
 #define TEXT_BYTES (1024 * 1024)
 

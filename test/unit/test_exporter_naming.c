@@ -15,7 +15,7 @@
 #include "exporter/cmd/page_view.h"
 #include "exporter/csv_counters.h"
 #include "exporter/device.h"
-#include "exporter/naming.h"
+#include "exporter/families.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
 

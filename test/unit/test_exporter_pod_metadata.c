@@ -18,7 +18,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
-#include "exporter/apiserver/metadata_list.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/page/render_page.h"
