@@ -2,25 +2,30 @@
 #include "exporter/sampler.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/device_history.h"
-#include "exporter/gpu_count.h"
 
-#define DROP_INTERVALS 10
-#define DROP_MIN_MS    30000
-#define ONCE_APART_MS  150
+#define DROP_INTERVALS   10
+#define DROP_MIN_MS      30000
+#define ONCE_APART_MS    150
+#define COUNT_BYTES_MAX  64
+#define COUNT_PATH_BYTES 4096
 
 static const double collect_buckets[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
 
@@ -43,6 +48,7 @@ struct sampler {
 	bool read_ok;                   // published together with the page of the round, so that both always agree
 	double read_seconds;
 	uint64_t errors, implausible;
+	size_t most; // highest number of GPUs, as in options.count_file
 
 	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
@@ -55,52 +61,58 @@ struct sampler {
 	struct sampler_status status;
 };
 
-struct sampler *sampler_new(const struct sampler_options *options, struct err *e)
+// The highest number of GPUs that this node ever had, in a file, so that a GPU that disappears between two starts is
+// missing.
+
+static void read_count(struct sampler *s)
 {
-	struct sampler *s = alloc_zeroed(sizeof *s, e);
-	if (!s)
-		return NULL;
-	s->history = device_history_new(options->window_ms, options->interval_ms, e);
-	if (!s->history) {
-		free(s);
-		return NULL;
+	struct buf text;
+	struct err e;
+	const char *path = s->options.count_file;
+	if (!path)
+		return;
+	buf_init(&text, COUNT_BYTES_MAX);
+	int rc = buf_read_file(&text, path, &e);
+	if (rc == 0) {
+		int64_t n = 0;
+		rc = num_parse_i64(buf_str(&text), strcspn(buf_str(&text), "\n"), 0, DEVICES_MAX, &n, &e);
+		s->most = (size_t)n;
 	}
-	s->options = *options;
-	s->driver_version = "";
-	if (!s->options.drop_after_ms)
-		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
-		                                   ? options->interval_ms * DROP_INTERVALS
-		                                   : DROP_MIN_MS;
-	buf_init(&s->back, options->text_bytes_max);
-	buf_init(&s->front, options->text_bytes_max);
-	s->retry_ms = SAMPLER_RETRY_MIN_MS;
-	s->start_ms = clock_mono_ms(options->clock);
-	s->status.age_ms = -1;
-	s->read_seconds = s->status.read_seconds = -1;
-	snprintf(s->status.message, sizeof s->status.message, "starting");
-	struct exposition_histogram *h = &s->status.collect_seconds;
-	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
-	_Static_assert(sizeof collect_buckets / sizeof collect_buckets[0] <= EXPOSITION_BUCKETS_MAX, "buckets fit");
-	memcpy(h->upper, collect_buckets, sizeof collect_buckets);
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->wake, &attr);
-	pthread_condattr_destroy(&attr);
-	return s;
+	if (rc < 0 && e.kind != ERR_NOT_FOUND)
+		LOG(s->options.log, LOG_WARNING, "GPU count file not valid, starting anew", LOG_S("file", path),
+		    LOG_S("err", e.msg));
+	buf_done(&text);
 }
 
-void sampler_free(struct sampler *s)
+// The file is replaced as a whole, so that a crash leaves the previous number.
+static int write_count(const struct sampler *s)
 {
-	if (!s)
-		return;
-	pthread_cond_destroy(&s->wake);
-	pthread_mutex_destroy(&s->lock);
-	buf_done(&s->back);
-	buf_done(&s->front);
-	device_history_free(s->history);
-	free(s);
+	char fresh[COUNT_PATH_BYTES], text[COUNT_BYTES_MAX];
+	if (snprintf(fresh, sizeof fresh, "%s.new", s->options.count_file) >= (int)sizeof fresh) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	int len = snprintf(text, sizeof text, "%zu\n", s->most);
+	int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -1;
+	bool ok = write(fd, text, (size_t)len) == len;
+	return close(fd) == 0 && ok ? rename(fresh, s->options.count_file) : -1;
+}
+
+// Returns how many GPUs are missing when `n` are found, those that do not respond included. Replaces the file when `n`
+// is a new maximum.
+static size_t count_missing(struct sampler *s, size_t n)
+{
+	if (!s->options.count_file || n == s->most)
+		return 0;
+	if (n < s->most)
+		return s->most - n;
+	s->most = n;
+	if (!s->options.keeps_count && write_count(s) < 0)
+		LOG(s->options.log, LOG_WARNING, "GPU count file not written", LOG_S("file", s->options.count_file),
+		    LOG_S("err", strerror(errno)));
+	return 0;
 }
 
 // Counts of GPUs. MIG instances are not counted.
@@ -108,7 +120,7 @@ struct tally {
 	size_t devices, lost, missing;
 };
 
-static struct tally count_devices(const struct sampler *s, const struct device *devices, size_t n)
+static struct tally count_devices(struct sampler *s, const struct device *devices, size_t n)
 {
 	struct tally t = {.missing = device_history_missing(s->history, !s->open)};
 	for (size_t i = 0; i < n; i++) {
@@ -118,7 +130,7 @@ static struct tally count_devices(const struct sampler *s, const struct device *
 		t.lost += s->samples[i].lost;
 	}
 	// While nothing can be read, such as before the driver is loaded, the number of GPUs is not known.
-	size_t missing = s->open && n > 0 && s->options.count ? gpu_count_missing(s->options.count, t.devices) : 0;
+	size_t missing = s->open && n > 0 ? count_missing(s, t.devices) : 0;
 	t.missing = missing > t.missing ? missing : t.missing;
 	return t;
 }
@@ -339,6 +351,55 @@ void sampler_release(struct sampler *s, int64_t for_ms)
 	s->release_for_ms = for_ms < SAMPLER_RELEASE_MAX_MS ? for_ms : SAMPLER_RELEASE_MAX_MS;
 	pthread_cond_broadcast(&s->wake);
 	pthread_mutex_unlock(&s->lock);
+}
+
+struct sampler *sampler_new(const struct sampler_options *options, struct err *e)
+{
+	struct sampler *s = alloc_zeroed(sizeof *s, e);
+	if (!s)
+		return NULL;
+	s->options = *options;
+	read_count(s);
+	s->history = device_history_new(options->window_ms, options->interval_ms, e);
+	if (!s->history) {
+		free(s);
+		return NULL;
+	}
+	s->driver_version = "";
+	if (!s->options.drop_after_ms)
+		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
+		                                   ? options->interval_ms * DROP_INTERVALS
+		                                   : DROP_MIN_MS;
+	buf_init(&s->back, options->text_bytes_max);
+	buf_init(&s->front, options->text_bytes_max);
+	s->retry_ms = SAMPLER_RETRY_MIN_MS;
+	s->start_ms = clock_mono_ms(options->clock);
+	s->status.age_ms = -1;
+	s->read_seconds = s->status.read_seconds = -1;
+	snprintf(s->status.message, sizeof s->status.message, "starting");
+	struct exposition_histogram *h = &s->status.collect_seconds;
+	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
+	_Static_assert(sizeof collect_buckets / sizeof collect_buckets[0] <= EXPOSITION_BUCKETS_MAX, "buckets fit");
+	memcpy(h->upper, collect_buckets, sizeof collect_buckets);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	return s;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s)
+		return;
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	buf_done(&s->back);
+	buf_done(&s->front);
+	device_history_free(s->history);
+	free(s);
 }
 
 int sampler_start(struct sampler *s, struct err *e)

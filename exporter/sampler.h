@@ -17,7 +17,6 @@ struct buf;
 struct clock;
 struct device_history;
 struct err;
-struct gpu_count;
 struct log;
 struct sampler;
 
@@ -52,7 +51,10 @@ struct sampler_options {
 	// Readings older than this are left out of the page, so that a stale value is never taken for a current one.
 	// 0 stands for 10 intervals, but at least 30 s.
 	int64_t drop_after_ms;
-	struct gpu_count *count;   // not owned; NULL: GPUs that disappeared before the start are not counted
+	// The file with the highest number of GPUs that this node ever had, which need not exist yet; not owned. NULL:
+	// GPUs that disappeared before the start are not missing.
+	const char *count_file;
+	bool keeps_count;          // the file is never written
 	int64_t window_ms;         // length of the windows in the device history; 0 disables them
 	sampler_render_fn *render; // required
 	void *render_arg;          // not owned

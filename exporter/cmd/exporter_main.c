@@ -21,7 +21,6 @@
 #include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
 #include "exporter/csv_counters.h"
-#include "exporter/gpu_count.h"
 #include "exporter/health_policy.h"
 #include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"
@@ -52,8 +51,7 @@ struct exporter {
 	struct backend *backend;
 	struct kubelet_pods *pods;     // NULL without --kubernetes
 	struct pod_metadata *metadata; // NULL without --pod-uid and --pod-labels
-	struct gpu_count count;
-	struct hpc_jobs *jobs; // NULL without --hpc-job-mapping-dir
+	struct hpc_jobs *jobs;         // NULL without --hpc-job-mapping-dir
 	struct render_page renderer;
 	struct otlp_push *otlp; // NULL without --otlp-endpoint
 	struct sampler *sampler;
@@ -88,38 +86,33 @@ static void render_round(void *arg, const struct sampler_round *round, struct bu
 static int make_otlp(struct exporter *x, struct err *e)
 {
 	const struct pod_share *pod = &x->options.sidecar_of;
-	const struct otlp_push_options o = {.loop = x->loop,
-	                                    .log = x->log,
-	                                    .endpoint = x->options.otlp_endpoint,
-	                                    .ca_file = x->options.ca_file,
-	                                    .interval_ms = x->options.otlp_interval_ms,
-	                                    .encode = {.hostname = x->hostname,
-	                                               .sidecar_of = pod->pod ? pod : NULL,
-	                                               .health = &x->health,
-	                                               .xids = x->xids}};
+	struct otlp_push_options *o = &x->options.otlp;
+	o->loop = x->loop;
+	o->log = x->log;
+	o->ca_file = x->options.ca_file;
+	o->encode = (struct otlp_encode_options){
+	        .hostname = x->hostname, .sidecar_of = pod->pod ? pod : NULL, .health = &x->health, .xids = x->xids};
 	process_return_large_blocks(); // an encoded round is large, and rare
-	x->otlp = otlp_push_new(&o, e);
+	x->otlp = otlp_push_new(o, e);
 	return x->otlp ? 0 : -1;
 }
 
 static int serve(struct exporter *x, struct buf *errors, struct err *e)
 {
-	if (x->options.otlp_endpoint && make_otlp(x, e) < 0)
+	if (x->options.otlp.endpoint && make_otlp(x, e) < 0)
 		return -1;
-	struct exporter_server_options options = {.loop = x->loop,
-	                                          .listen = x->options.listen,
-	                                          .sampler = x->sampler,
-	                                          .xids = x->xids,
-	                                          .pods = x->pods,
-	                                          .metadata = x->metadata,
-	                                          .otlp = x->otlp,
-	                                          .clock = &x->clock,
-	                                          .log = x->log,
-	                                          .allowed_hosts = x->options.allowed_hosts,
-	                                          .web_config = x->options.web_config,
-	                                          .ret_errors = errors,
-	                                          .counter_rows_skipped = x->counters.skipped};
-	struct exporter_server *server = exporter_server_new(&options, e);
+	struct exporter_server_options *o = &x->options.server;
+	o->loop = x->loop;
+	o->sampler = x->sampler;
+	o->xids = x->xids;
+	o->pods = x->pods;
+	o->metadata = x->metadata;
+	o->otlp = x->otlp;
+	o->clock = &x->clock;
+	o->log = x->log;
+	o->ret_errors = errors;
+	o->counter_rows_skipped = x->counters.skipped;
+	struct exporter_server *server = exporter_server_new(o, e);
 	if (!server)
 		return -1;
 	struct event *on_term = evsignal_new(x->loop, SIGTERM, on_signal, x->loop);
@@ -130,7 +123,7 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 	if (rc == 0)
 		rc = sampler_start(x->sampler, e);
 	if (rc == 0) {
-		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", x->options.listen),
+		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", o->listen),
 		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", backend_name(x->backend)),
 		    LOG_S("version", GPUSCALE_VERSION));
 		process_trim();
@@ -234,7 +227,7 @@ static int make_metadata(struct exporter *x, struct err *e)
 {
 	const char *node = getenv("NODE_NAME");
 	char server[SERVER_BYTES];
-	if (x->options.command != COMMAND_SERVE || (!x->options.pod_uid && !x->options.pod_labels.n))
+	if (x->options.command != COMMAND_SERVE || (!x->options.page.pod_uid && !x->options.pod_labels.n))
 		return 0;
 	if (!node || !node[0])
 		return err_set(e, ERR_USAGE,
@@ -242,15 +235,15 @@ static int make_metadata(struct exporter *x, struct err *e)
 		               "NODE_NAME");
 	if (service_account_server(server, sizeof server, e) < 0)
 		return err_wrap(e, "--pod-uid and --pod-labels");
-	const struct pod_metadata_options options = {.loop = x->loop,
-	                                             .clock = &x->clock,
-	                                             .log = x->log,
-	                                             .labels = &x->options.pod_labels,
-	                                             .server = server,
-	                                             .folder = x->options.service_account_folder,
-	                                             .node = node,
-	                                             .min_ms = x->options.pods_interval_ms};
-	x->metadata = pod_metadata_new(&options, e);
+	struct pod_metadata_options *o = &x->options.metadata;
+	o->loop = x->loop;
+	o->clock = &x->clock;
+	o->log = x->log;
+	o->labels = &x->options.pod_labels;
+	o->server = server;
+	o->node = node;
+	o->min_ms = x->options.pods.interval_ms;
+	x->metadata = pod_metadata_new(o, e);
 	return x->metadata ? 0 : err_wrap(e, "--pod-uid and --pod-labels");
 }
 
@@ -258,15 +251,13 @@ static int make_pods(struct exporter *x, struct err *e)
 {
 	if (make_metadata(x, e) < 0)
 		return -1;
-	const struct kubelet_pods_options pods = {.loop = x->loop,
-	                                          .clock = &x->clock,
-	                                          .log = x->log,
-	                                          .socket = x->options.pods_socket,
-	                                          .interval_ms = x->options.pods_interval_ms,
-	                                          .map = x->options.pod_map,
-	                                          .on_map = on_map,
-	                                          .arg = x};
-	x->pods = kubelet_pods_new(&pods, e);
+	struct kubelet_pods_options *o = &x->options.pods;
+	o->loop = x->loop;
+	o->clock = &x->clock;
+	o->log = x->log;
+	o->on_map = on_map;
+	o->arg = x;
+	x->pods = kubelet_pods_new(o, e);
 	return x->pods ? 0 : -1;
 }
 
@@ -282,48 +273,39 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 	x->xids = xid_store_new(e);
 	if (!x->xids)
 		return -1;
-	const struct backend_config config = {.xids = x->xids,
-	                                      .log = x->log,
-	                                      .interval_ms = x->options.interval_ms,
-	                                      .nvml_library = x->options.nvml_library,
-	                                      .proc_root = x->options.processes ? "/proc" : NULL,
-	                                      .dcgm_library = x->options.dcgm_library,
-	                                      .dcgm_address = x->options.dcgm_hostengine,
-	                                      .sysfs_root = x->options.sysfs_root,
-	                                      .mock_script = x->options.mock_script,
-	                                      .ret_errors = file_errors};
-	x->backend = x->options.backend->make(&config, e);
+	struct backend_config *config = &x->options.config;
+	config->xids = x->xids;
+	config->log = x->log;
+	config->interval_ms = x->options.sampler.interval_ms;
+	config->proc_root = x->options.processes ? "/proc" : NULL;
+	config->ret_errors = file_errors;
+	x->backend = x->options.backend->make(config, e);
 	if (!x->backend)
 		return -1;
 	if (x->options.kubernetes && make_pods(x, e) < 0)
 		return -1;
 	if (x->options.jobs_dir && !(x->jobs = hpc_jobs_new(x->options.jobs_dir, x->log, e)))
 		return -1;
-	const struct render_page_options page = {.hostname_label = x->options.hostname_label,
-	                                         .hostname = x->hostname,
-	                                         .names = x->options.names,
-	                                         .counters = &x->counters,
-	                                         .sidecar_of =
-	                                                 x->options.sidecar_of.pod ? &x->options.sidecar_of : NULL,
-	                                         .jobs = x->jobs,
-	                                         .pods = x->pods,
-	                                         .metadata = x->metadata,
-	                                         .pod_uid = x->options.pod_uid,
-	                                         .labels = &x->options.pod_labels,
-	                                         .xids = x->xids,
-	                                         .health = &x->health};
-	render_page_init(&x->renderer, &page);
-	gpu_count_init(&x->count, x->options.count_file, x->options.command != COMMAND_SERVE, x->log);
-	struct sampler_options options = {.backend = x->backend,
-	                                  .count = &x->count,
-	                                  .clock = &x->clock,
-	                                  .log = x->log,
-	                                  .interval_ms = x->options.interval_ms,
-	                                  .window_ms = x->options.window_ms,
-	                                  .render = render_round,
-	                                  .render_arg = x,
-	                                  .text_bytes_max = RENDER_PAGE_BYTES_MAX};
-	x->sampler = sampler_new(&options, e);
+	struct render_page_options *page = &x->options.page;
+	page->hostname = x->hostname;
+	page->counters = &x->counters;
+	page->sidecar_of = x->options.sidecar_of.pod ? &x->options.sidecar_of : NULL;
+	page->jobs = x->jobs;
+	page->pods = x->pods;
+	page->metadata = x->metadata;
+	page->labels = &x->options.pod_labels;
+	page->xids = x->xids;
+	page->health = &x->health;
+	render_page_init(&x->renderer, page);
+	struct sampler_options *sampler = &x->options.sampler;
+	sampler->backend = x->backend;
+	sampler->clock = &x->clock;
+	sampler->log = x->log;
+	sampler->keeps_count = x->options.command != COMMAND_SERVE;
+	sampler->render = render_round;
+	sampler->render_arg = x;
+	sampler->text_bytes_max = RENDER_PAGE_BYTES_MAX;
+	x->sampler = sampler_new(sampler, e);
 	if (!x->sampler)
 		return -1;
 	return x->backend->ops->attach ? x->backend->ops->attach(x->backend, x->loop, e) : 0;
@@ -341,7 +323,7 @@ static int command(struct exporter *x, struct buf *file_errors, int *ret_code, s
 	c.from = x->options.from;
 	if (!c.from && !x->options.backend_given) {
 		struct buf page;
-		exporter_cmd_default_url(url, sizeof url, x->options.listen);
+		exporter_cmd_default_url(url, sizeof url, x->options.server.listen);
 		c.from = url;
 		buf_init(&page, EXPORTER_CMD_PAGE_BYTES_MAX);
 		first = exporter_cmd_read(&c, &page, e);
@@ -354,7 +336,7 @@ static int command(struct exporter *x, struct buf *file_errors, int *ret_code, s
 		// A single reading of the driver is not logged.
 		log_free(x->log);
 		x->log = NULL;
-		x->options.interval_ms = COMMAND_INTERVAL_MS;
+		x->options.sampler.interval_ms = COMMAND_INTERVAL_MS;
 		if (make_sampler(x, file_errors, e) < 0 || wait_for_replies(x, e) < 0 ||
 		    sampler_start(x->sampler, e) < 0)
 			return -1;

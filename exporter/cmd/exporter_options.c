@@ -13,9 +13,6 @@
 #include "base/print.h"
 #include "exporter/cmd/backend_registry.h"
 #include "exporter/health_policy.h"
-#include "exporter/kubelet/kubelet_pods.h"
-#include "exporter/otlp/otlp_push.h"
-#include "exporter/sampler.h"
 
 #define AT_MAX_MS   (24 * HOUR_MS)
 #define EXIT_USAGE  2
@@ -43,6 +40,7 @@ struct flag {
 	int (*parse)(const struct flag *f, char *arg, void *to, struct err *e);
 	size_t offset;
 	int64_t min, max;
+	const char *variable;             // of dcgm-exporter's environment; NULL: none
 	const char *choices[CHOICES_MAX]; // in the order of the enum that `to` is, where it is one
 };
 
@@ -205,38 +203,38 @@ static int parse_pod_labels(const struct flag *f, char *arg, void *to, struct er
 // clang-format off
 static const struct flag flags[] = {
 	FLAG(     SERVE, 0,   "backend",                      NULL,                parse_backend,    backend,          NULL),
-	FLAG(     SERVE, 0,   "mock-script",                  "FILE",              parse_text,       mock_script,      "Script that the mock backend plays (default: a built-in script)"),
-	FLAG(     SERVE, 0,   "listen",                       "ADDR",              parse_text,       listen,           "Address to serve on (default :9400)"),
-	FLAG_WITH(SERVE, 'a', "address",                      NULL,                parse_text,       listen,           NULL, .argp_flags = OPTION_ALIAS),
-	FLAG(     SERVE, 'f', "collectors",                   "FILE",              parse_text,       collectors,       "Counters file of dcgm-exporter that selects the families to serve (default: all families)"),
-	FLAG(     SERVE, 0,   "allowed-hosts",                "NAME,..",           parse_text,       allowed_hosts,    "Host names that requests may use, besides IP addresses, localhost and this machine's name; *.example.com matches every name below example.com"),
-	FLAG(     SERVE, 0,   "web-config-file",              "FILE",              parse_text,       web_config,       "Prometheus web configuration file with TLS and basic auth"),
-	FLAG_WITH(SERVE, 'k', "kubernetes",                   "true|false",        parse_bool,       kubernetes,       "Label GPUs with the pods that hold them (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
-	FLAG(     SERVE, 0,   "pod-resources-kubelet-socket", "PATH",              parse_text,       pods_socket,      "Pod-resources socket of the kubelet (default " KUBELET_PODS_SOCKET ")"),
-	FLAG_WITH(SERVE, 0,   "pod-resources-interval",       "DURATION",          parse_duration,   pods_interval_ms, "Time between two requests for pods, 1s to 5m (default 10s)", .min = 1000, .max = KUBELET_PODS_STALE_MS),
-	FLAG_WITH(SERVE, 0,   "pod-uid",                      "true|false",        parse_bool,       pod_uid,          "With --kubernetes: label GPUs with the UIDs of their pods, from the API server (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
+	FLAG(     SERVE, 0,   "mock-script",                  "FILE",              parse_text,       config.mock_script, "Script that the mock backend plays (default: a built-in script)"),
+	FLAG_WITH(SERVE, 0,   "listen",                       "ADDR",              parse_text,       server.listen, "Address to serve on (default :9400)", .variable = "DCGM_EXPORTER_LISTEN"),
+	FLAG_WITH(SERVE, 'a', "address",                      NULL,                parse_text,       server.listen, NULL, .argp_flags = OPTION_ALIAS),
+	FLAG_WITH(SERVE, 'f', "collectors",                   "FILE",              parse_text,       collectors,       "Counters file of dcgm-exporter that selects the families to serve (default: all families)", .variable = "DCGM_EXPORTER_COLLECTORS"),
+	FLAG(     SERVE, 0,   "allowed-hosts",                "NAME,..",           parse_text,       server.allowed_hosts, "Host names that requests may use, besides IP addresses, localhost and this machine's name; *.example.com matches every name below example.com"),
+	FLAG_WITH(SERVE, 0,   "web-config-file",              "FILE",              parse_text,       server.web_config, "Prometheus web configuration file with TLS and basic auth", .variable = "DCGM_EXPORTER_WEB_CONFIG_FILE"),
+	FLAG_WITH(SERVE, 'k', "kubernetes",                   "true|false",        parse_bool,       kubernetes,       "Label GPUs with the pods that hold them (default false)", .argp_flags = OPTION_ARG_OPTIONAL, .variable = "DCGM_EXPORTER_KUBERNETES"),
+	FLAG(     SERVE, 0,   "pod-resources-kubelet-socket", "PATH",              parse_text,       pods.socket, "Pod-resources socket of the kubelet (default " KUBELET_PODS_SOCKET ")"),
+	FLAG_WITH(SERVE, 0,   "pod-resources-interval",       "DURATION",          parse_duration,   pods.interval_ms, "Time between two requests for pods, 1s to 5m (default 10s)", .min = 1000, .max = KUBELET_PODS_STALE_MS),
+	FLAG_WITH(SERVE, 0,   "pod-uid",                      "true|false",        parse_bool,       page.pod_uid, "With --kubernetes: label GPUs with the UIDs of their pods, from the API server (default false)", .argp_flags = OPTION_ARG_OPTIONAL, .variable = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"),
 	FLAG(     SERVE, 0,   "pod-labels",                   "KEY,..",            parse_pod_labels, pod_labels,       "With --kubernetes: label GPUs with these labels of their pods, at most 8, from the API server, as label_KEY"),
-	FLAG(     SERVE, 0,   "service-account-dir",          "DIR",               parse_text,       service_account_folder, "Folder of the files token and ca.crt for the API server (default " SERVICE_ACCOUNT_FOLDER ")"),
-	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_map.extra,    "Additional resource names, or names of DRA drivers, whose devices are GPUs"),
-	FLAG(     SERVE, 0,   "admin-access-namespaces",      "NAME,..",           parse_names,      pod_map.admin_namespaces, "Namespaces whose resource claims have administrative access: their pods do not label GPUs"),
-	FLAG(     SERVE, 0,   "hpc-job-mapping-dir",          "DIR",               parse_text,       jobs_dir,         "Folder of files named by GPU index, or GPU.INSTANCE, whose lines are the ids of the jobs on the GPU, for the label hpc_job"),
-	FLAG(     SERVE, 0,   "gpu-count-file",               "FILE",              parse_text,       count_file,       "Keep the highest number of GPUs in this file, to notice GPUs that disappear between two starts; check compares with it"),
-	FLAG(     SERVE, 0,   "otlp-endpoint",                "URL",               parse_text,       otlp_endpoint,    "Push the metrics with OTLP/HTTP to this URL, which gets /v1/metrics appended unless it ends with it (default: nothing is pushed)"),
-	FLAG_WITH(SERVE, 0,   "otlp-interval",                "DURATION",          parse_duration,   otlp_interval_ms, "Time between two pushes, 1s to 10m (default 15s)", .min = OTLP_INTERVAL_MIN_MS, .max = OTLP_INTERVAL_MAX_MS),
+	FLAG(     SERVE, 0,   "service-account-dir",          "DIR",               parse_text,       metadata.folder, "Folder of the files token and ca.crt for the API server (default " SERVICE_ACCOUNT_FOLDER ")"),
+	FLAG_WITH(SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pods.map.extra, "Additional resource names, or names of DRA drivers, whose devices are GPUs", .variable = "NVIDIA_RESOURCE_NAMES"),
+	FLAG(     SERVE, 0,   "admin-access-namespaces",      "NAME,..",           parse_names,      pods.map.admin_namespaces, "Namespaces whose resource claims have administrative access: their pods do not label GPUs"),
+	FLAG_WITH(SERVE, 0,   "hpc-job-mapping-dir",          "DIR",               parse_text,       jobs_dir,         "Folder of files named by GPU index, or GPU.INSTANCE, whose lines are the ids of the jobs on the GPU, for the label hpc_job", .variable = "DCGM_HPC_JOB_MAPPING_DIR"),
+	FLAG(     SERVE, 0,   "gpu-count-file",               "FILE",              parse_text,       sampler.count_file, "Keep the highest number of GPUs in this file, to notice GPUs that disappear between two starts; check compares with it"),
+	FLAG(     SERVE, 0,   "otlp-endpoint",                "URL",               parse_text,       otlp.endpoint, "Push the metrics with OTLP/HTTP to this URL, which gets /v1/metrics appended unless it ends with it (default: nothing is pushed)"),
+	FLAG_WITH(SERVE, 0,   "otlp-interval",                "DURATION",          parse_duration,   otlp.interval_ms, "Time between two pushes, 1s to 10m (default 15s)", .min = OTLP_INTERVAL_MIN_MS, .max = OTLP_INTERVAL_MAX_MS),
 	FLAG(     SERVE, 0,   "sidecar-pod",                  "NAME",              parse_text,       sidecar_of.pod,   "Run as a sidecar of this pod: label every GPU with it"),
 	FLAG(     SERVE, 0,   "sidecar-namespace",            "NAME",              parse_text,       sidecar_of.namespace_, "Namespace of the pod of --sidecar-pod"),
 	FLAG(     SERVE, 0,   "sidecar-container",            "NAME",              parse_text,       sidecar_of.container, "Container of the pod of --sidecar-pod that uses the GPUs"),
-	FLAG_WITH(SERVE, 0,   "interval",                     "DURATION",          parse_duration,   interval_ms,      "Time between two samples, 100ms to 10s (default 1s)", .min = SAMPLER_INTERVAL_MIN_MS, .max = SAMPLER_INTERVAL_MAX_MS),
-	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   window_ms,        "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
+	FLAG_WITH(SERVE, 0,   "interval",                     "DURATION",          parse_duration,   sampler.interval_ms, "Time between two samples, 100ms to 10s (default 1s)", .min = SAMPLER_INTERVAL_MIN_MS, .max = SAMPLER_INTERVAL_MAX_MS),
+	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   sampler.window_ms, "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
 	FLAG(     SERVE, 0,   "once",                         NULL,                parse_true,       once,             "Print one sample on standard output and exit"),
 	FLAG_WITH(SERVE, 0,   "at",                           "DURATION",          parse_duration,   at_ms,            "With --once and the mock backend: play up to this time first, without waiting", .min = 0, .max = AT_MAX_MS),
-	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_choice,     names,            "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
-	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       hostname_label,   "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
-	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       nvml_library,     "NVML library to load (default libnvidia-ml.so.1)"),
-	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       dcgm_hostengine,  "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
-	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       dcgm_library,     "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
+	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_choice,     page.names, "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
+	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       page.hostname_label, "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
+	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       config.nvml_library, "NVML library to load (default libnvidia-ml.so.1)"),
+	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       config.dcgm_address, "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
+	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       config.dcgm_library, "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
 	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only); top: list the processes, with the pods of their GPU"),
-	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       sysfs_root,       "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
+	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       config.sysfs_root, "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
 	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_choice,     log_format,       "Log format (default text)", .choices = {"text", "json"}),
 	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
 	{.group = READ, .help = "Flags of check, top and list:"},
@@ -257,22 +255,11 @@ static const struct flag flags[] = {
 // out.
 static void read_environment(struct exporter_options *o)
 {
-	static const struct {
-		const char *name;
-		int (*parse)(const struct flag *f, char *arg, void *to, struct err *e);
-		size_t offset;
-	} variables[] = {{"DCGM_EXPORTER_LISTEN", parse_text, TO(listen)},
-	                 {"DCGM_EXPORTER_WEB_CONFIG_FILE", parse_text, TO(web_config)},
-	                 {"DCGM_EXPORTER_COLLECTORS", parse_text, TO(collectors)},
-	                 {"DCGM_EXPORTER_KUBERNETES", parse_bool, TO(kubernetes)},
-	                 {"DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID", parse_bool, TO(pod_uid)},
-	                 {"DCGM_HPC_JOB_MAPPING_DIR", parse_text, TO(jobs_dir)},
-	                 {"NVIDIA_RESOURCE_NAMES", parse_names, TO(pod_map.extra)}};
 	struct err e;
-	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-		char *value = getenv(variables[i].name);
-		if (value && value[0] && variables[i].parse(NULL, value, (char *)o + variables[i].offset, &e) < 0) {
-			print_error("gpuscale-exporter: %s: %s\n", variables[i].name, e.msg);
+	for (size_t i = 0; i < FLAGS; i++) {
+		char *value = flags[i].variable ? getenv(flags[i].variable) : NULL;
+		if (value && value[0] && flags[i].parse(&flags[i], value, (char *)o + flags[i].offset, &e) < 0) {
+			print_error("gpuscale-exporter: %s: %s\n", flags[i].variable, e.msg);
 			exit(EXIT_USAGE);
 		}
 	}
@@ -290,9 +277,9 @@ static int find_name(const char *const *names, int n, const char *name)
 static void check_command(const struct exporter_options *o, struct argp_state *state)
 {
 	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
-	if (serve && (o->from || (o->ca_file && !o->otlp_endpoint) || o->output != OUTPUT_TABLE))
+	if (serve && (o->from || (o->ca_file && !o->otlp.endpoint) || o->output != OUTPUT_TABLE))
 		print_usage(state, "--from, --ca-file and --output are flags of check, top and list");
-	if (o->otlp_endpoint && (!serve || o->once))
+	if (o->otlp.endpoint && (!serve || o->once))
 		print_usage(state, "--otlp-endpoint is a flag of serve, and not with --once");
 	if (!check && o->fail_on != HEALTH_PROBLEM)
 		print_usage(state, "--fail-on is a flag of check");
@@ -325,11 +312,11 @@ static void check_backend(struct exporter_options *o, struct argp_state *state)
 		print_usage(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
 	if (o->sidecar_of.pod && o->kubernetes)
 		print_usage(state, "--sidecar-pod and --kubernetes exclude each other");
-	if ((o->pod_uid || o->pod_labels.n) && !o->kubernetes)
+	if ((o->page.pod_uid || o->pod_labels.n) && !o->kubernetes)
 		print_usage(state, "--pod-uid and --pod-labels need --kubernetes");
 	o->sidecar_of.namespace_ = o->sidecar_of.namespace_ ? o->sidecar_of.namespace_ : "";
 	o->sidecar_of.container = o->sidecar_of.container ? o->sidecar_of.container : "";
-	if (o->mock_script && !o->backend->scripted)
+	if (o->config.mock_script && !o->backend->scripted)
 		print_usage(state, "--mock-script needs --backend mock");
 	if (o->at_ms && (!o->once || !o->backend->scripted))
 		print_usage(state, "--at needs --once and --backend mock");
@@ -414,26 +401,23 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	               "and exits with 0, 1 or 2, as node-problem-detector expects; top shows their load; list shows "
 	               "their names.",
 	};
-	*o = (struct exporter_options){.listen = ":9400",
-	                               .fail_on = HEALTH_PROBLEM,
-	                               .since_ms = HEALTH_SINCE_MS,
-	                               .pods_socket = KUBELET_PODS_SOCKET,
-	                               .pods_interval_ms = KUBELET_PODS_INTERVAL_MS,
-	                               .service_account_folder = SERVICE_ACCOUNT_FOLDER,
-	                               .nvml_library = "libnvidia-ml.so.1",
-	                               .sysfs_root = "/sys",
-	                               .dcgm_hostengine = "localhost:5555",
-	                               .interval_ms = 1000,
-	                               .window_ms = SAMPLER_WINDOW_MS,
-	                               .sidecar_of = {.replica = -1},
-	                               .otlp_interval_ms = OTLP_INTERVAL_MS,
-	                               .log_level = LOG_INFO};
+	*o = (struct exporter_options){
+	        .fail_on = HEALTH_PROBLEM,
+	        .since_ms = HEALTH_SINCE_MS,
+	        .config = {.nvml_library = "libnvidia-ml.so.1", .sysfs_root = "/sys", .dcgm_address = "localhost:5555"},
+	        .sampler = {.interval_ms = 1000, .window_ms = SAMPLER_WINDOW_MS},
+	        .server = {.listen = ":9400"},
+	        .otlp = {.interval_ms = OTLP_INTERVAL_MS},
+	        .pods = {.socket = KUBELET_PODS_SOCKET, .interval_ms = KUBELET_PODS_INTERVAL_MS},
+	        .metadata = {.folder = SERVICE_ACCOUNT_FOLDER},
+	        .sidecar_of = {.replica = -1},
+	        .log_level = LOG_INFO};
 	check_flags(argc, argv);
 	read_environment(o);
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, o);
-	if (!o->hostname_label)
-		o->hostname_label = o->names == NAMING_LEGACY ? "Hostname" : "hostname";
+	if (!o->page.hostname_label)
+		o->page.hostname_label = o->page.names == NAMING_LEGACY ? "Hostname" : "hostname";
 	buf_done(&backends);
 	buf_done(&backend_help);
 }

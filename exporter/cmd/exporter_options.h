@@ -8,8 +8,13 @@
 
 #include "base/process/log.h"
 #include "exporter/apiserver/pod_metadata.h"
-#include "exporter/families.h"
+#include "exporter/backend.h"
+#include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/kubelet/pod_resources.h"
+#include "exporter/otlp/otlp_push.h"
+#include "exporter/page/exporter_server.h"
+#include "exporter/page/render_page.h"
+#include "exporter/sampler.h"
 
 struct backend_row;
 
@@ -30,33 +35,21 @@ struct exporter_options {
 
 	bool backend_given; // --backend was given: the commands read the driver themselves
 	const struct backend_row *backend;
-	const char *mock_script;   // NULL: the built-in one
-	const char *listen;        // ":9400"
-	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names
-	const char *web_config;    // NULL: plain HTTP without authentication
-	const char *collectors;    // the counters file; NULL: every family
-	enum naming names;
-	const char *hostname_label;  // "Hostname" or "hostname"; NULL: as dcgm-exporter with these names
-	const char *nvml_library;    // "libnvidia-ml.so.1"
-	const char *sysfs_root;      // "/sys"
-	const char *dcgm_hostengine; // "localhost:5555"
-	const char *dcgm_library;    // NULL: libdcgm.so.4 or .3
-	const char *otlp_endpoint;   // NULL: nothing is pushed
-	int64_t otlp_interval_ms;
-	const char *count_file;      // where the number of GPUs is kept; NULL: nowhere
-	const char *jobs_dir;        // files that map GPUs to jobs; NULL: none
-	struct pod_share sidecar_of; // the pod of --sidecar-*; without one, `pod` is NULL
-	bool kubernetes;             // label GPUs with the pods that hold them
-	const char *pods_socket;     // of the kubelet
-	struct pod_map_options pod_map;
-	int64_t pods_interval_ms;
-	bool pod_uid;                       // label GPUs with the UIDs of these pods
-	struct pod_labels pod_labels;       // and with these labels of the pods
-	const char *service_account_folder; // of the token and the CA for the API server
-	int64_t interval_ms;
-	int64_t window_ms; // 0: none
-	int64_t at_ms;     // with `once`: virtual time
-	bool processes;    // device memory per process; top: list them
+	// The parts of the exporter, with the members that are flags.
+	struct backend_config config;
+	struct sampler_options sampler;
+	struct exporter_server_options server; // listen is ":9400" by default
+	struct render_page_options page;
+	struct otlp_push_options otlp; // endpoint NULL: nothing is pushed
+	struct kubelet_pods_options pods;
+	struct pod_metadata_options metadata;
+	const char *collectors;       // the counters file; NULL: every family
+	const char *jobs_dir;         // files that map GPUs to jobs; NULL: none
+	struct pod_share sidecar_of;  // the pod of --sidecar-*; without one, `pod` is NULL
+	bool kubernetes;              // label GPUs with the pods that hold them
+	struct pod_labels pod_labels; // and with these labels of the pods
+	int64_t at_ms;                // with `once`: virtual time
+	bool processes;               // device memory per process; top: list them
 	bool once;
 	bool version;
 	enum log_format log_format;
