@@ -38,6 +38,8 @@ struct blocks {
 };
 
 // Appends the labels that identify the device and the host. An empty `model` omits the label, like every empty value.
+// gpuscale's own families have only these, which never change: pods are omitted so that a counter continues when the
+// pod changes; modelName is omitted because promtool requires snake_case.
 static void put_identity(struct buf *b, const struct render_page *r, const struct device *d, const char *model)
 {
 	size_t from = b->len;
@@ -68,7 +70,7 @@ static void put_labels(struct buf *b, const struct render_page *r, const struct 
 	size_t from = b->len;
 	const struct pod_known *known = find_known(r, owner);
 	put_identity(b, r, d, d->model);
-	if (!r->options.counters || r->options.counters->driver_version)
+	if (r->options.counters->driver_version)
 		put_label(b, from,
 		          r->options.names == NAMING_LEGACY ? "DCGM_FI_DRIVER_VERSION"
 		                                            : "DCGM_FI_SYSTEM_DRIVER_VERSION",
@@ -132,7 +134,20 @@ static size_t find_pods(const struct pod_map *map, const struct device *devices,
 }
 
 static void put_pod_share(struct buf *out, const struct render_page *r, const struct device *d,
-                          const struct pod_share *share, size_t n);
+                          const struct pod_share *share, size_t n)
+{
+	if (out->len == 0)
+		exposition_family(
+		        out, "gpuscale_gpu_pod_share",
+		        "Share of the GPU that counts for the pod: 1 divided by the number of pods that hold it.",
+		        METRIC_GAUGE);
+	buf_puts(out, "gpuscale_gpu_pod_share{");
+	size_t from = out->len;
+	put_identity(out, r, d, "");
+	put_label(out, from, "namespace", share->namespace_);
+	put_label(out, from, "pod", share->pod);
+	buf_printf(out, "} %.9g\n", 1 / (double)n);
+}
 
 // Renders the label blocks, and gpuscale_gpu_pod_share into `shares_text`, while the map and the metadata are held.
 static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *shares_text, const struct render_page *r,
@@ -160,29 +175,6 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 		kubelet_pods_release(r->options.pods, bl->dropped);
 }
 
-// Labels of gpuscale's own families: only what identifies the GPU and never changes. Pods are omitted so that a
-// counter continues when the pod changes; modelName is omitted because promtool requires snake_case.
-static void put_own_labels(struct buf *b, const struct render_page *r, const struct device *d)
-{
-	put_identity(b, r, d, "");
-}
-
-static void put_pod_share(struct buf *out, const struct render_page *r, const struct device *d,
-                          const struct pod_share *share, size_t n)
-{
-	if (out->len == 0)
-		exposition_family(
-		        out, "gpuscale_gpu_pod_share",
-		        "Share of the GPU that counts for the pod: 1 divided by the number of pods that hold it.",
-		        METRIC_GAUGE);
-	buf_puts(out, "gpuscale_gpu_pod_share{");
-	size_t from = out->len;
-	put_own_labels(out, r, d);
-	put_label(out, from, "namespace", share->namespace_);
-	put_label(out, from, "pod", share->pod);
-	buf_printf(out, "} %.9g\n", 1 / (double)n);
-}
-
 static bool any_has(const struct device_sample *samples, size_t n, enum field f)
 {
 	for (size_t i = 0; i < n; i++)
@@ -191,46 +183,37 @@ static bool any_has(const struct device_sample *samples, size_t n, enum field f)
 	return false;
 }
 
-static void put_xid(struct buf *out, const struct render_page *r, const struct device *d, const struct xid_count *c,
-                    bool stamp)
+// Counters and times are two families.
+static void put_xids(struct buf *out, const struct render_page *r, const struct sampler_round *round, bool is_time)
 {
-	char code[16] = "other";
-	if (c->code != XID_CODE_OTHER)
-		snprintf(code, sizeof code, "%" PRId32, c->code);
-	buf_printf(out, "gpuscale_gpu_xid_%s{", stamp ? "last_timestamp_seconds" : "errors_total");
-	put_own_labels(out, r, d);
-	buf_printf(out, ",xid=\"%s\"} ", code);
-	if (stamp)
-		buf_printf(out, "%" PRId64 ".%03" PRId64 "\n", c->last_wall_ms / 1000, c->last_wall_ms % 1000);
-	else
-		buf_printf(out, "%" PRIu64 "\n", c->count);
-}
-
-static void put_xids(struct buf *out, const struct render_page *r, const struct device *devices, size_t n,
-                     struct xid_store *xids)
-{
+	const char *name = is_time ? "gpuscale_gpu_xid_last_timestamp_seconds" : "gpuscale_gpu_xid_errors_total";
 	struct xid_count counts[XID_CODES_MAX + 1];
-	// XIDs belong to the GPU; its instances have none.
-	for (int stamp = 0; stamp < 2; stamp++) {
-		bool opened = false;
-		for (size_t i = 0; i < n; i++) {
-			if (device_is_instance(devices, i))
+	bool opened = false;
+	for (size_t i = 0; i < round->n; i++) {
+		if (device_is_instance(round->devices, i))
+			continue; // XIDs belong to the GPU; its instances have none
+		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		for (size_t k = 0; k < n; k++) {
+			const struct xid_count *c = &counts[k];
+			char code[16] = "other";
+			if (is_time && c->last_wall_ms == 0)
 				continue;
-			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
-			for (size_t k = 0; k < n_counts; k++) {
-				if (stamp && counts[k].last_wall_ms == 0)
-					continue;
-				if (!opened && stamp)
-					exposition_family(out, "gpuscale_gpu_xid_last_timestamp_seconds",
-					                  "Time of the last error with this code (Unix time).",
-					                  METRIC_GAUGE);
-				else if (!opened)
-					exposition_family(out, "gpuscale_gpu_xid_errors_total",
-					                  "XID errors since the exporter started, per code.",
-					                  METRIC_COUNTER);
-				opened = true;
-				put_xid(out, r, &devices[i], &counts[k], stamp);
-			}
+			if (!opened)
+				exposition_family(out, name,
+				                  is_time ? "Time of the last error with this code (Unix time)."
+				                          : "XID errors since the exporter started, per code.",
+				                  is_time ? METRIC_GAUGE : METRIC_COUNTER);
+			opened = true;
+			if (c->code != XID_CODE_OTHER)
+				snprintf(code, sizeof code, "%" PRId32, c->code);
+			buf_printf(out, "%s{", name);
+			put_identity(out, r, &round->devices[i], "");
+			buf_printf(out, ",xid=\"%s\"} ", code);
+			if (is_time)
+				buf_printf(out, "%" PRId64 ".%03" PRId64 "\n", c->last_wall_ms / 1000,
+				           c->last_wall_ms % 1000);
+			else
+				buf_printf(out, "%" PRIu64 "\n", c->count);
 		}
 	}
 }
@@ -252,7 +235,7 @@ static void put_health(struct buf *out, const struct render_page *r, const struc
 			                  METRIC_GAUGE);
 		opened = true;
 		buf_puts(out, "gpuscale_gpu_health{");
-		put_own_labels(out, r, &round->devices[i]);
+		put_identity(out, r, &round->devices[i], "");
 		buf_printf(out, ",action=\"%s\",reason=\"%s\"} %d\n",
 		           v.action == HEALTH_IGNORE ? "none" : health_action_name(v.action), v.reason,
 		           v.action < HEALTH_PROBLEM);
@@ -269,18 +252,25 @@ static void put_value(struct buf *out, enum field f, double factor, const struct
 		buf_printf(out, "} %f\n", sample_get(s, f) * factor);
 }
 
+// Appends the name and the labels of a sample, without the closing brace. Returns the offset of the labels.
+static size_t begin_sample(struct buf *out, const struct render_page *r, const char *name, const struct blocks *bl,
+                           size_t k)
+{
+	buf_puts(out, name);
+	buf_putc(out, '{');
+	buf_put(out, buf_str(&r->labels) + bl->start[k], bl->start[k + 1] - bl->start[k]);
+	return out->len - (bl->start[k + 1] - bl->start[k]);
+}
+
 // Appends the samples of one field, one for each label block of a device that has a value.
-static void put_field(struct buf *out, const struct naming_family *nf, enum field f, const char *text,
+static void put_field(struct buf *out, const struct render_page *r, const struct naming_family *nf, enum field f,
                       const struct blocks *bl, const struct device_sample *samples)
 {
 	for (size_t k = 0; k < bl->n; k++) {
 		const struct device_sample *s = &samples[bl->device[k]];
 		if (!sample_has(s, f))
 			continue;
-		buf_puts(out, nf->name);
-		buf_putc(out, '{');
-		size_t from = out->len;
-		buf_put(out, text + bl->start[k], bl->start[k + 1] - bl->start[k]);
+		size_t from = begin_sample(out, r, nf->name, bl, k);
 		for (size_t a = 0; nf->otel && a < OTEL_ATTRIBUTES_MAX && nf->otel->attributes[a].key; a++) {
 			char key[NAMING_NAME_BYTES];
 			naming_label_name(nf->otel->attributes[a].key, key);
@@ -304,24 +294,23 @@ static void put_families(struct buf *out, const struct render_page *r, const str
 {
 	const struct csv_counters *c = r->options.counters;
 	bool done[FIELD__COUNT] = {false};
-	size_t n = c ? c->n : FIELD__COUNT;
-	for (size_t i = 0; i < n; i++) {
-		enum field f = c ? c->rows[i].field : (enum field)i;
+	for (size_t i = 0; i < c->n; i++) {
+		enum field f = c->rows[i].field;
 		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
 		if (done[f] || !family_of(f)->dcgm_id || !any_has(round->samples, round->n, f))
 			continue;
 		struct naming_family nf = naming_family_of(r->options.names, f, name);
-		const char *said = c ? c->rows[i].help : family_of(f)->help;
+		const char *said = c->rows[i].help;
 		bool as_legacy = r->options.names == NAMING_LEGACY;
 		if (!as_legacy)
 			naming_write_help(help, sizeof help, &nf, f, said);
-		exposition_family(out, nf.name, as_legacy ? said : help, as_legacy && c ? c->rows[i].type : nf.type);
-		for (size_t k = i; k < n; k++) {
-			enum field g = c ? c->rows[k].field : (enum field)k;
+		exposition_family(out, nf.name, as_legacy ? said : help, as_legacy ? c->rows[i].type : nf.type);
+		for (size_t k = i; k < c->n; k++) {
+			enum field g = c->rows[k].field;
 			if (g != f && !share_name(&nf, g))
 				continue;
 			struct naming_family other = naming_family_of(r->options.names, g, name);
-			put_field(out, &other, g, buf_str(&r->labels), blocks, round->samples);
+			put_field(out, r, &other, g, blocks, round->samples);
 			done[g] = true;
 		}
 	}
@@ -336,7 +325,7 @@ static void put_own_families(struct buf *out, const struct render_page *r, const
 		                  METRIC_GAUGE);
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, "gpuscale_gpu_up{");
-		put_own_labels(out, r, &devices[i]);
+		put_identity(out, r, &devices[i], "");
 		buf_printf(out, "} %d\n", !samples[i].lost);
 	}
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
@@ -348,7 +337,7 @@ static void put_own_families(struct buf *out, const struct render_page *r, const
 			if (!sample_has(&samples[i], f))
 				continue;
 			buf_printf(out, "%s{", fam->name);
-			put_own_labels(out, r, &devices[i]);
+			put_identity(out, r, &devices[i], "");
 			buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
 		}
 	}
@@ -359,14 +348,6 @@ static void put_own_families(struct buf *out, const struct render_page *r, const
 // Renders gpuscale_gpu_<name>_window_min, _max and _avg: the minimum, maximum and mean of a family over the window,
 // with the labels and the unit of the family, so that the two can be compared without `on`.
 
-// Label blocks from render_page_round(): block k is text[start[k] .. start[k + 1]) and belongs to device[k].
-struct label_blocks {
-	const char *text;
-	const size_t *start, *device;
-	size_t n;
-};
-
-#define NAME_BYTES 96
 #define HELP_BYTES 192
 
 static const struct {
@@ -379,17 +360,17 @@ static const struct {
 
 static bool is_chosen(const struct csv_counters *c, enum field f)
 {
-	for (size_t i = 0; c && i < c->n; i++)
+	for (size_t i = 0; i < c->n; i++)
 		if (c->rows[i].field == f)
 			return true;
-	return !c;
+	return false;
 }
 
-static void put_family(struct buf *out, enum field f, size_t statistic, const struct label_blocks *blocks,
-                       const struct device_history *history)
+static void put_family(struct buf *out, const struct render_page *r, enum field f, size_t statistic,
+                       const struct blocks *blocks, const struct device_history *history)
 {
 	const struct family *fam = family_of(f);
-	char name[NAME_BYTES], help[HELP_BYTES], span[NUM_TEXT_BYTES];
+	char name[NAMING_NAME_BYTES], help[HELP_BYTES], span[NUM_TEXT_BYTES];
 	bool opened = false;
 	snprintf(name, sizeof name, "gpuscale_gpu_%s_window_%s", fam->window, statistics[statistic].suffix);
 	num_format_duration_ms(span, device_history_window_ms(history));
@@ -403,9 +384,7 @@ static void put_family(struct buf *out, enum field f, size_t statistic, const st
 			exposition_family(out, name, help, METRIC_GAUGE);
 		opened = true;
 		const double *v = (const double *)(const void *)((const char *)&w + statistics[statistic].offset);
-		buf_puts(out, name);
-		buf_putc(out, '{');
-		buf_put(out, blocks->text + blocks->start[k], blocks->start[k + 1] - blocks->start[k]);
+		begin_sample(out, r, name, blocks, k);
 		// The format of the family; a mean of integers is not an integer.
 		if (fam->kind == FIELD_INT && !statistics[statistic].is_mean)
 			buf_printf(out, "} %.0f\n", *v);
@@ -414,35 +393,35 @@ static void put_family(struct buf *out, enum field f, size_t statistic, const st
 	}
 }
 
-// Appends the windows of every family that has a value and that `counters` selects; NULL selects all.
-static void render_window_families(struct buf *out, const struct csv_counters *counters,
-                                   const struct label_blocks *blocks, const struct device_history *history)
+// Appends the windows of every family that has a value and that the counters file selects.
+static void put_windows(struct buf *out, const struct render_page *r, const struct blocks *blocks,
+                        const struct device_history *history)
 {
-	if (device_history_window_ms(history) == 0)
-		return;
-	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		if (!family_of(f)->window || !is_chosen(counters, f))
-			continue;
-		for (size_t k = 0; k < sizeof statistics / sizeof statistics[0]; k++)
-			put_family(out, f, k, blocks, history);
-	}
+	for (enum field f = 0; f < FIELD__COUNT && device_history_window_ms(history) > 0; f++)
+		if (family_of(f)->window && is_chosen(r->options.counters, f))
+			for (size_t k = 0; k < sizeof statistics / sizeof statistics[0]; k++)
+				put_family(out, r, f, k, blocks, history);
 }
 
 void render_page_init(struct render_page *r, const struct render_page_options *options)
 {
 	*r = (struct render_page){.options = *options, .driver_version = ""};
+	if (!options->counters) {
+		csv_counters_init_builtin(&r->builtin);
+		r->options.counters = &r->builtin;
+	}
 	buf_init(&r->labels, RENDER_PAGE_BYTES_MAX);
 }
 
 void render_page_done(struct render_page *r)
 {
 	buf_done(&r->labels);
+	csv_counters_done(&r->builtin);
 }
 
 void render_page_round(void *render_page, const struct sampler_round *round, struct buf *out)
 {
 	struct render_page *r = render_page;
-	const struct csv_counters *c = r->options.counters;
 	struct buf *labels = &r->labels;
 	struct blocks blocks;
 	struct buf shares;
@@ -454,13 +433,11 @@ void render_page_round(void *render_page, const struct sampler_round *round, str
 		hpc_jobs_refresh(r->options.jobs, round->devices, round->n, round->wall_ms);
 	make_blocks(&blocks, labels, &shares, r, round->devices, round->samples, round->n);
 	put_families(out, r, round, &blocks);
-	if (round->history) {
-		const struct label_blocks b = {
-		        .text = buf_str(labels), .start = blocks.start, .device = blocks.device, .n = blocks.n};
-		render_window_families(out, c, &b, round->history);
-	}
+	if (round->history)
+		put_windows(out, r, &blocks, round->history);
 	put_own_families(out, r, round->devices, round->samples, round->n);
-	put_xids(out, r, round->devices, round->n, r->options.xids);
+	put_xids(out, r, round, false);
+	put_xids(out, r, round, true);
 	if (r->options.health)
 		put_health(out, r, round);
 	buf_put(out, buf_str(&shares), shares.len);

@@ -9,10 +9,9 @@
 #define GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
 
 #include "base/buf.h"
-#include "exporter/families.h"
+#include "exporter/csv_counters.h"
 #include "exporter/sampler.h"
 
-struct csv_counters;
 struct health_policy;
 struct hpc_jobs;
 struct kubelet_pods;
@@ -46,8 +45,9 @@ struct render_page_options {
 
 struct render_page {
 	struct render_page_options options;
-	const char *driver_version; // driver of the round that is being rendered
-	struct buf labels;          // scratch, kept between rounds
+	struct csv_counters builtin; // without options.counters
+	const char *driver_version;  // driver of the round that is being rendered
+	struct buf labels;           // scratch, kept between rounds
 };
 
 // Prepares `r` with a copy of `options`. Release it with render_page_done().
