@@ -36,11 +36,6 @@ struct chooser {
 	const char *_Atomic name; // name of the backend chosen last
 };
 
-static struct chooser *chooser_of(struct backend *b)
-{
-	return (struct chooser *)b;
-}
-
 static const char *auto_active_name(const struct backend *b)
 {
 	const struct chooser *c = (const struct chooser *)b;
@@ -72,7 +67,7 @@ static bool has_nvidia_gpu(const char *sysfs_root)
 
 static int auto_open(struct backend *b, struct err *e)
 {
-	struct chooser *c = chooser_of(b);
+	struct chooser *c = (struct chooser *)b;
 	struct err first;
 	size_t n = c->n > 1 && has_nvidia_gpu(c->sysfs_root) ? 1 : c->n;
 	char others[ERR_MSG_BYTES] = "";
@@ -95,8 +90,8 @@ static int auto_open(struct backend *b, struct err *e)
 
 static struct backend *chosen_of(struct backend *b)
 {
-	assert(chooser_of(b)->chosen); // the sampler uses only an open backend
-	return chooser_of(b)->chosen;
+	assert(((struct chooser *)b)->chosen); // the sampler uses only an open backend
+	return ((struct chooser *)b)->chosen;
 }
 
 static const struct device *auto_devices(struct backend *b, size_t *ret_n)
@@ -177,8 +172,8 @@ static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	struct backend *c = chosen_of(b);
 	if (c->ops->sample(c, mono_ms, wall_ms, samples, e) < 0)
 		return -1;
-	if (c == chooser_of(b)->candidates[0])
-		add_profiling(chooser_of(b), mono_ms, wall_ms, samples);
+	if (c == ((struct chooser *)b)->candidates[0])
+		add_profiling(((struct chooser *)b), mono_ms, wall_ms, samples);
 	return 0;
 }
 
@@ -192,17 +187,18 @@ static void auto_render_extra(struct backend *b, struct buf *out)
 static void auto_close(struct backend *b)
 {
 	struct backend *c = chosen_of(b);
-	close_profiling(chooser_of(b));
+	close_profiling((struct chooser *)b);
 	c->ops->close(c);
-	chooser_of(b)->chosen = NULL;
+	((struct chooser *)b)->chosen = NULL;
 }
 
 static void auto_destroy(struct backend *b)
 {
-	struct chooser *c = chooser_of(b);
+	struct chooser *c = (struct chooser *)b;
 	for (size_t i = 0; i < c->n; i++)
 		c->candidates[i]->ops->destroy(c->candidates[i]);
-	c->profiling->ops->destroy(c->profiling);
+	if (c->profiling)
+		c->profiling->ops->destroy(c->profiling);
 	free(c);
 }
 
@@ -217,34 +213,11 @@ static const struct backend_ops ops = {.name = "auto",
                                        .close = auto_close,
                                        .destroy = auto_destroy};
 
-// Returns a backend that uses the first of candidates[0..n) that opens, tried in their order whenever none is open.
-// Takes ownership of the candidates on success. If a PCI device under `sysfs_root` is a display controller of NVIDIA's,
-// only the first candidate is tried, which must be the NVIDIA backend: a driver that loads late is waited for instead
-// of being replaced by a graphics chip on the board. While the first candidate is used and none of its GPUs has
-// profiling fields, those of `profiling` are added for the GPUs of the same UUID, tried again every minute; it is
-// owned, too.
-static struct backend *backend_auto_new(struct backend *const *candidates, size_t n, struct backend *profiling,
-                                        const char *sysfs_root, struct log *log, struct err *e)
-{
-	assert(n > 0 && n <= BACKEND_CANDIDATES_MAX);
-	struct chooser *c = alloc_zeroed(sizeof *c, e);
-	if (!c)
-		return NULL;
-	c->base.ops = &ops;
-	memcpy(c->candidates, candidates, n * sizeof *candidates);
-	c->n = n;
-	c->profiling = profiling;
-	c->log = log;
-	c->sysfs_root = sysfs_root;
-	atomic_init(&c->name, ops.name);
-	return &c->base;
-}
-
 // ---- the registry ----
 
 static struct backend *make_auto(const struct backend_config *config, struct err *e);
 
-// The first probed row must be NVIDIA's (backend_auto_new).
+// The first probed row must be NVIDIA's (make_auto).
 // clang-format off
 static const struct backend_row rows[] = {
 	// name    help                                          make                probed         scripted
@@ -279,26 +252,33 @@ void backend_registry_put_help(struct buf *out)
 		print_to(out, "%s%s: %s", i == 0 ? "" : "; ", rows[i].name, rows[i].help);
 }
 
+// Returns a backend that uses the first of the probed backends that opens, tried in their order whenever none is open.
+// If a PCI device under `sysfs_root` is a display controller of NVIDIA's, only the first one is tried, which must be
+// the NVIDIA backend: a driver that loads late is waited for instead of being replaced by a graphics chip on the board.
+// While the first one is used and none of its GPUs has profiling fields, those of nv-hostengine are added for the GPUs
+// of the same UUID, tried again every minute.
 static struct backend *make_auto(const struct backend_config *config, struct err *e)
 {
-	struct backend *candidates[ROWS], *b = NULL;
-	size_t n = 0;
-	bool complete = true;
-	for (size_t i = 0; complete && i < ROWS; i++) {
-		if (!rows[i].probed)
-			continue;
-		candidates[n] = rows[i].make(config, e);
-		complete = candidates[n] != NULL;
-		n += complete;
-	}
 	struct backend_config profiling_config = *config;
 	profiling_config.dcgm_profiling_only = true;
-	struct backend *profiling = complete ? backend_dcgm_new(&profiling_config, e) : NULL;
-	if (profiling)
-		b = backend_auto_new(candidates, n, profiling, config->sysfs_root, config->log, e);
-	if (!b && profiling)
-		profiling->ops->destroy(profiling);
-	for (size_t i = 0; !b && i < n; i++)
-		candidates[i]->ops->destroy(candidates[i]);
-	return b;
+	struct chooser *c = alloc_zeroed(sizeof *c, e);
+	if (!c)
+		return NULL;
+	c->base.ops = &ops;
+	c->log = config->log;
+	c->sysfs_root = config->sysfs_root;
+	atomic_init(&c->name, ops.name);
+	c->profiling = backend_dcgm_new(&profiling_config, e);
+	bool ok = c->profiling != NULL;
+	for (size_t i = 0; ok && i < ROWS; i++) {
+		if (!rows[i].probed)
+			continue;
+		c->candidates[c->n] = rows[i].make(config, e);
+		ok = c->candidates[c->n] != NULL;
+		c->n += ok;
+	}
+	if (ok)
+		return &c->base;
+	auto_destroy(&c->base);
+	return NULL;
 }

@@ -89,11 +89,6 @@ struct dcgm {
 };
 _Static_assert(DCGM_GPUS_MAX <= DEVICES_MAX, "every GPU has a place");
 
-static struct dcgm *dcgm_of(struct backend *b)
-{
-	return (struct dcgm *)b;
-}
-
 static int dcgm_fail(const struct dcgm *m, struct err *e, const char *what, dcgm_return r)
 {
 	return err_set_code(e, ERR_UNREACHABLE, r, "%s: %s", what, dcgm_api_error(&m->api, r));
@@ -101,7 +96,7 @@ static int dcgm_fail(const struct dcgm *m, struct err *e, const char *what, dcgm
 
 static void dcgm_close(struct backend *b)
 {
-	struct dcgm *m = dcgm_of(b);
+	struct dcgm *m = (struct dcgm *)b;
 	// The host engine deletes the watches and groups of a closed connection.
 	if (m->connected)
 		m->api.disconnect(m->handle);
@@ -251,7 +246,7 @@ static int watch_fields(struct dcgm *m, struct err *e)
 
 static int dcgm_open(struct backend *b, struct err *e)
 {
-	struct dcgm *m = dcgm_of(b);
+	struct dcgm *m = (struct dcgm *)b;
 	if (dcgm_api_load(&m->api, m->library, e) < 0)
 		return -1;
 	m->values = calloc(FIELD__COUNT, sizeof *m->values);
@@ -267,13 +262,13 @@ static int dcgm_open(struct backend *b, struct err *e)
 
 static const struct device *dcgm_devices(struct backend *b, size_t *ret_n)
 {
-	*ret_n = dcgm_of(b)->n;
-	return dcgm_of(b)->devices;
+	*ret_n = ((struct dcgm *)b)->n;
+	return ((struct dcgm *)b)->devices;
 }
 
 static const char *dcgm_driver_version(struct backend *b)
 {
-	return dcgm_of(b)->driver_version;
+	return ((struct dcgm *)b)->driver_version;
 }
 
 // ---- a round ----
@@ -352,7 +347,7 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 static int dcgm_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	struct dcgm *m = dcgm_of(b);
+	struct dcgm *m = (struct dcgm *)b;
 	for (size_t i = 0; i < m->n; i++) {
 		samples[i] = (struct device_sample){.lost = false};
 		if (sample_device(m, i, wall_ms, &samples[i], e) < 0)

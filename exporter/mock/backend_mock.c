@@ -92,26 +92,21 @@ static void describe_devices(struct mock *m)
 	}
 }
 
-static struct mock *mock_of(struct backend *b)
-{
-	return (struct mock *)b;
-}
-
 static int mock_attach(struct backend *b, struct event_base *loop, struct err *e)
 {
-	struct mock *m = mock_of(b);
+	struct mock *m = (struct mock *)b;
 	return m->replicas ? mock_replicas_start(m->replicas, loop, e) : 0;
 }
 
 static bool mock_has_replies(struct backend *b)
 {
-	struct mock *m = mock_of(b);
+	struct mock *m = (struct mock *)b;
 	return !m->replicas || mock_replicas_get(m->replicas) >= 0;
 }
 
 static int mock_open(struct backend *b, struct err *e)
 {
-	struct mock *m = mock_of(b);
+	struct mock *m = (struct mock *)b;
 	for (size_t i = 0; i < m->n; i++)
 		if (!m->parts[i].instance)
 			xid_store_add_gpu(m->xids, m->devices[i].uuid);
@@ -120,13 +115,13 @@ static int mock_open(struct backend *b, struct err *e)
 
 static const struct device *mock_devices(struct backend *b, size_t *ret_n)
 {
-	*ret_n = mock_of(b)->n;
-	return mock_of(b)->devices;
+	*ret_n = ((struct mock *)b)->n;
+	return ((struct mock *)b)->devices;
 }
 
 static const char *mock_driver_version(struct backend *b)
 {
-	return mock_of(b)->script.driver_version;
+	return ((struct mock *)b)->script.driver_version;
 }
 
 static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
@@ -270,7 +265,7 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	struct mock *m = mock_of(b);
+	struct mock *m = (struct mock *)b;
 	play_xids(m, mono_ms, wall_ms);
 	int32_t replicas = m->replicas ? mock_replicas_get(m->replicas) : -1;
 	if (replicas >= 0) {
@@ -291,7 +286,7 @@ static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 
 static void mock_render_extra(struct backend *b, struct buf *out)
 {
-	const struct mock *m = mock_of(b);
+	const struct mock *m = (struct mock *)b;
 	if (!m->workload_seen)
 		return;
 	const struct workload_state *w = &m->workload_state;
@@ -319,7 +314,7 @@ static void mock_close(struct backend *b)
 
 static void mock_destroy(struct backend *b)
 {
-	struct mock *m = mock_of(b);
+	struct mock *m = (struct mock *)b;
 	mock_replicas_free(m->replicas);
 	arena_done(&m->arena);
 	free(m);

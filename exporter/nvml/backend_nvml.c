@@ -192,11 +192,6 @@ struct nvml {
 	int64_t reopen_at_ms, reopen_ms; // time of the next restart while a GPU is lost, and the pause after that
 };
 
-static struct nvml *nvml_of(struct backend *b)
-{
-	return (struct nvml *)b;
-}
-
 // ---- opening and closing ----
 static void close_events(struct nvml *m)
 {
@@ -258,7 +253,7 @@ static bool is_any_gone(const struct nvml *m)
 
 static void nvml_close(struct backend *b)
 {
-	struct nvml *m = nvml_of(b);
+	struct nvml *m = (struct nvml *)b;
 	close_events(m);
 	for (size_t i = 0; i < m->found.n; i++) {
 		nvml_gpm_done(&m->api, &m->states[i].gpm);
@@ -274,7 +269,7 @@ static void nvml_close(struct backend *b)
 
 static int nvml_open(struct backend *b, struct err *e)
 {
-	struct nvml *m = nvml_of(b);
+	struct nvml *m = (struct nvml *)b;
 	if (nvml_api_load(&m->api, m->library, e) < 0)
 		return -1;
 	nvml_return r = m->api.init();
@@ -299,13 +294,13 @@ static int nvml_open(struct backend *b, struct err *e)
 
 static const struct device *nvml_devices(struct backend *b, size_t *ret_n)
 {
-	*ret_n = nvml_of(b)->found.n;
-	return nvml_of(b)->found.devices;
+	*ret_n = ((struct nvml *)b)->found.n;
+	return ((struct nvml *)b)->found.devices;
 }
 
 static const char *nvml_driver_version(struct backend *b)
 {
-	return nvml_of(b)->driver_version;
+	return ((struct nvml *)b)->driver_version;
 }
 
 // ---- devices that come and go ----
@@ -469,7 +464,7 @@ static int scan_devices(struct nvml *m, int64_t mono_ms, struct err *e)
 static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	struct nvml *m = nvml_of(b);
+	struct nvml *m = (struct nvml *)b;
 	if (scan_devices(m, mono_ms, e) < 0)
 		return -1;
 	bool gpu_lost = false;
@@ -494,7 +489,7 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 // Processes are read while rendering, in the sampler thread like everything here; nothing is kept between rounds.
 static void nvml_render_extra(struct backend *b, struct buf *out)
 {
-	struct nvml *m = nvml_of(b);
+	struct nvml *m = (struct nvml *)b;
 	struct nvml_process processes[NVML_PROCESSES_MAX];
 	bool opened = false;
 	for (size_t i = 0; m->proc_root && i < m->found.n; i++) {

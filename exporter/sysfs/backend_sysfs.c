@@ -380,11 +380,6 @@ struct sysfs {
 	struct sysfs_card cards[DEVICES_MAX];
 };
 
-static struct sysfs *sysfs_of(struct backend *b)
-{
-	return (struct sysfs *)b;
-}
-
 static bool is_our_driver(const struct sysfs_vendor *v, const char *driver)
 {
 	for (size_t i = 0; i < DRIVERS_MAX && v->drivers[i]; i++)
@@ -455,7 +450,7 @@ static void scan(struct sysfs *m)
 
 static int sysfs_open(struct backend *b, struct err *e)
 {
-	struct sysfs *m = sysfs_of(b);
+	struct sysfs *m = (struct sysfs *)b;
 	char dir[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
 	m->n = 0;
 	m->has_times = false;
@@ -474,19 +469,19 @@ static int sysfs_open(struct backend *b, struct err *e)
 
 static const struct device *sysfs_devices(struct backend *b, size_t *ret_n)
 {
-	*ret_n = sysfs_of(b)->n;
-	return sysfs_of(b)->devices;
+	*ret_n = ((struct sysfs *)b)->n;
+	return ((struct sysfs *)b)->devices;
 }
 
 static const char *sysfs_driver_version(struct backend *b)
 {
-	return sysfs_of(b)->driver_version;
+	return ((struct sysfs *)b)->driver_version;
 }
 
 static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                         struct err *e)
 {
-	struct sysfs *m = sysfs_of(b);
+	struct sysfs *m = (struct sysfs *)b;
 	if (!m->has_times || mono_ms >= m->rescan_at_ms) {
 		if (m->has_times)
 			scan(m);
@@ -506,7 +501,7 @@ static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, str
 
 static void sysfs_close(struct backend *b)
 {
-	sysfs_of(b)->n = 0; // nothing is kept open
+	((struct sysfs *)b)->n = 0; // nothing is kept open
 }
 
 static void sysfs_destroy(struct backend *b)
