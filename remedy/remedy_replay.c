@@ -32,37 +32,17 @@ enum remedy_line_type {
 	REMEDY_LINE_TYPE__COUNT
 };
 
-struct remedy_line_pod {
-	const char *name;
-	const char **gpus;
-	size_t n_gpus;
-	bool pinned, refused;
-	int64_t until_ms;
-};
-
 // The fields of a line; which of them a type takes is checked.
 struct remedy_line {
 	int64_t time_ms;
 	int type; // enum remedy_line_type
 	const char *node;
-	// event
-	const char *gpu, *condition;
-	int32_t xid;
-	int64_t value, at_ms;
+	struct remedy_event event; // without the node
 	bool has_gpu, has_condition, has_xid, has_value, has_at;
-	// telemetry
-	bool present, has_present;
-	// telemetry and node
-	const char **gpus;
-	size_t n_gpus;
-	bool has_gpus;
-	// node
-	bool deleted, dra, cordoned, ready;
+	bool present, has_present;    // of telemetry
+	struct remedy_node_seen seen; // of a node, without its name and pods; telemetry has the GPUs, too
 	bool has_deleted, has_dra, has_cordoned, has_ready;
-	const char **taints;
-	size_t n_taints;
-	bool has_taints;
-	struct remedy_line_pod *pods;
+	struct remedy_pod_seen *pods;
 	size_t n_pods;
 	bool has_pods;
 	const char *record;
@@ -86,34 +66,42 @@ _Static_assert(COUNT_OF(types) == REMEDY_LINE_TYPE__COUNT + 1, "one name per typ
 
 // clang-format off
 static const struct schema_field pod_fields[] = {
-	{AT(remedy_line_pod, "name", STRING, name, NO, NO), .required = true, .min = 1, .max = POD_BYTES, .doc = "Namespace and name of the pod: namespace/name."},
-	{AT(remedy_line_pod, "gpus", STRING_LIST, gpus, NO, N(remedy_line_pod, gpus)), .max_items = REMEDY_GPUS_MAX - 1, .doc = "UUIDs of the GPUs that the pod uses; any GPU of the node when absent."},
-	{AT(remedy_line_pod, "pinned", BOOL, pinned, NO, NO), .default_text = "false", .doc = "The pod belongs to a DaemonSet or is static: it is never evicted."},
-	{AT(remedy_line_pod, "refused", BOOL, refused, NO, NO), .default_text = "false", .doc = "A PodDisruptionBudget refused the last eviction."},
-	{AT(remedy_line_pod, "moveAtCheckpoint", SECONDS_MS, until_ms, NO, NO), .default_text = "0", .min = 0, .max = TIME_MAX_S, .doc = "The pod moves at its next checkpoint; the time from which it may be evicted."},
+	{AT(remedy_pod_seen, "name", STRING, name, NO, NO), .required = true, .min = 1, .max = POD_BYTES, .doc = "Namespace and name of the pod: namespace/name."},
+	{AT(remedy_pod_seen, "gpus", STRING_LIST, gpus, NO, N(remedy_pod_seen, gpus)), .max_items = REMEDY_GPUS_MAX - 1, .doc = "UUIDs of the GPUs that the pod uses; any GPU of the node when absent."},
+	{AT(remedy_pod_seen, "pinned", BOOL, is_pinned, NO, NO), .default_text = "false", .doc = "The pod belongs to a DaemonSet or is static: it is never evicted."},
+	{AT(remedy_pod_seen, "refused", BOOL, is_refused, NO, NO), .default_text = "false", .doc = "A PodDisruptionBudget refused the last eviction."},
+	{AT(remedy_pod_seen, "moveAtCheckpoint", SECONDS_MS, until_ms, NO, NO), .default_text = "0", .min = 0, .max = TIME_MAX_S, .doc = "The pod moves at its next checkpoint; the time from which it may be evicted."},
 };
-static const struct schema pod = {.name = "pods[]", .doc = "A pod with GPUs.", .struct_size = sizeof(struct remedy_line_pod), .fields = pod_fields, .n_fields = COUNT_OF(pod_fields)};
+static const struct schema pod = {.name = "pods[]", .doc = "A pod with GPUs.", .struct_size = sizeof(struct remedy_pod_seen), .fields = pod_fields, .n_fields = COUNT_OF(pod_fields)};
 
 static const struct schema_field fields[] = {
 	{AT(remedy_line, "time", SECONDS_MS, time_ms, NO, NO), .required = true, .min = 0, .max = TIME_MAX_S, .doc = "When the line was observed, in seconds."},
 	{AT(remedy_line, "type", ENUM, type, NO, NO), .required = true, .enum_names = types, .doc = "What the line reports."},
 	{AT(remedy_line, "node", STRING, node, NO, NO), .min = 1, .max = REMEDY_NAME_BYTES_MAX, .doc = "Name of the node."},
-	{AT(remedy_line, "gpu", STRING, gpu, SET(remedy_line, gpu), NO), .min = 1, .max = REMEDY_UUID_BYTES - 1, .doc = "UUID of the GPU; the node itself when absent."},
-	{AT(remedy_line, "xid", INT32, xid, SET(remedy_line, xid), NO), .min = 0, .max = INT32_MAX, .doc = "Code of an XID error."},
-	{AT(remedy_line, "condition", STRING, condition, SET(remedy_line, condition), NO), .min = 1, .max = 63, .doc = "Reason of a lasting condition, as gpuscale-exporter check reports it."},
-	{AT(remedy_line, "value", INT64, value, SET(remedy_line, value), NO), .min = 0, .max = WHOLE_MAX, .doc = "Counter of the XID, or value of the condition."},
-	{AT(remedy_line, "at", SECONDS_MS, at_ms, SET(remedy_line, at), NO), .min = 0, .max = TIME_MAX_S, .doc = "When the event happened; the time of the line when absent."},
+	{AT(remedy_line, "gpu", STRING, event.gpu, SET(remedy_line, gpu), NO), .min = 1, .max = REMEDY_UUID_BYTES - 1, .doc = "UUID of the GPU; the node itself when absent."},
+	{AT(remedy_line, "xid", INT32, event.xid, SET(remedy_line, xid), NO), .min = 0, .max = INT32_MAX, .doc = "Code of an XID error."},
+	{AT(remedy_line, "condition", STRING, event.condition, SET(remedy_line, condition), NO), .min = 1, .max = 63, .doc = "Reason of a lasting condition, as gpuscale-exporter check reports it."},
+	{AT(remedy_line, "value", INT64, event.value, SET(remedy_line, value), NO), .min = 0, .max = WHOLE_MAX, .doc = "Counter of the XID, or value of the condition."},
+	{AT(remedy_line, "at", SECONDS_MS, event.at_ms, SET(remedy_line, at), NO), .min = 0, .max = TIME_MAX_S, .doc = "When the event happened; the time of the line when absent."},
 	{AT(remedy_line, "present", BOOL, present, SET(remedy_line, present), NO), .doc = "Whether the exporter of the node answers."},
-	{AT(remedy_line, "gpus", STRING_LIST, gpus, SET(remedy_line, gpus), N(remedy_line, gpus)), .max_items = 64, .doc = "UUIDs of the GPUs that the exporter or the node reports."},
-	{AT(remedy_line, "deleted", BOOL, deleted, SET(remedy_line, deleted), NO), .doc = "The node is no longer in the cluster."},
-	{AT(remedy_line, "dra", BOOL, dra, SET(remedy_line, dra), NO), .doc = "DRA serves the GPUs of the node: single GPUs can be tainted."},
-	{AT(remedy_line, "cordoned", BOOL, cordoned, SET(remedy_line, cordoned), NO), .doc = "The node is unschedulable."},
-	{AT(remedy_line, "ready", BOOL, ready, SET(remedy_line, ready), NO), .doc = "The node is ready."},
-	{AT(remedy_line, "taints", STRING_LIST, taints, SET(remedy_line, taints), N(remedy_line, taints)), .max_items = REMEDY_GPUS_MAX, .doc = "Taints of gpuscale on the node: node, or the UUID of a GPU."},
+	{AT(remedy_line, "gpus", STRING_LIST, seen.gpus, offsetof(struct remedy_line, seen.has_gpus), offsetof(struct remedy_line, seen.n_gpus)), .max_items = 64, .doc = "UUIDs of the GPUs that the exporter or the node reports."},
+	{AT(remedy_line, "deleted", BOOL, seen.is_gone, SET(remedy_line, deleted), NO), .doc = "The node is no longer in the cluster."},
+	{AT(remedy_line, "dra", BOOL, seen.has_dra, SET(remedy_line, dra), NO), .doc = "DRA serves the GPUs of the node: single GPUs can be tainted."},
+	{AT(remedy_line, "cordoned", BOOL, seen.is_cordoned, SET(remedy_line, cordoned), NO), .doc = "The node is unschedulable."},
+	{AT(remedy_line, "ready", BOOL, seen.is_ready, SET(remedy_line, ready), NO), .doc = "The node is ready."},
+	{AT(remedy_line, "taints", STRING_LIST, seen.taints, offsetof(struct remedy_line, seen.has_taints), offsetof(struct remedy_line, seen.n_taints)), .max_items = REMEDY_GPUS_MAX, .doc = "Taints of gpuscale on the node: node, or the UUID of a GPU."},
 	{AT(remedy_line, "pods", LIST, pods, SET(remedy_line, pods), N(remedy_line, pods)), .child = &pod, .doc = "The pods with GPUs on the node."},
 	{AT(remedy_line, "record", STRING, record, SET(remedy_line, record), NO), .max = DOC_BYTES_MAX, .doc = "Text of the annotation gpuscale.dev/remediation."},
 };
 // clang-format on
+
+static bool are_uuids(const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!list[i][0] || strlen(list[i]) >= REMEDY_UUID_BYTES)
+			return false;
+	return true;
+}
 
 static bool is_condition(const char *name)
 {
@@ -137,30 +125,27 @@ static struct schema_fault find_fault(const struct remedy_line *l)
 	        {!l->node && l->type != REMEDY_LINE_TICK, "node", "required: the name of the node"},
 	        {l->node && l->type == REMEDY_LINE_TICK, "node", "a tick names no node: remove it"},
 	        {event && l->has_xid == l->has_condition, "xid", "an event has either xid or condition"},
-	        {l->has_condition && !is_condition(l->condition), "condition",
+	        {l->has_condition && !is_condition(l->event.condition), "condition",
 	         "must be GPULost, GPUMissing, RecoveryAction, RowRemapFailure, RowRemapPending, "
 	         "PageRetirementPending, UncorrectableEcc, HwThermalSlowdown, HwPowerBrake or SustainedHeat"},
 	        {!event && (l->has_gpu || l->has_xid || l->has_condition || l->has_value || l->has_at), "type",
 	         "gpu, xid, condition, value and at belong to an event"},
 	        {!telemetry && l->has_present, "present", "belongs to telemetry"},
-	        {l->has_gpus && !telemetry && !node, "gpus", "belongs to telemetry or a node"},
-	        {!node && (l->has_deleted || l->has_dra || l->has_cordoned || l->has_ready || l->has_taints ||
+	        {l->seen.has_gpus && !telemetry && !node, "gpus", "belongs to telemetry or a node"},
+	        {!node && (l->has_deleted || l->has_dra || l->has_cordoned || l->has_ready || l->seen.has_taints ||
 	                   l->has_pods || l->has_record),
 	         "type", "deleted, dra, cordoned, ready, taints, pods and record belong to a node"},
 	};
 	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].is_wrong)
 			return (struct schema_fault){rules[i].field, -1, rules[i].message};
-	for (size_t i = 0; i < l->n_gpus; i++)
-		if (!l->gpus[i][0] || strlen(l->gpus[i]) >= REMEDY_UUID_BYTES)
-			return (struct schema_fault){"gpus", -1, "a UUID has 1 to 63 bytes"};
-	for (size_t i = 0; i < l->n_taints; i++)
-		if (!l->taints[i][0] || strlen(l->taints[i]) >= REMEDY_UUID_BYTES)
-			return (struct schema_fault){"taints", -1, "a taint is node or a UUID of 1 to 63 bytes"};
+	if (!are_uuids((const char *const *)l->seen.gpus, l->seen.n_gpus))
+		return (struct schema_fault){"gpus", -1, "a UUID has 1 to 63 bytes"};
+	if (!are_uuids((const char *const *)l->seen.taints, l->seen.n_taints))
+		return (struct schema_fault){"taints", -1, "a taint is node or a UUID of 1 to 63 bytes"};
 	for (size_t k = 0; k < l->n_pods; k++)
-		for (size_t i = 0; i < l->pods[k].n_gpus; i++)
-			if (!l->pods[k].gpus[i][0] || strlen(l->pods[k].gpus[i]) >= REMEDY_UUID_BYTES)
-				return (struct schema_fault){"pods", -1, "a UUID has 1 to 63 bytes"};
+		if (!are_uuids((const char *const *)l->pods[k].gpus, l->pods[k].n_gpus))
+			return (struct schema_fault){"pods", -1, "a UUID has 1 to 63 bytes"};
 	return (struct schema_fault){0};
 }
 
@@ -336,30 +321,19 @@ static void put_plan(struct remedy_replay *p, struct buf *out)
 
 // ---- what comes in ----
 
-// Copies the pods and their names, which must live until the next list of this node; *ret_names is the memory.
-static struct remedy_pod_seen *keep_pods(struct remedy_replay *p, const struct remedy_line *line, char **ret_names)
+// Copies the names of the pods, which must live until the next list of this node. Returns the memory, or NULL.
+static char *keep_names(const struct remedy_line *line)
 {
 	size_t bytes = 1;
 	for (size_t i = 0; i < line->n_pods; i++)
 		bytes += strlen(line->pods[i].name) + 1;
-	struct remedy_pod_seen *pods = arena_calloc(&p->line, line->n_pods ? line->n_pods : 1, sizeof *pods);
-	char *at = malloc(bytes);
-	*ret_names = at;
-	if (!pods || !at)
-		return NULL;
-	for (size_t i = 0; i < line->n_pods; i++) {
-		const struct remedy_line_pod *from = &line->pods[i];
-		size_t len = strlen(from->name) + 1;
-		memcpy(at, from->name, len);
-		pods[i] = (struct remedy_pod_seen){.name = at,
-		                                   .gpus = from->gpus,
-		                                   .n_gpus = from->n_gpus,
-		                                   .is_pinned = from->pinned,
-		                                   .is_refused = from->refused,
-		                                   .until_ms = from->until_ms};
+	char *names = malloc(bytes), *at = names;
+	for (size_t i = 0; names && i < line->n_pods; i++) {
+		size_t len = strlen(line->pods[i].name) + 1;
+		line->pods[i].name = memcpy(at, line->pods[i].name, len);
 		at += len;
 	}
-	return pods;
+	return names;
 }
 
 static int fold_node(struct remedy_replay *p, const struct remedy_line *line, struct buf *out, struct err *e)
@@ -367,28 +341,17 @@ static int fold_node(struct remedy_replay *p, const struct remedy_line *line, st
 	struct remedy *r = &p->fleet;
 	const struct remedy_node *known = remedy_fleet_find(r, line->node);
 	bool was_here = known && !known->is_gone;
-	struct remedy_node_seen seen = {.name = line->node,
-	                                .is_gone = line->deleted,
-	                                .has_dra = line->has_dra ? line->dra : was_here && known->has_dra,
-	                                .is_cordoned =
-	                                        line->has_cordoned ? line->cordoned : was_here && known->is_cordoned,
-	                                .is_ready = line->has_ready ? line->ready : !was_here || known->is_ready,
-	                                .gpus = line->gpus,
-	                                .n_gpus = line->n_gpus,
-	                                .has_gpus = line->has_gpus,
-	                                .taints = line->taints,
-	                                .n_taints = line->n_taints,
-	                                .has_taints = line->has_taints};
-	char *names = NULL;
-	if (line->has_pods) {
-		seen.pods = keep_pods(p, line, &names);
-		seen.n_pods = line->n_pods;
-		seen.has_pods = true;
-		if (!seen.pods) {
-			free(names);
-			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
-		}
-	}
+	struct remedy_node_seen seen = line->seen;
+	seen.name = line->node;
+	seen.has_dra = line->has_dra ? seen.has_dra : was_here && known->has_dra;
+	seen.is_cordoned = line->has_cordoned ? seen.is_cordoned : was_here && known->is_cordoned;
+	seen.is_ready = line->has_ready ? seen.is_ready : !was_here || known->is_ready;
+	seen.pods = line->pods;
+	seen.n_pods = line->n_pods;
+	seen.has_pods = line->has_pods;
+	char *names = line->has_pods ? keep_names(line) : NULL;
+	if (line->has_pods && !names)
+		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
 	bool has_record = line->has_record && line->record[0] && !known;
 	if (has_record && remedy_record_read(line->record, strlen(line->record), r->now_ms, &p->record, e) < 0) {
 		has_record = false;
@@ -410,13 +373,12 @@ static int fold_node(struct remedy_replay *p, const struct remedy_line *line, st
 
 static void fold_event(struct remedy_replay *p, const struct remedy_line *line, struct buf *out)
 {
-	int64_t unset = line->has_condition ? 1 : -1; // a condition without a value exists
-	struct remedy_event event = {.node = line->node,
-	                             .gpu = line->has_gpu ? line->gpu : "",
-	                             .condition = line->has_condition ? line->condition : NULL,
-	                             .xid = line->xid,
-	                             .value = line->has_value ? line->value : unset,
-	                             .at_ms = line->has_at ? line->at_ms : line->time_ms};
+	struct remedy_event event = line->event;
+	event.node = line->node;
+	event.gpu = line->has_gpu ? event.gpu : "";
+	if (!line->has_value)
+		event.value = line->has_condition ? 1 : -1; // a condition without a value exists
+	event.at_ms = line->has_at ? event.at_ms : line->time_ms;
 	enum remedy_reason reason = remedy_fold_event(&p->fleet, &event);
 	if (reason != REMEDY_NO_REASON)
 		put_ignored(p, reason, line->node, out);
@@ -427,8 +389,8 @@ static void fold_telemetry(struct remedy_replay *p, const struct remedy_line *li
 	bool is_silent = line->has_present && !line->present;
 	enum remedy_reason reason =
 	        is_silent ? remedy_fold_silence(&p->fleet, line->node)
-	                  : remedy_fold_telemetry(&p->fleet, line->node, (const char *const *)line->gpus, line->n_gpus,
-	                                          !line->has_gpus);
+	                  : remedy_fold_telemetry(&p->fleet, line->node, (const char *const *)line->seen.gpus,
+	                                          line->seen.n_gpus, !line->seen.has_gpus);
 	if (reason != REMEDY_NO_REASON)
 		put_ignored(p, reason, line->node, out);
 }

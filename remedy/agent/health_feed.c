@@ -341,20 +341,16 @@ static int by_uuid(const void *a, const void *b)
 	return strcmp((*x)->uuid, (*y)->uuid);
 }
 
+static int by_node(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	return strcmp(x->node, y->node);
+}
+
 static struct claim *claim_of(const struct health_feed *f, const char *node)
 {
-	size_t low = 0, high = f->n_claims;
-	while (low < high) {
-		size_t at = low + (high - low) / 2;
-		int order = strcmp(f->claims[at].node, node);
-		if (order == 0)
-			return &f->claims[at];
-		if (order < 0)
-			low = at + 1;
-		else
-			high = at;
-	}
-	return NULL;
+	const struct claim key = {.node = node};
+	return f->n_claims ? bsearch(&key, f->claims, f->n_claims, sizeof key, by_node) : NULL;
 }
 
 // One inventory per node: that of the only exporter that reports the node.
@@ -383,12 +379,6 @@ static int by_exporter(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 	return strcmp(x->exporter, y->exporter);
-}
-
-static int by_node(const void *a, const void *b)
-{
-	const struct claim *x = a, *y = b;
-	return strcmp(x->node, y->node);
 }
 
 // The samples without a node name the exporters that report too many series. They are first, by exporter.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remedy/agent/node_store.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +6,12 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/must.h"
+#include "remedy/agent/remedy_agent_private.h"
 
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 
 struct node_store {
-	struct node_store_options options;
+	struct remedy_agent *agent;
 	struct informer *informer;
 	struct informer_item all; // all nodes
 };
@@ -52,7 +51,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		snprintf(n->key, size, "/%s", name);
 		(void)informer_put(s->informer, &n->item, n->key, "", NULL);
 	} else if (strcmp(n->view.uid, view.uid) != 0) {
-		s->options.on_gone(s->options.arg, n); // another machine of the same name
+		agent_forget_node(s->agent, n); // another machine of the same name
 		n->is_known = n->is_bad = false;
 	}
 	node_view_done(&n->view);
@@ -63,23 +62,24 @@ static void on_absent(void *arg, struct informer_item *item)
 {
 	struct node_store *s = arg;
 	struct node_record *n = record_of(item);
-	s->options.on_gone(s->options.arg, n);
+	agent_forget_node(s->agent, n);
 	remove_node(n);
 }
 
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	const struct node_store *s = arg;
-	s->options.on_error(s->options.arg, error);
+	agent_report_edge(s->agent, &s->agent->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered",
+	                  error);
 }
 
-struct node_store *node_store_new(const struct node_store_options *options, struct err *e)
+struct node_store *node_store_new(struct remedy_agent *a, struct err *e)
 {
 	struct node_store *s = alloc_zeroed(sizeof *s, e);
 	if (!s)
 		return NULL;
-	s->options = *options;
-	s->informer = informer_new(&(struct informer_options){.client = options->client,
+	s->agent = a;
+	s->informer = informer_new(&(struct informer_options){.client = a->k8s,
 	                                                      .group_path = "/api/v1",
 	                                                      .plural = "nodes",
 	                                                      .is_cluster_scoped = true,

@@ -15,7 +15,6 @@
 #include "k8s/client/k8s_client.h"
 #include "k8s/events/event_recorder.h"
 #include "promql/promql_source.h"
-#include "remedy/agent/node_pods.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_state.h"
@@ -118,9 +117,8 @@ static void start_tick(struct remedy_agent *a)
 
 // ---- what the planner is given ----
 
-static void on_gone(void *arg, const struct node_record *n)
+void agent_forget_node(struct remedy_agent *a, const struct node_record *n)
 {
-	struct remedy_agent *a = arg;
 	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
 	remedy_fold_node(&a->fleet, &seen, NULL);
 }
@@ -242,7 +240,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	bool is_edited = hash_of(n->view.record) != n->record_hash;
 	if (!n->view.has_gpus && !n->has_devices) { // whatever the series say
 		if (n->is_known)
-			on_gone(a, n);
+			agent_forget_node(a, n);
 		n->is_known = false;
 		return;
 	}
@@ -426,12 +424,6 @@ static void on_lost(void *arg, int32_t shard)
 		shards_drained(a->shards, shard);
 }
 
-static void on_watch_error(void *arg, const struct err *error)
-{
-	struct remedy_agent *a = arg;
-	agent_report_edge(a, &a->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered", error);
-}
-
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct remedy_agent *a = arg;
@@ -475,8 +467,6 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	struct connections *to = a->options.connections;
 	const struct event_recorder_options recorder = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale-remediate", .instance = ""};
-	const struct node_store_options nodes = {
-	        .client = to->k8s, .on_gone = on_gone, .on_error = on_watch_error, .arg = a};
 	struct health_feed_options feed = {.node_label = a->options.node_label,
 	                                   .matchers = a->options.matchers,
 	                                   .heat_ms = a->options.heat_ms,
@@ -485,7 +475,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;
-	a->nodes = a->recorder ? node_store_new(&nodes, e) : NULL;
+	a->nodes = a->recorder ? node_store_new(a, e) : NULL;
 	if (!a->nodes)
 		return -1;
 	if (a->options.taints_devices && agent_rules_open(a, e) < 0)

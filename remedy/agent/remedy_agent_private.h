@@ -9,8 +9,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "k8s/cache/informer.h"
 #include "remedy/agent/health_feed.h"
-#include "remedy/agent/node_store.h"
+#include "remedy/agent/node_pods.h"
+#include "remedy/agent/node_view.h"
 #include "remedy/agent/remedy_agent.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"
@@ -25,6 +27,7 @@
 #define AGENT_CONTRADICTED 8                // ticks until it is reported: an exporter that restarts is listed twice
 
 struct device_rules;
+struct node_store;
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
 
@@ -79,6 +82,42 @@ struct remedy_agent {
 	int64_t ticked_ms;
 	struct health_feed_result seen; // result of the last round with data
 };
+
+// ---- node_store.c: the nodes of the cluster, kept up to date by a watch ----
+// A node. The store owns the record until the node is deleted; the caller writes only the last members.
+struct node_record {
+	struct informer_item item;
+	struct node_view view;
+	// Written by the caller. is_known: the planner has the node, from the annotation with this hash. is_bad: the
+	// annotation is not a record.
+	bool is_known, is_bad;
+	uint64_t record_hash;
+	int64_t written_ms;    // when the annotation was last written
+	int contradicted;      // ticks in a row
+	bool has_devices;      // ResourceSlices list GPUs of the node
+	struct arena pod_text; // memory of pods[]
+	struct node_pod *pods; // pods in the last list; NULL = none
+	size_t n_pods;
+	bool has_new_pods; // since the planner last got them
+	char key[];        // "/NAME"
+};
+// Starts the watch. Returns NULL and *e on failure.
+struct node_store *node_store_new(struct remedy_agent *a, struct err *e);
+// Call before the client is freed. NULL is fine.
+void node_store_free(struct node_store *s);
+
+const char *node_store_name(const struct node_record *n);
+struct node_record *node_store_find(const struct node_store *s, const char *name);
+// Iterates over all nodes: NULL starts, and NULL ends.
+struct node_record *node_store_next(const struct node_store *s, const struct node_record *n);
+// Takes over the Node that the API server returned for a write.
+void node_store_take(struct node_store *s, struct node_record *n, const char *json, size_t len);
+// Returns whether the list of nodes is complete and changes are being reported.
+bool node_store_is_synced(const struct node_store *s);
+
+// ---- remedy_agent.c ----
+// Makes the planner forget a node that was deleted.
+void agent_forget_node(struct remedy_agent *a, const struct node_record *n);
 
 // ---- remedy_agent_write.c ----
 // Sends the PATCHes of the nodes whose record changed; each is treated as a request of the phase.

@@ -10,7 +10,6 @@
 #include "base/num.h"
 #include "base/process/log.h"
 #include "k8s/client/k8s_client.h"
-#include "remedy/agent/node_pods.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
