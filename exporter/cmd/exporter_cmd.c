@@ -94,8 +94,7 @@ static int sample(struct exporter_cmd *c, struct buf *out, struct err *e)
 	if (!st.up)
 		return err_set(e, ERR_NOT_FOUND, "%s", st.message);
 	sampler_read(c->sampler, out, &st);
-	self_metrics_render_state(out, &st);
-	self_metrics_render_runtime(out, &self, &st);
+	self_metrics_render(out, &self, &st, NULL, NULL, NULL);
 	return out->failed ? err_set(e, ERR_LIMIT, "the page exceeds the ceiling of %zu bytes", out->max) : 0;
 }
 

@@ -55,13 +55,7 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 	s->self.xid_overflows = xid_store_overflows(s->options.xids);
 	memcpy(s->self.connections_closed, http.closed, sizeof http.closed);
 	buf_reset(&s->self_text);
-	self_metrics_render_state(&s->self_text, status);
-	self_metrics_render_runtime(&s->self_text, &s->self, status);
-	self_metrics_render_collectors(&s->self_text, status, s->options.pods, s->options.metadata);
-	self_metrics_render_pods(&s->self_text, s->options.pods);
-	self_metrics_render_pod_metadata(&s->self_text, s->options.metadata);
-	if (s->options.otlp)
-		self_metrics_render_otlp(&s->self_text, s->options.otlp);
+	self_metrics_render(&s->self_text, &s->self, status, s->options.pods, s->options.metadata, s->options.otlp);
 }
 
 // A page on its way to a client.

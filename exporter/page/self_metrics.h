@@ -22,20 +22,11 @@ struct self_metrics {
 	uint64_t counter_rows_skipped; // rows of the counters file
 };
 
-// Appends the duration and the success of the last attempt to collect, per collector: the backend and, unless `pods`
-// or `metadata` is NULL, the kubelet and the API server. A collector without a completed attempt is omitted.
-void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods,
-                                    struct pod_metadata *metadata);
-// Appends the metrics of the pod map; none if `pods` is NULL.
-void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods);
-// Appends the metrics of the requests for metadata of pods; none if `metadata` is NULL.
-void self_metrics_render_pod_metadata(struct buf *out, struct pod_metadata *metadata);
-// Appends the metrics of the pushes.
-void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp);
 // Appends build_info, up and devices, which the output of --once contains too.
 void self_metrics_render_state(struct buf *out, const struct sampler_status *status);
-// Appends the other metrics: rounds, errors, durations, ages, label limits, and the memory and CPU time of the
-// process.
-void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
+// Appends these and the other metrics: rounds, errors, durations, ages, label limits, the memory and CPU time of the
+// process, and those of the map of pods, of the metadata of pods and of the pushes, unless the pointer is NULL.
+void self_metrics_render(struct buf *out, const struct self_metrics *m, const struct sampler_status *status,
+                         struct kubelet_pods *pods, struct pod_metadata *metadata, const struct otlp_push *otlp);
 
 #endif
