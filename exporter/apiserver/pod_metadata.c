@@ -69,17 +69,25 @@ static int add(struct pod_labels *l, const char *key, struct err *e)
 	return 0;
 }
 
+char *pod_labels_next(char **list)
+{
+	char *item = *list;
+	while (item && *item == ',')
+		item++;
+	if (!item || !*item)
+		return NULL;
+	*list = item + strcspn(item, ",");
+	if (**list)
+		*(*list)++ = '\0';
+	return item;
+}
+
 int pod_labels_parse(struct pod_labels *l, char *list, struct err *e)
 {
 	l->n = 0;
-	while (list) {
-		char *key = list, *comma = strchr(list, ',');
-		list = comma ? comma + 1 : NULL;
-		if (comma)
-			*comma = '\0';
-		if (key[0] && add(l, key, e) < 0)
+	for (char *key; (key = pod_labels_next(&list));)
+		if (add(l, key, e) < 0)
 			return -1;
-	}
 	return 0;
 }
 

@@ -39,6 +39,8 @@ struct pod_labels {
 // letter or a digit; then small letters only. Returns 0, or -1 and *e: ERR_INPUT for a key that is not valid or whose
 // name another key has, ERR_LIMIT for too many keys.
 int pod_labels_parse(struct pod_labels *l, char *list, struct err *e);
+// Splits the next item off a list with commas between them, in place, and skips empty ones. NULL at the end.
+char *pod_labels_next(char **list);
 
 // ---- the reply ----
 

@@ -138,11 +138,6 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 	return rc;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
-{
-	// only makes event_base_loop() return
-}
-
 static bool has_replies(struct exporter *x)
 {
 	struct backend *b = x->backend;
@@ -157,17 +152,13 @@ static bool has_replies(struct exporter *x)
 // Waits for the replies to the requests of the loop (replicas of the mock, pods of the kubelet).
 static int wait_for_replies(struct exporter *x, struct err *e)
 {
-	struct event *tick = event_new(x->loop, -1, EV_PERSIST, on_tick, NULL);
-	const struct timeval every = {.tv_usec = 10000};
-	if (!tick || event_add(tick, &every) < 0) {
-		if (tick)
-			event_free(tick);
-		return err_set(e, ERR_INTERNAL, "cannot create a timer");
-	}
+	static const struct timeval poll = {.tv_usec = 10000};
 	int64_t until_ms = clock_mono_ms(&x->clock) + REPLIES_MS;
-	while (!has_replies(x) && clock_mono_ms(&x->clock) < until_ms)
-		event_base_loop(x->loop, EVLOOP_ONCE);
-	event_free(tick);
+	while (!has_replies(x) && clock_mono_ms(&x->clock) < until_ms) {
+		if (event_base_loopexit(x->loop, &poll) < 0)
+			return err_set(e, ERR_INTERNAL, "cannot create a timer");
+		event_base_dispatch(x->loop);
+	}
 	return 0;
 }
 

@@ -164,18 +164,11 @@ static int parse_bool(const struct flag *f, char *arg, void *to, struct err *e)
 	return text ? err_set(e, ERR_INPUT, "must be true or false, not \"%s\"", arg) : 0;
 }
 
-// Splits a list at its commas, in place, and skips empty names.
 static int parse_names(const struct flag *f, char *arg, void *to, struct err *e)
 {
 	struct pod_resource_names *names = to;
 	names->n = 0;
-	while (arg) {
-		char *name = arg, *comma = strchr(arg, ',');
-		arg = comma ? comma + 1 : NULL;
-		if (comma)
-			*comma = '\0';
-		if (!name[0])
-			continue;
+	for (char *name; (name = pod_labels_next(&arg));) {
 		if (names->n == POD_RESOURCE_NAMES_MAX)
 			return err_set(e, ERR_LIMIT, "more than %d names", POD_RESOURCE_NAMES_MAX);
 		names->names[names->n++] = name;
@@ -273,53 +266,42 @@ static int find_name(const char *const *names, int n, const char *name)
 	return -1;
 }
 
-// Rejects flags that do not apply to the command, and flags that exclude each other.
-static void check_command(const struct exporter_options *o, struct argp_state *state)
+// Completes the options, and rejects flags that do not apply to the command or exclude each other.
+static void check(struct exporter_options *o, struct argp_state *state)
 {
-	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
-	if (serve && (o->from || (o->ca_file && !o->otlp.endpoint) || o->output != OUTPUT_TABLE))
-		print_usage(state, "--from, --ca-file and --output are flags of check, top and list");
-	if (o->otlp.endpoint && (!serve || o->once))
-		print_usage(state, "--otlp-endpoint is a flag of serve, and not with --once");
-	if (!check && o->fail_on != HEALTH_PROBLEM)
-		print_usage(state, "--fail-on is a flag of check");
-	if (!check && !serve && (o->xid_policy || o->since_ms != HEALTH_SINCE_MS))
-		print_usage(state, "--xid-policy and --since are flags of serve and check");
-	if (o->watch_ms && o->command != COMMAND_TOP)
-		print_usage(state, "--watch is a flag of top");
-	if (o->count && !o->watch_ms)
-		print_usage(state, "--count needs --watch");
-	if (check && o->output != OUTPUT_TABLE && o->output != OUTPUT_JSON)
-		print_usage(state, "--output: check has table and json");
-	if (o->command == COMMAND_LIST && o->output == OUTPUT_WIDE)
-		print_usage(state, "--output: wide is a format of top");
-	if (!serve && o->processes && (o->command != COMMAND_TOP || o->output == OUTPUT_CSV))
-		print_usage(state, "--processes is a flag of serve and top, which has no processes in csv");
-	if (!serve && o->once)
-		print_usage(state, "--once is a flag of serve");
-	if (o->from && o->backend_given)
-		print_usage(state, "--from and --backend exclude each other");
-	if (o->from && strcmp(o->from, "-") == 0 && o->watch_ms)
-		print_usage(state, "--watch cannot read standard input again");
-}
-
-static void check_backend(struct exporter_options *o, struct argp_state *state)
-{
+	bool serve = o->command == COMMAND_SERVE, checks = o->command == COMMAND_CHECK;
 	o->backend_given = o->backend != NULL;
 	if (!o->backend)
 		o->backend = backend_registry_find("auto");
-	if (!o->sidecar_of.pod && (o->sidecar_of.namespace_ || o->sidecar_of.container))
-		print_usage(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
-	if (o->sidecar_of.pod && o->kubernetes)
-		print_usage(state, "--sidecar-pod and --kubernetes exclude each other");
-	if ((o->page.pod_uid || o->pod_labels.n) && !o->kubernetes)
-		print_usage(state, "--pod-uid and --pod-labels need --kubernetes");
+	// clang-format off
+	const struct {
+		bool is_wrong;
+		const char *message;
+	} rules[] = {
+		{!o->sidecar_of.pod && (o->sidecar_of.namespace_ || o->sidecar_of.container), "--sidecar-namespace and --sidecar-container need --sidecar-pod"},
+		{o->sidecar_of.pod && o->kubernetes, "--sidecar-pod and --kubernetes exclude each other"},
+		{(o->page.pod_uid || o->pod_labels.n) && !o->kubernetes, "--pod-uid and --pod-labels need --kubernetes"},
+		{o->config.mock_script && !o->backend->scripted, "--mock-script needs --backend mock"},
+		{o->at_ms && (!o->once || !o->backend->scripted), "--at needs --once and --backend mock"},
+		{serve && (o->from || (o->ca_file && !o->otlp.endpoint) || o->output != OUTPUT_TABLE), "--from, --ca-file and --output are flags of check, top and list"},
+		{o->otlp.endpoint && (!serve || o->once), "--otlp-endpoint is a flag of serve, and not with --once"},
+		{!checks && o->fail_on != HEALTH_PROBLEM, "--fail-on is a flag of check"},
+		{!checks && !serve && (o->xid_policy || o->since_ms != HEALTH_SINCE_MS), "--xid-policy and --since are flags of serve and check"},
+		{o->watch_ms && o->command != COMMAND_TOP, "--watch is a flag of top"},
+		{o->count && !o->watch_ms, "--count needs --watch"},
+		{checks && o->output != OUTPUT_TABLE && o->output != OUTPUT_JSON, "--output: check has table and json"},
+		{o->command == COMMAND_LIST && o->output == OUTPUT_WIDE, "--output: wide is a format of top"},
+		{!serve && o->processes && (o->command != COMMAND_TOP || o->output == OUTPUT_CSV), "--processes is a flag of serve and top, which has no processes in csv"},
+		{!serve && o->once, "--once is a flag of serve"},
+		{o->from && o->backend_given, "--from and --backend exclude each other"},
+		{o->from && strcmp(o->from, "-") == 0 && o->watch_ms, "--watch cannot read standard input again"},
+	};
+	// clang-format on
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if (rules[i].is_wrong)
+			print_usage(state, "%s", rules[i].message);
 	o->sidecar_of.namespace_ = o->sidecar_of.namespace_ ? o->sidecar_of.namespace_ : "";
 	o->sidecar_of.container = o->sidecar_of.container ? o->sidecar_of.container : "";
-	if (o->config.mock_script && !o->backend->scripted)
-		print_usage(state, "--mock-script needs --backend mock");
-	if (o->at_ms && (!o->once || !o->backend->scripted))
-		print_usage(state, "--at needs --once and --backend mock");
 }
 
 static const struct flag *flag_of(int key)
@@ -342,8 +324,7 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 			            state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
 		o->command = (enum exporter_command)index;
 	} else if (key == ARGP_KEY_END) {
-		check_backend(o, state);
-		check_command(o, state);
+		check(o, state);
 	} else {
 		const struct flag *f = flag_of(key);
 		struct err e;

@@ -268,28 +268,24 @@ static void put_gpu_json(struct json_writer *w, const struct column *columns, si
 	json_write_object_end(w);
 }
 
-static void put_json(const struct column *columns, size_t n, const struct page_view *v, bool with_processes,
-                     struct buf *out)
+// An array, or, with `is_lines`, a line for each GPU and reading.
+static void put_json(const struct column *columns, size_t n, const struct page_view *v, const char *time,
+                     bool with_processes, bool is_lines, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_array_begin(&w);
-	for (size_t i = 0; i < v->n; i++)
-		put_gpu_json(&w, columns, n, v, &v->gpus[i], NULL, with_processes);
+	if (!is_lines)
+		json_write_array_begin(&w);
+	for (size_t i = 0; i < v->n; i++) {
+		if (is_lines)
+			json_write_init(&w, out, 0);
+		put_gpu_json(&w, columns, n, v, &v->gpus[i], time, with_processes);
+		buf_puts(out, is_lines ? "\n" : "");
+	}
+	if (is_lines)
+		return;
 	json_write_array_end(&w);
 	buf_putc(out, '\n');
-}
-
-// A line for each GPU and reading.
-static void put_jsonl(const struct column *columns, size_t n, const struct page_view *v, const char *time,
-                      bool with_processes, struct buf *out)
-{
-	for (size_t i = 0; i < v->n; i++) {
-		struct json_writer w;
-		json_write_init(&w, out, 0);
-		put_gpu_json(&w, columns, n, v, &v->gpus[i], time, with_processes);
-		buf_putc(out, '\n');
-	}
 }
 
 // The processes below the table. NVML does not report the pod of a process: the pods are those of its GPU.
@@ -345,18 +341,14 @@ void gpu_table_put(const struct exporter_options *o, const struct page_view *v, 
 	const struct column *columns = top ? top_columns : list_columns;
 	size_t n = top ? sizeof top_columns / sizeof top_columns[0] : sizeof list_columns / sizeof list_columns[0];
 	num_format_rfc3339_ms(time, wall_ms);
-	switch (o->output) {
-	case OUTPUT_JSON:
-		put_json(columns, n, v, processes, out);
+	if (o->output == OUTPUT_JSON || o->output == OUTPUT_JSONL) {
+		bool is_lines = o->output == OUTPUT_JSONL;
+		put_json(columns, n, v, top && is_lines ? time : NULL, processes, is_lines, out);
 		return;
-	case OUTPUT_JSONL:
-		put_jsonl(columns, n, v, top ? time : NULL, processes, out);
-		return;
-	case OUTPUT_CSV:
+	}
+	if (o->output == OUTPUT_CSV) {
 		put_csv(columns, n, v, top ? time : NULL, with_head, out);
 		return;
-	default:
-		break;
 	}
 	if (v->n == 0)
 		buf_puts(out, "no GPU\n");

@@ -207,14 +207,6 @@ static void open_events(struct nvml *m)
 		LOG(m->log, LOG_WARNING, "XID events not available", LOG_S("err", e.msg));
 }
 
-static bool has_gpu(const struct nvml_found *f, const char *uuid)
-{
-	for (size_t i = 0; i < f->n; i++)
-		if (f->handles[i].instance == NVML_WHOLE_GPU && strcmp(f->devices[i].uuid, uuid) == 0)
-			return true;
-	return false;
-}
-
 static void remember_gpus(struct nvml *m)
 {
 	for (size_t i = 0; i < m->found.n; i++) {
@@ -235,7 +227,7 @@ static void name_lost(const struct nvml *m, struct nvml_found *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		for (size_t k = 0; k < m->n_known && !f->handles[i].gpu && !f->devices[i].uuid[0]; k++)
-			if (m->known[k].index == f->devices[i].index && !has_gpu(f, m->known[k].uuid))
+			if (m->known[k].index == f->devices[i].index && !nvml_found_has(f, m->known[k].uuid))
 				f->devices[i] = m->known[k];
 }
 
@@ -246,7 +238,7 @@ static bool is_any_gone(const struct nvml *m)
 		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU)
 			return true;
 	for (size_t k = 0; k < m->n_known; k++)
-		if (!has_gpu(&m->found, m->known[k].uuid))
+		if (!nvml_found_has(&m->found, m->known[k].uuid))
 			return true;
 	return false;
 }
@@ -345,7 +337,7 @@ static int rescan(struct nvml *m, struct err *e)
 	// A lost GPU may have no handle. It stays on the list, with its instances, until the next restart.
 	for (size_t i = 0; i < m->found.n; i++)
 		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU &&
-		    m->found.handles[i].gpu && !has_gpu(&m->spare, m->found.devices[i].uuid))
+		    m->found.handles[i].gpu && !nvml_found_has(&m->spare, m->found.devices[i].uuid))
 			nvml_found_insert(&m->spare, &m->found, i);
 	name_lost(m, &m->spare);
 	if (!nvml_found_equal(&m->found, &m->spare))

@@ -93,7 +93,7 @@ static void add_instances(const struct nvml_api *api, struct log *log, struct nv
 	}
 }
 
-static bool has_uuid(const struct nvml_found *f, const char *uuid)
+bool nvml_found_has(const struct nvml_found *f, const char *uuid)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (f->handles[i].instance == NVML_WHOLE_GPU && strcmp(f->devices[i].uuid, uuid) == 0)
@@ -129,7 +129,7 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 			r = api->uuid(h, d->uuid, sizeof d->uuid);
 		d->uuid[sizeof d->uuid - 1] = '\0';
 		// The UUID identifies a GPU across rounds: two devices with one UUID would share their counters.
-		if (r == NVML_SUCCESS && (!d->uuid[0] || has_uuid(f, d->uuid)))
+		if (r == NVML_SUCCESS && (!d->uuid[0] || nvml_found_has(f, d->uuid)))
 			r = NVML_UNKNOWN;
 		if (nvml_result_is_fatal(r))
 			return nvml_fail(api, e, "no GPU answers", r);

@@ -34,6 +34,8 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 // Inserts device `k` of `from` and its instances into `f`, which must not contain them, ordered by number. They replace
 // a GPU without a handle of this number. Devices above DEVICES_MAX are omitted.
 void nvml_found_insert(struct nvml_found *f, const struct nvml_found *from, size_t k);
+// True if `f` contains the GPU with this UUID, regardless of instances.
+bool nvml_found_has(const struct nvml_found *f, const char *uuid);
 // True if both lists contain the same devices with the same handles.
 bool nvml_found_equal(const struct nvml_found *a, const struct nvml_found *b);
 // Fills `e` with the library's text for `r`, prefixed by `what`, and returns -1.

@@ -368,21 +368,15 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 	struct http_server_options o = {0};
 	if (!c)
 		return err_no_memory(e);
-	if (load(w, c, &auth, ret_errors, e) < 0) {
-		free(c);
-		return -1;
-	}
+	int rc = load(w, c, &auth, ret_errors, e);
 	// An empty file may be half written, or the disk is full: neither may open the pages.
-	if (c->no_document && (w->auth || w->config.cert_file)) {
-		web_config_done(c);
-		free(c);
-		return err_set(e, ERR_INPUT, "%s: the file is empty: write {} into it to disable TLS and basic auth",
-		               w->path);
-	}
+	if (rc == 0 && c->no_document && (w->auth || w->config.cert_file))
+		rc = err_set(e, ERR_INPUT, "%s: the file is empty: write {} into it to disable TLS and basic auth",
+		             w->path);
 	fill_tls(c, &o);
 	take_stamps(w, c, stamps);
 	stamps[0] = file;
-	if (http_server_set_tls(w->server, &o, e) < 0) {
+	if (rc < 0 || http_server_set_tls(w->server, &o, e) < 0) {
 		web_auth_free(auth);
 		web_config_done(c);
 		free(c);

@@ -205,16 +205,9 @@ void health_feed_free(struct health_feed *f)
 
 static struct sample *new_sample(struct health_feed *f)
 {
-	if (f->n_samples == f->cap) {
-		size_t cap = f->cap ? 2 * f->cap : 256;
-		cap = cap < SAMPLES_MAX ? cap : SAMPLES_MAX;
-		struct sample *more = f->n_samples < cap ? realloc(f->samples, cap * sizeof *more) : NULL;
-		if (!more) { // not for the number: no response has more than SERIES_MAX
-			err_set(&f->error, ERR_LIMIT, NO_ROOM);
-			return NULL;
-		}
-		f->samples = more;
-		f->cap = cap;
+	if (alloc_reserve(&f->samples, f->n_samples, &f->cap, sizeof *f->samples, 256) < 0) {
+		err_set(&f->error, ERR_LIMIT, NO_ROOM);
+		return NULL;
 	}
 	struct sample *s = &f->samples[f->n_samples];
 	memset(s, 0, sizeof *s);
