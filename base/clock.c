@@ -36,3 +36,9 @@ void clock_init_real(struct clock *c)
 {
 	*c = (struct clock){.wall_ms = real_wall_ms, .mono_ms = real_mono_ms, .boot_ms = real_boot_ms};
 }
+
+void clock_pause_ms(int64_t ms)
+{
+	const struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)};
+	nanosleep(&t, NULL);
+}

@@ -18,6 +18,8 @@ struct clock {
 void clock_init_real(struct clock *c);
 // Returns the machine's monotonic clock in microseconds, for measured durations.
 int64_t clock_real_mono_us(void);
+// Sleeps for `ms`.
+void clock_pause_ms(int64_t ms);
 static inline int64_t clock_wall_ms(const struct clock *c)
 {
 	return c->wall_ms(c);

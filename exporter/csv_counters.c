@@ -200,23 +200,20 @@ int csv_counters_parse(struct csv_counters *c, const char *name, const char *tex
 	const char *p = text, *end = text + len;
 	if (len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0)
 		p += sizeof bom - 1;
-	while (p < end) {
-		const char *stop = memchr(p, '\n', (size_t)(end - p));
+	int rc = 0;
+	for (const char *stop; rc == 0 && p < end; p = stop + 1) {
+		stop = memchr(p, '\n', (size_t)(end - p));
 		stop = stop ? stop : end;
 		r.line++;
-		if (take_line(&r, p, (size_t)(stop - p), e) < 0) {
-			csv_counters_done(c);
-			return -1;
-		}
-		p = stop + 1;
+		rc = take_line(&r, p, (size_t)(stop - p), e);
 	}
-	if (c->skipped > CSV_COUNTERS_REMARKS_MAX)
+	if (rc == 0 && c->skipped > CSV_COUNTERS_REMARKS_MAX)
 		print_to(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - CSV_COUNTERS_REMARKS_MAX);
-	if (c->n == 0) {
+	if (rc == 0 && c->n == 0)
+		rc = err_set(e, ERR_INPUT, "%s: no row names a field that can be served", name);
+	if (rc < 0)
 		csv_counters_done(c);
-		return err_set(e, ERR_INPUT, "%s: no row names a field that can be served", name);
-	}
-	return 0;
+	return rc;
 }
 
 int csv_counters_read(struct csv_counters *c, const char *path, struct buf *ret_remarks, struct err *e)

@@ -112,24 +112,19 @@ static const char *unit_suffix(const struct otel_metric *m)
 	return strcmp(m->unit, "1") == 0 && m->instrument == OTEL_GAUGE ? "_ratio" : "";
 }
 
-static void write_underscored(char *out, size_t size, const char *name)
+void naming_label_name(const char *key, char out[NAMING_NAME_BYTES])
 {
-	snprintf(out, size, "%s", name);
+	snprintf(out, NAMING_NAME_BYTES, "%s", key);
 	for (char *p = out; (p = strchr(p, '.'));)
 		*p = '_';
 }
 
 void naming_prometheus_name(const struct otel_metric *m, char out[NAMING_NAME_BYTES])
 {
-	write_underscored(out, NAMING_NAME_BYTES, m->name);
+	naming_label_name(m->name, out);
 	size_t len = strlen(out);
 	snprintf(out + len, NAMING_NAME_BYTES - len, "%s%s", unit_suffix(m),
 	         m->instrument == OTEL_COUNTER ? "_total" : "");
-}
-
-void naming_label_name(const char *key, char out[NAMING_NAME_BYTES])
-{
-	write_underscored(out, NAMING_NAME_BYTES, key);
 }
 
 const struct otel_metric *naming_otel_of(enum field f, double *ret_factor)

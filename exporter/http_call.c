@@ -49,6 +49,13 @@ struct http_call {
 	struct err error; // ERR_NONE: there is a reply
 };
 
+static void drop_connection(struct http_call *f)
+{
+	evhttp_connection_free(f->connection);
+	f->connection = NULL;
+	f->bev = NULL;
+}
+
 static void finish(struct http_call *f)
 {
 	f->completed = true;
@@ -61,9 +68,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	event_del(f->end);
 	bool completed = f->completed;
 	f->completed = true; // callbacks from freeing the connection are ignored
-	evhttp_connection_free(f->connection);
-	f->connection = NULL;
-	f->bev = NULL;
+	drop_connection(f);
 	if (!completed)
 		err_set(&f->error, ERR_TIMEOUT, "no reply within %lld.%03ld s", (long long)f->timeout.tv_sec,
 		        (long)f->timeout.tv_usec / 1000);
@@ -209,19 +214,16 @@ struct http_call *http_call_new(struct event_base *loop, const char *url, const 
 	f->timeout = (struct timeval){.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	buf_init(&f->body, HTTP_CALL_BODY_BYTES_MAX);
 	int https = parse_url(f, url, e);
-	if (https < 0 || (https && make_tls(f, ca_file, e) < 0)) {
-		http_call_free(f);
-		return NULL;
-	}
+	bool ok = https == 0 || (https > 0 && make_tls(f, ca_file, e) == 0);
 	// Resolves names without blocking. Creation fails without a resolv.conf; numeric addresses still work.
 	f->dns = evdns_base_new(loop, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	f->end = event_new(loop, -1, 0, on_end, f);
-	if (!f->end) {
+	if (ok && f->end)
+		return f;
+	if (ok)
 		err_no_memory(e);
-		http_call_free(f);
-		return NULL;
-	}
-	return f;
+	http_call_free(f);
+	return NULL;
 }
 
 void http_call_free(struct http_call *f)
@@ -303,7 +305,6 @@ static int add_headers(struct http_call *f, struct evhttp_request *request, cons
 	return rc;
 }
 
-// Adds the body of a POST. 0 on success.
 static int add_body(struct evhttp_request *request, const char *content_type, const char *body, size_t len)
 {
 	return evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", content_type) |
@@ -339,22 +340,19 @@ static int start(struct http_call *f, const char *bearer_token, const char *cont
 	    (content_type && add_body(request, content_type, body, len) != 0)) {
 		if (request)
 			evhttp_request_free(request);
-		evhttp_connection_free(f->connection);
-		f->connection = NULL;
+		drop_connection(f);
 		return err_set(e, ERR_INPUT, "cannot make the request: is the token one line of text?");
 	}
 	// The request now belongs to the connection, even if this call fails.
 	if (evhttp_make_request(f->connection, request, content_type ? EVHTTP_REQ_POST : EVHTTP_REQ_GET, f->target) !=
 	            0 &&
 	    !f->completed) {
-		evhttp_connection_free(f->connection);
-		f->connection = NULL;
+		drop_connection(f);
 		return err_set(e, ERR_UNREACHABLE, "cannot connect to %s", f->host_header);
 	}
 	// The callback is called from the loop, even if the request has failed already.
 	if (!f->completed && event_add(f->end, &f->timeout) < 0) {
-		evhttp_connection_free(f->connection);
-		f->connection = NULL;
+		drop_connection(f);
 		return err_set(e, ERR_INTERNAL, "cannot create a timer");
 	}
 	return 0;

@@ -366,10 +366,9 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 		return NULL;
 	}
 	s->driver_version = "";
+	int64_t drop_ms = options->interval_ms * DROP_INTERVALS;
 	if (!s->options.drop_after_ms)
-		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
-		                                   ? options->interval_ms * DROP_INTERVALS
-		                                   : DROP_MIN_MS;
+		s->options.drop_after_ms = drop_ms > DROP_MIN_MS ? drop_ms : DROP_MIN_MS;
 	buf_init(&s->back, options->text_bytes_max);
 	buf_init(&s->front, options->text_bytes_max);
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
@@ -436,12 +435,6 @@ bool sampler_stop(struct sampler *s, int64_t timeout_ms)
 	return true;
 }
 
-static void pause_ms(long ms)
-{
-	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	nanosleep(&t, NULL);
-}
-
 int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e)
 {
 	int rc = open_backend(s, e);
@@ -450,7 +443,7 @@ int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e)
 	// A real device has no virtual time: its first rounds are separated by real time.
 	for (int i = 1; rc == 0 && i < s->options.backend->ops->first_rounds; i++) {
 		rc = sample_round(s, at_ms, e);
-		pause_ms(ONCE_APART_MS);
+		clock_pause_ms(ONCE_APART_MS);
 		at_ms += ONCE_APART_MS;
 	}
 	if (rc == 0)

@@ -124,23 +124,22 @@ static int key_of(const struct metadata_list *l, const struct json_token *t)
 	return KEY_OTHER;
 }
 
+// The containers that are read, per level: the key whose value they are, and their kind.
+static const struct {
+	enum key key; // KEY_OTHER: any place in the level above
+	enum json_token_kind kind;
+} containers[] = {[LIST] = {KEY_OTHER, JSON_OBJECT_BEGIN},
+                  [ITEMS] = {KEY_ITEMS, JSON_ARRAY_BEGIN},
+                  [ITEM] = {KEY_OTHER, JSON_OBJECT_BEGIN},
+                  [METADATA] = {KEY_METADATA, JSON_OBJECT_BEGIN},
+                  [LABELS] = {KEY_LABELS, JSON_OBJECT_BEGIN}};
+
 // Whether the container that opens at level l->matched + 1 leads to a value in use.
 static bool is_wanted(const struct metadata_list *l, enum json_token_kind kind)
 {
-	bool is_object = kind == JSON_OBJECT_BEGIN;
-	switch (l->matched + 1) {
-	case LIST:
-	case ITEM:
-		return is_object;
-	case ITEMS:
-		return !is_object && l->at[LIST] == KEY_ITEMS;
-	case METADATA:
-		return is_object && l->at[ITEM] == KEY_METADATA;
-	case LABELS:
-		return is_object && l->at[METADATA] == KEY_LABELS;
-	default:
-		return false;
-	}
+	size_t level = l->matched + 1;
+	return level <= LABELS && containers[level].kind == kind &&
+	       (containers[level].key == KEY_OTHER || l->at[l->matched] == (int)containers[level].key);
 }
 
 static int not_an_object(struct err *e)
@@ -294,7 +293,6 @@ struct call {
 	size_t room;
 	bool is_single; // pods are requested one by one
 	size_t next;    // next entry of the table
-	int64_t start_ms;
 };
 
 struct pod_metadata {

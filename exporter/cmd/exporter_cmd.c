@@ -4,7 +4,6 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,7 +15,7 @@
 #include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
 #include "exporter/http_call.h"
-#include "exporter/page/self_metrics.h"
+#include "exporter/page/exporter_server.h"
 #include "exporter/sampler.h"
 
 #define POLL_MS 20
@@ -68,12 +67,6 @@ static int fetch(struct exporter_cmd *c, struct buf *out, struct err *e)
 	return f.rc < 0 ? err_wrap(e, "%s", c->from) : 0;
 }
 
-static void pause_ms(int64_t ms)
-{
-	const struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)};
-	nanosleep(&t, NULL);
-}
-
 // Reads from the sampler, which runs in its own thread: a driver that hangs delays the command only up to the
 // timeout.
 static int sample(struct exporter_cmd *c, struct buf *out, struct err *e)
@@ -89,7 +82,7 @@ static int sample(struct exporter_cmd *c, struct buf *out, struct err *e)
 			return err_set(e, ERR_TIMEOUT, "the driver provided no sample within %d ms",
 			               EXPORTER_CMD_TIMEOUT_MS);
 		event_base_loop(c->loop, EVLOOP_NONBLOCK); // requests of the mock
-		pause_ms(POLL_MS);
+		clock_pause_ms(POLL_MS);
 	}
 	if (!st.up)
 		return err_set(e, ERR_NOT_FOUND, "%s", st.message);
@@ -151,7 +144,7 @@ static int run_table(struct exporter_cmd *c, struct page_view *v, struct buf *pa
 	bool clear = watch_ms && is_table && isatty(STDOUT_FILENO);
 	for (int64_t i = 0; c->options->count == 0 || i < c->options->count; i++) {
 		if (i > 0)
-			pause_ms(watch_ms);
+			clock_pause_ms(watch_ms);
 		if (!v && !(v = exporter_cmd_read(c, page, e)) && (!watch_ms || !err_kind_info(e->kind)->retryable))
 			return exit_code_of(e);
 		buf_reset(out);

@@ -27,7 +27,6 @@
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/page/exporter_server.h"
 #include "exporter/page/render_page.h"
-#include "exporter/page/self_metrics.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 
@@ -180,7 +179,6 @@ static int print_once(struct exporter *x, struct err *e)
 	return rc;
 }
 
-// Logs each skipped row of the counters file.
 static void log_remarks(struct exporter *x, struct buf *remarks)
 {
 	for (char *line = remarks->data, *end; line && *line; line = end + 1) {

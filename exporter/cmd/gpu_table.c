@@ -150,16 +150,14 @@ static bool get_cell(const struct column *col, const struct page_view_gpu *g, ch
 	case CELL_XIDS:
 		put_xids(g, out);
 		break;
-	case CELL_WHOLE:
-	case CELL_PERCENT:
-		if (page_view_get(g, col->family, &v) && v > -1e15 && v < 1e15)
-			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_PERCENT ? v * 100 : v);
-		break;
-	case CELL_WINDOW:
-	case CELL_WINDOW_PERCENT:
-		if (page_view_get_window(g, col->family, (enum page_window)col->offset, &v) && v > -1e15 && v < 1e15)
-			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_WINDOW_PERCENT ? v * 100 : v);
-		break;
+	default: {
+		bool is_window = col->kind == CELL_WINDOW || col->kind == CELL_WINDOW_PERCENT;
+		bool is_share = col->kind == CELL_PERCENT || col->kind == CELL_WINDOW_PERCENT;
+		bool has = is_window ? page_view_get_window(g, col->family, (enum page_window)col->offset, &v)
+		                     : page_view_get(g, col->family, &v);
+		if (has && v > -1e15 && v < 1e15)
+			snprintf(out, CELL_BYTES, "%.0f", is_share ? v * 100 : v);
+	}
 	}
 	return out[0] != '\0';
 }

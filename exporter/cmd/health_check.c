@@ -128,7 +128,6 @@ static void find_doubt(const struct page_view *v, const struct err *why, struct 
 		buf_puts(out, "the page lists no GPU");
 }
 
-// Writes that the page does not allow to judge this kind of faults, or nothing.
 static void put_gap(const struct page_view *v, enum page_known kind, struct buf *out)
 {
 	static const char *const names[PAGE_KNOWN__COUNT] = {"XIDs", "ECC errors", "memory repairs"};

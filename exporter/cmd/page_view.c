@@ -271,17 +271,21 @@ static int take_process(struct page_view *v, const struct sample *s)
 	return 0;
 }
 
+// The code of the label xid; false for another text.
+static bool read_code(const struct sample *s, int64_t *ret_code)
+{
+	const char *text = label_of(s, "xid");
+	return num_parse_i64(text, strlen(text), 0, INT32_MAX, ret_code, NULL) == 0;
+}
+
 // XID samples carry the labels of the GPU, never those of an instance.
 static int take_xid(struct page_view *v, const struct sample *s, bool stamp, struct err *e)
 {
 	struct page_view_gpu *g = find_gpu(v, s, e);
-	const char *text = label_of(s, "xid");
 	int64_t code;
 	if (!g)
 		return -1;
-	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) < 0)
-		code = XID_CODE_OTHER;
-	struct page_view_xid *x = find_xid(g, code, false);
+	struct page_view_xid *x = find_xid(g, read_code(s, &code) ? code : XID_CODE_OTHER, false);
 	if (!x)
 		return 0;
 	if (!(s->value >= 0 && s->value < 1e15))
@@ -298,12 +302,11 @@ static int take_xid(struct page_view *v, const struct sample *s, bool stamp, str
 static int take_dcgm_count(struct page_view *v, const struct sample *s, struct err *e)
 {
 	struct page_view_gpu *g = name_gpu(v, s, e);
-	const char *text = label_of(s, "xid");
 	int64_t code;
 	if (!g)
 		return -1;
 	v->has_count = true;
-	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) == 0)
+	if (read_code(s, &code))
 		count_undated(g, (double)code, s->value);
 	return 0;
 }

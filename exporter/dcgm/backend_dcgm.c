@@ -131,13 +131,20 @@ static int connect_to(struct dcgm *m, struct err *e)
 }
 
 // ---- what the GPUs are ----
+static bool read_live(struct dcgm *m, struct dcgm_entity entity, unsigned short field, unsigned short type,
+                      struct dcgm_value *ret_value)
+{
+	*ret_value = (struct dcgm_value){.status = DCGM_BAD_PARAM};
+	return m->api.latest(m->handle, &entity, 1, &field, 1, DCGM_LIVE_DATA, ret_value) == DCGM_OK &&
+	       ret_value->status == DCGM_OK && ret_value->field_type == type;
+}
+
 // Reads the text of one field of an entity; "" if there is none.
 static void read_text(struct dcgm *m, struct dcgm_entity entity, unsigned short field, char *out, size_t size)
 {
-	struct dcgm_value v = {.status = DCGM_BAD_PARAM};
+	struct dcgm_value v;
 	out[0] = '\0';
-	if (m->api.latest(m->handle, &entity, 1, &field, 1, DCGM_LIVE_DATA, &v) != DCGM_OK || v.status != DCGM_OK ||
-	    v.field_type != DCGM_FIELD_TYPE_TEXT)
+	if (!read_live(m, entity, field, DCGM_FIELD_TYPE_TEXT, &v))
 		return;
 	v.value.text[DCGM_TEXT_BYTES - 1] = '\0';
 	if (strcmp(v.value.text, DCGM_TEXT_BLANK) != 0)
@@ -146,9 +153,9 @@ static void read_text(struct dcgm *m, struct dcgm_entity entity, unsigned short 
 
 static bool read_number(struct dcgm *m, struct dcgm_entity entity, unsigned short field, int64_t *ret_value)
 {
-	struct dcgm_value v = {.status = DCGM_BAD_PARAM};
-	if (m->api.latest(m->handle, &entity, 1, &field, 1, DCGM_LIVE_DATA, &v) != DCGM_OK || v.status != DCGM_OK ||
-	    v.field_type != DCGM_FIELD_TYPE_INT64 || v.value.i64 >= DCGM_INT64_BLANK || v.value.i64 < 0)
+	struct dcgm_value v;
+	if (!read_live(m, entity, field, DCGM_FIELD_TYPE_INT64, &v) || v.value.i64 >= DCGM_INT64_BLANK ||
+	    v.value.i64 < 0)
 		return false;
 	*ret_value = v.value.i64;
 	return true;

@@ -157,9 +157,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct err e;
 	if (p->call)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
-	struct call *c = p->call = calloc(1, sizeof *c);
+	struct call *c = p->call = alloc_zeroed(sizeof *c, &e);
 	if (!c) {
-		err_no_memory(&e);
 		finish(p, NULL, &e);
 		return;
 	}
@@ -168,8 +167,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	// A new connection each time, because a restarted kubelet creates a new socket. Callbacks are deferred: a
 	// connect that fails immediately must not complete the request from within bufferevent_socket_connect().
 	c->bev = bufferevent_socket_new(p->options.loop, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-	struct timeval timeout = timer_value(p->options.timeout_ms);
-	if (!c->bev || evtimer_add(p->deadline, &timeout) < 0) {
+	if (!c->bev || timer_start(p->deadline, p->options.timeout_ms) < 0) {
 		err_no_memory(&e);
 		finish(p, NULL, &e);
 		return;
@@ -203,8 +201,7 @@ struct kubelet_pods *kubelet_pods_new(const struct kubelet_pods_options *options
 	memcpy(p->address.sun_path, options->socket, len + 1);
 	p->deadline = evtimer_new(options->loop, on_deadline, p);
 	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
-	struct timeval interval = timer_value(p->options.interval_ms);
-	if (!p->deadline || !p->tick || event_add(p->tick, &interval) < 0) {
+	if (!p->deadline || !p->tick || timer_start(p->tick, p->options.interval_ms) < 0) {
 		err_set(e, ERR_INTERNAL, "cannot create timers");
 		kubelet_pods_free(p);
 		return NULL;

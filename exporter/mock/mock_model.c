@@ -339,7 +339,7 @@ void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_wat
 		if (f->stragglers[i].fault.gpu == gpu && mock_fault_is_active(&f->stragglers[i].fault, t_ms))
 			apply_straggler(&f->stragglers[i], idle_watts, s);
 	for (size_t i = 0; i < f->n_hangs; i++)
-		if (f->hangs[i].fault.gpu == gpu && mock_fault_is_active(&f->hangs[i].fault, t_ms))
+		if (f->hangs[i].gpu == gpu && mock_fault_is_active(&f->hangs[i], t_ms))
 			apply_hang(idle_watts, s);
 	for (size_t i = 0; i < f->n_throttles; i++)
 		if (f->throttles[i].fault.gpu == gpu)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/mock/mock_replicas.h"
 
-#include <event2/event.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/json/json_read.h"
 #include "base/num.h"
 #include "base/process/log.h"
+#include "base/timer.h"
 #include "exporter/http_call.h"
 
 #define REPLICAS_FILE_BYTES_MAX 64
@@ -21,7 +21,6 @@
 struct mock_replicas {
 	const struct mock_replicas_source *source;
 	struct log *log;
-	struct event_base *loop;
 	struct event *timer;
 	struct http_call *fetch; // NULL without a url
 	bool failing;
@@ -119,15 +118,21 @@ static void on_reply(void *arg, int status, const char *body, size_t len, const 
 	complete(r, value, rc < 0 ? &e : NULL);
 }
 
+// Reads a file without the spaces and line ends behind its text.
+static int read_trimmed(struct buf *text, const char *path, struct err *e)
+{
+	if (buf_read_file(text, path, e) < 0)
+		return -1;
+	while (text->len && strchr(" \t\r\n", text->data[text->len - 1]))
+		text->data[--text->len] = '\0';
+	return 0;
+}
+
 static int ask_url(struct mock_replicas *r, struct err *e)
 {
 	struct buf token;
 	buf_init(&token, TOKEN_BYTES_MAX);
-	int rc = 0;
-	if (r->source->token_file)
-		rc = buf_read_file(&token, r->source->token_file, e);
-	while (rc == 0 && token.len && strchr(" \t\r\n", token.data[token.len - 1]))
-		token.data[--token.len] = '\0';
+	int rc = r->source->token_file ? read_trimmed(&token, r->source->token_file, e) : 0;
 	if (rc == 0)
 		rc = http_call_start(r->fetch, token.len ? token.data : NULL, e);
 	buf_done(&token);
@@ -139,14 +144,9 @@ static int read_number(const char *path, int32_t *ret_value, struct err *e)
 	struct buf text;
 	buf_init(&text, REPLICAS_FILE_BYTES_MAX);
 	int64_t value = 0;
-	int rc = buf_read_file(&text, path, e);
-	if (rc == 0) {
-		while (text.len && strchr(" \t\r\n", text.data[text.len - 1]))
-			text.len--;
-		rc = num_parse_i64(buf_str(&text), text.len, 0, MOCK_REPLICAS_MAX, &value, e);
-		if (rc < 0)
-			err_wrap(e, "%s", path);
-	}
+	int rc = read_trimmed(&text, path, e);
+	if (rc == 0 && num_parse_i64(buf_str(&text), text.len, 0, MOCK_REPLICAS_MAX, &value, e) < 0)
+		rc = err_wrap(e, "%s", path);
 	buf_done(&text);
 	*ret_value = (int32_t)value;
 	return rc;
@@ -169,16 +169,13 @@ int mock_replicas_start(struct mock_replicas *r, struct event_base *loop, struct
 {
 	if (r->source->has_constant)
 		return 0;
-	r->loop = loop;
 	if (r->source->url) {
 		r->fetch = http_call_new(loop, r->source->url, r->source->ca_file, REQUEST_TIMEOUT_MS, on_reply, r, e);
 		if (!r->fetch)
 			return -1;
 	}
-	struct timeval every = {.tv_sec = r->source->interval_ms / 1000,
-	                        .tv_usec = r->source->interval_ms % 1000 * 1000};
 	r->timer = event_new(loop, -1, EV_PERSIST, on_timer, r);
-	if (!r->timer || event_add(r->timer, &every) < 0)
+	if (!r->timer || timer_start(r->timer, r->source->interval_ms) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot create a timer");
 	on_timer(-1, 0, r);
 	return 0;

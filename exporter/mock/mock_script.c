@@ -132,9 +132,9 @@ static const struct schema_field straggler_fields[] = {
 };
 static const struct schema straggler_schema = SCHEMA("stragglers[]", mock_straggler, straggler_fields, .doc = "A GPU that works slower than the others, without a reason that it reports.");
 static const struct schema_field hang_fields[] = {
-	FAULT(mock_hang, HOW_LONG),
+	AT(mock_fault, at_ms), FOR(mock_fault, for_ms, HOW_LONG), GPU(mock_fault, gpu),
 };
-static const struct schema hang_schema = SCHEMA("hangs[]", mock_hang, hang_fields, .doc = "A kernel that waits without end, such as a collective without its peer.");
+static const struct schema hang_schema = SCHEMA("hangs[]", mock_fault, hang_fields, .doc = "A kernel that waits without end, such as a collective without its peer.");
 static const struct schema_field downtrain_fields[] = {
 	FAULT(mock_downtrain, HOW_LONG),
 	FIELD(mock_downtrain, "generation", INT32, generation, .doc = "PCIe generation of the link.", .default_text = "1", .min = 1, .max = 7),

@@ -74,10 +74,6 @@ struct mock_straggler {
 	double slower_percent;
 };
 
-struct mock_hang {
-	struct mock_fault fault;
-};
-
 struct mock_downtrain {
 	struct mock_fault fault;
 	int32_t generation, lanes;
@@ -88,7 +84,7 @@ struct mock_faults {
 	struct mock_ecc *ecc;
 	struct mock_leak *leaks;
 	struct mock_straggler *stragglers;
-	struct mock_hang *hangs;
+	struct mock_fault *hangs;
 	struct mock_downtrain *downtrains;
 	size_t n_throttles, n_ecc, n_leaks, n_stragglers, n_hangs, n_downtrains;
 };

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -42,12 +41,6 @@ struct nvml_events {
 	atomic_bool stop;
 };
 
-static void pause_ms(long ms)
-{
-	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	nanosleep(&t, NULL);
-}
-
 static void count(struct nvml_events *ev, const struct nvml_event *event)
 {
 	if (!(event->type & NVML_EVENT_XID))
@@ -70,7 +63,7 @@ static void *run_events(void *arg)
 		if (r == NVML_SUCCESS)
 			count(ev, &event);
 		else if (r != NVML_TIMEOUT)
-			pause_ms(EVENTS_WAIT_MS); // a lost GPU makes every wait return immediately
+			clock_pause_ms(EVENTS_WAIT_MS); // a lost GPU makes every wait return immediately
 	}
 	return NULL;
 }
@@ -166,7 +159,6 @@ static void nvml_events_free(struct nvml_events *ev)
 
 // ---- the backend ----
 
-// State of a device between two rounds.
 struct nvml_state {
 	bool was_lost; // so that each transition is logged once
 	struct nvml_reader reader;

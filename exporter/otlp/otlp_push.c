@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/otlp/otlp_push.h"
 
-#include <event2/event.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,6 +18,7 @@
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/text.h"
+#include "base/timer.h"
 #include "exporter/families.h"
 #include "exporter/health_policy.h"
 #include "exporter/http_call.h"
@@ -505,10 +505,9 @@ struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct 
 	pthread_mutex_init(&p->lock, NULL);
 	buf_init(&p->body, OTLP_BYTES_MAX);
 	buf_init(&p->fresh, OTLP_BYTES_MAX);
-	const struct timeval every = {.tv_usec = TICK_MS * 1000};
 	p->call = http_call_new(options->loop, url, options->ca_file, OTLP_TIMEOUT_MS, on_done, p, e);
 	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
-	bool ticks = p->tick && event_add(p->tick, &every) == 0;
+	bool ticks = p->tick && timer_start(p->tick, TICK_MS) == 0;
 	if (p->call && ticks)
 		return p;
 	if (p->call)

@@ -288,7 +288,6 @@ static bool share_name(const struct naming_family *nf, enum field g)
 	return m && strcmp(m->name, nf->otel->name) == 0;
 }
 
-// Appends the families that the counters file selects.
 static void put_families(struct buf *out, const struct render_page *r, const struct sampler_round *round,
                          const struct blocks *blocks)
 {

@@ -47,13 +47,11 @@ struct sysfs_vendor {
 
 // ---- files ----
 
-// Joins two parts of a path. False if the result does not fit.
 static bool join(char out[SYSFS_PATH_BYTES], const char *dir, const char *name)
 {
 	return snprintf(out, SYSFS_PATH_BYTES, "%s/%s", dir, name) < SYSFS_PATH_BYTES;
 }
 
-// Reads the decimal number in the file dir/name. False if there is none.
 static bool read_i64(const char *dir, const char *name, int64_t *ret_value)
 {
 	char text[SYSFS_TEXT_BYTES];

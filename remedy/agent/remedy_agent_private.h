@@ -11,7 +11,6 @@
 #include "base/http/http_client.h"
 #include "k8s/cache/informer.h"
 #include "remedy/agent/health_feed.h"
-#include "remedy/agent/node_pods.h"
 #include "remedy/agent/node_view.h"
 #include "remedy/agent/remedy_agent.h"
 #include "remedy/plan/remedy_plan.h"

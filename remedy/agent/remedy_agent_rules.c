@@ -392,7 +392,6 @@ static int write_rule(const struct device_rules *d, const char *node, const char
 	return body->failed ? -1 : 0;
 }
 
-// Takes over the rule that the API server returned.
 static void take_rule(struct device_rules *d, const char *json, size_t len)
 {
 	char name[TEXT_BYTES], version[TEXT_BYTES];
@@ -407,7 +406,6 @@ static void take_rule(struct device_rules *d, const char *json, size_t len)
 	(void)informer_put(w->informer, &r->item, r->key, version, NULL);
 }
 
-// Forgets the rule called `name`, which the API server deleted.
 static void forget_rule(struct device_rules *d, const char *name)
 {
 	struct informer_item *item = informer_get(d->watches[RULES].informer, "", name);

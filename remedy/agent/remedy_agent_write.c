@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/num.h"
-#include "base/process/log.h"
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
@@ -140,19 +139,22 @@ void agent_write_nodes(struct remedy_agent *a)
 
 // ---- pods ----
 
-bool agent_is_refused(const struct remedy_agent *a, uint64_t key)
-{
-	for (size_t i = 0; i < a->n_refused; i++)
-		if (a->refused[i] == key)
-			return true;
-	return false;
-}
-
-static void set_refused(struct remedy_agent *a, uint64_t key, bool is_refused)
+static size_t find_refused(const struct remedy_agent *a, uint64_t key)
 {
 	size_t i = 0;
 	while (i < a->n_refused && a->refused[i] != key)
 		i++;
+	return i;
+}
+
+bool agent_is_refused(const struct remedy_agent *a, uint64_t key)
+{
+	return find_refused(a, key) < a->n_refused;
+}
+
+static void set_refused(struct remedy_agent *a, uint64_t key, bool is_refused)
+{
+	size_t i = find_refused(a, key);
 	if (is_refused && i == a->n_refused && i < AGENT_REFUSED_MAX)
 		a->refused[a->n_refused++] = key;
 	else if (!is_refused && i < a->n_refused)

@@ -65,19 +65,16 @@ static void add_occurrence(const struct remedy *r, struct remedy_node *n, struct
 	n->is_dirty = true;
 }
 
-static enum remedy_reason fold_xid(struct remedy *r, struct remedy_node *n, int gpu, const struct remedy_event *event)
+static void fold_xid(struct remedy *r, struct remedy_node *n, int gpu, const struct remedy_event *event)
 {
 	if (remedy_evidence_worst(event->xid) < HEALTH_RESET_IDLE)
-		return REMEDY_NO_REASON;
+		return;
 	bool is_new;
 	struct remedy_fault *f = remedy_evidence_row(n, gpu, event->xid, &is_new);
-	if (!is_new && is_repeat(f, event)) {
-		if (event->value >= 0 && event->value < f->count)
-			f->count = event->value;
-		return REMEDY_NO_REASON;
-	}
-	add_occurrence(r, n, f, event, is_new);
-	return REMEDY_NO_REASON;
+	if (is_new || !is_repeat(f, event))
+		add_occurrence(r, n, f, event, is_new);
+	else if (event->value >= 0 && event->value < f->count)
+		f->count = event->value;
 }
 
 static void fold_condition(struct remedy *r, struct remedy_node *n, int gpu, const struct remedy_event *event)
@@ -129,9 +126,10 @@ enum remedy_reason remedy_fold_event(struct remedy *r, const struct remedy_event
 		return REMEDY_TOO_MANY_GPUS;
 	hear(r, n, 0);
 	hear(r, n, gpu);
-	if (!event->condition)
-		return fold_xid(r, n, gpu, &seen);
-	fold_condition(r, n, gpu, &seen);
+	if (event->condition)
+		fold_condition(r, n, gpu, &seen);
+	else
+		fold_xid(r, n, gpu, &seen);
 	return REMEDY_NO_REASON;
 }
 

@@ -106,22 +106,22 @@ static nvml_return of_text(nvml_device d, char *out, unsigned length)
 	return text(out, length);
 }
 
-#define OF(name, type)                                                                                                 \
+#define OF_OUT(name, type)                                                                                             \
 	static nvml_return name(nvml_device d, type *out)                                                              \
 	{                                                                                                              \
 		(void)d;                                                                                               \
 		return answer(out, sizeof *out);                                                                       \
 	}
-OF(of_pci, struct nvml_pci)
-OF(of_utilization, struct nvml_utilization)
-OF(of_memory, struct nvml_memory)
-OF(of_memory_v2, struct nvml_memory_v2)
-OF(of_bar1, struct nvml_bar1)
-OF(of_licenses, struct nvml_licenses)
-OF(of_unsigned, unsigned)
-OF(of_int, int)
-OF(of_u64, unsigned long long)
-OF(of_gpm_support, struct nvml_gpm_support)
+OF_OUT(of_pci, struct nvml_pci)
+OF_OUT(of_utilization, struct nvml_utilization)
+OF_OUT(of_memory, struct nvml_memory)
+OF_OUT(of_memory_v2, struct nvml_memory_v2)
+OF_OUT(of_bar1, struct nvml_bar1)
+OF_OUT(of_licenses, struct nvml_licenses)
+OF_OUT(of_unsigned, unsigned)
+OF_OUT(of_int, int)
+OF_OUT(of_u64, unsigned long long)
+OF_OUT(of_gpm_support, struct nvml_gpm_support)
 
 static nvml_return of_two(nvml_device d, unsigned *a, unsigned *b)
 {

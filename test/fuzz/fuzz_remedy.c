@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "remedy/agent/node_pods.h"
 #include "remedy/agent/node_view.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"

@@ -13,7 +13,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "remedy/agent/node_pods.h"
 #include "remedy/agent/node_view.h"
 
 #define NODE(spec, annotations)                                                                                        \
