@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "exporter/device.h"
 
 struct backend;
@@ -46,10 +47,6 @@ struct backend_ops {
 	void (*destroy)(struct backend *b);
 };
 
-struct backend {
-	const struct backend_ops *ops;
-};
-
 // The configuration of a backend. Each backend reads the members that concern it and keeps the pointers: everything
 // here must outlive the backend.
 struct backend_config {
@@ -66,6 +63,22 @@ struct backend_config {
 	const char *mock_script;  // path; NULL: the built-in script
 	struct buf *ret_errors;   // receives one line for each error in the script
 };
+
+// The first member of each backend.
+struct backend {
+	const struct backend_ops *ops;
+	struct backend_config config;
+};
+
+// Allocates a backend of `size` bytes, with zeroes behind its first member. NULL and *e: memory is exhausted.
+static inline void *backend_alloc(size_t size, const struct backend_ops *ops, const struct backend_config *config,
+                                  struct err *e)
+{
+	struct backend *b = alloc_zeroed(size, e);
+	if (b)
+		*b = (struct backend){ops, *config};
+	return b;
+}
 
 // Creates a backend that is not open yet. Returns NULL and fills `e` on failure.
 typedef struct backend *backend_new_fn(const struct backend_config *config, struct err *e);

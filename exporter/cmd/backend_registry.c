@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
@@ -27,8 +26,6 @@ struct chooser {
 	struct backend base;
 	struct backend *candidates[BACKEND_CANDIDATES_MAX];
 	size_t n;
-	const char *sysfs_root;
-	struct log *log;
 	struct backend *profiling;      // backend of the host engine
 	struct device_sample *profiled; // its samples; NULL while it is closed
 	int64_t profiling_retry_ms;
@@ -69,7 +66,7 @@ static int auto_open(struct backend *b, struct err *e)
 {
 	struct chooser *c = (struct chooser *)b;
 	struct err first;
-	size_t n = c->n > 1 && has_nvidia_gpu(c->sysfs_root) ? 1 : c->n;
+	size_t n = c->n > 1 && has_nvidia_gpu(c->base.config.sysfs_root) ? 1 : c->n;
 	char others[ERR_MSG_BYTES] = "";
 	for (size_t i = 0; i < n; i++) {
 		struct backend *candidate = c->candidates[i];
@@ -129,7 +126,8 @@ static int open_profiling(struct chooser *c, struct err *e)
 	if (c->profiled) {
 		size_t n;
 		c->profiling->ops->devices(c->profiling, &n);
-		LOG(c->log, LOG_INFO, "Profiling fields are read through nv-hostengine", LOG_I("gpus", (int64_t)n));
+		LOG(c->base.config.log, LOG_INFO, "Profiling fields are read through nv-hostengine",
+		    LOG_I("gpus", (int64_t)n));
 		return 0;
 	}
 	c->profiling->ops->close(c->profiling);
@@ -261,12 +259,9 @@ static struct backend *make_auto(const struct backend_config *config, struct err
 {
 	struct backend_config profiling_config = *config;
 	profiling_config.dcgm_profiling_only = true;
-	struct chooser *c = alloc_zeroed(sizeof *c, e);
+	struct chooser *c = backend_alloc(sizeof *c, &ops, config, e);
 	if (!c)
 		return NULL;
-	c->base.ops = &ops;
-	c->log = config->log;
-	c->sysfs_root = config->sysfs_root;
 	atomic_init(&c->name, ops.name);
 	c->profiling = backend_dcgm_new(&profiling_config, e);
 	bool ok = c->profiling != NULL;

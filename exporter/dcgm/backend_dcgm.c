@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/file_open.h"
 #include "base/process/log.h"
@@ -70,11 +69,6 @@ static const char *dcgm_api_error(const struct dcgm_api *api, dcgm_return r)
 
 struct dcgm {
 	struct backend base;
-	const char *library, *address;
-	bool profiling_only;
-	int64_t interval_ms;
-	struct xid_store *xids;
-	struct log *log;
 	struct dcgm_api api;
 	bool inited, connected;
 	dcgm_handle handle;
@@ -112,7 +106,7 @@ static void dcgm_close(struct backend *b)
 static int connect_to(struct dcgm *m, struct err *e)
 {
 	struct dcgm_connect c = {.version = DCGM_CONNECT_VERSION, .timeout_ms = CONNECT_TIMEOUT_MS};
-	const char *address = m->address;
+	const char *address = m->base.config.dcgm_address;
 	if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
 		address += strlen(UNIX_PREFIX);
 	c.is_unix_socket = address[0] == '/';
@@ -122,7 +116,7 @@ static int connect_to(struct dcgm *m, struct err *e)
 	m->inited = true;
 	r = m->api.connect(address, &c, &m->handle);
 	if (r != DCGM_OK) {
-		err_set_code(e, ERR_UNREACHABLE, r, "cannot reach nv-hostengine at %s: %s", m->address,
+		err_set_code(e, ERR_UNREACHABLE, r, "cannot reach nv-hostengine at %s: %s", m->base.config.dcgm_address,
 		             dcgm_api_error(&m->api, r));
 		return -1;
 	}
@@ -227,7 +221,7 @@ static dcgm_return watch_range(struct dcgm *m, int first, int last, const char *
 		r = n ? m->api.field_group_create(m->handle, n, fields, name, &g) : r;
 	}
 	if (r == DCGM_OK)
-		r = m->api.watch(m->handle, DCGM_ALL_GPUS, g, m->interval_ms * 1000, KEEP_S, KEEP_SAMPLES);
+		r = m->api.watch(m->handle, DCGM_ALL_GPUS, g, m->base.config.interval_ms * 1000, KEEP_S, KEEP_SAMPLES);
 	if (r != DCGM_OK)
 		return r;
 	memcpy(m->fields + m->n_fields, fields, (size_t)n * sizeof fields[0]);
@@ -238,15 +232,17 @@ static dcgm_return watch_range(struct dcgm *m, int first, int last, const char *
 static int watch_fields(struct dcgm *m, struct err *e)
 {
 	m->n_fields = 0;
-	dcgm_return r = m->profiling_only ? DCGM_OK : watch_range(m, 1, DCGM_FIELD_PROF_FIRST - 1, GROUP_NAME);
+	dcgm_return r =
+	        m->base.config.dcgm_profiling_only ? DCGM_OK : watch_range(m, 1, DCGM_FIELD_PROF_FIRST - 1, GROUP_NAME);
 	if (r != DCGM_OK)
 		return dcgm_fail(m, e, "DCGM cannot watch fields", r);
 	// GPUs without profiling reject this watch; the other fields are still useful.
 	r = watch_range(m, DCGM_FIELD_PROF_FIRST, UINT16_MAX, GROUP_NAME "-profiling");
-	if (r != DCGM_OK && m->profiling_only)
+	if (r != DCGM_OK && m->base.config.dcgm_profiling_only)
 		return dcgm_fail(m, e, "DCGM cannot watch profiling fields", r);
 	if (r != DCGM_OK)
-		LOG(m->log, LOG_WARNING, "Profiling fields not available", LOG_S("err", dcgm_api_error(&m->api, r)));
+		LOG(m->base.config.log, LOG_WARNING, "Profiling fields not available",
+		    LOG_S("err", dcgm_api_error(&m->api, r)));
 	m->api.update(m->handle, 1); // so that the first round has values
 	return 0;
 }
@@ -254,7 +250,7 @@ static int watch_fields(struct dcgm *m, struct err *e)
 static int dcgm_open(struct backend *b, struct err *e)
 {
 	struct dcgm *m = (struct dcgm *)b;
-	if (dcgm_api_load(&m->api, m->library, e) < 0)
+	if (dcgm_api_load(&m->api, m->base.config.dcgm_library, e) < 0)
 		return -1;
 	m->values = calloc(FIELD__COUNT, sizeof *m->values);
 	int rc = m->values ? connect_to(m, e) : err_no_memory(e);
@@ -310,7 +306,7 @@ static void count_xid(struct dcgm *m, size_t i, const struct dcgm_value *v, int6
 	            v->value.i64 >= DCGM_INT64_BLANK;
 	int64_t time_us = none ? 0 : v->time_us;
 	if (!none && m->xid_time_us[i] >= 0 && time_us != m->xid_time_us[i])
-		xid_store_count(m->xids, m->devices[i].uuid,
+		xid_store_count(m->base.config.xids, m->devices[i].uuid,
 		                v->value.i64 <= INT32_MAX ? (int32_t)v->value.i64 : XID_CODE_OTHER, wall_ms);
 	if (!none || m->xid_time_us[i] < 0)
 		m->xid_time_us[i] = time_us;
@@ -341,13 +337,13 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 			continue;
 		tells_xids = v->status == DCGM_OK || v->status == DCGM_NO_DATA;
 		if (tells_xids)
-			xid_store_add_gpu(m->xids, m->devices[i].uuid);
+			xid_store_add_gpu(m->base.config.xids, m->devices[i].uuid);
 		count_xid(m, i, v, wall_ms);
 	}
 	// DCGM leaves the field blank until the first XID; here 0 means that none occurred. If the field is not
 	// watched or not permitted, the value is unknown.
 	if (tells_xids && !sample_has(s, FIELD_XID_ERRORS))
-		sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[i].uuid));
+		sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->base.config.xids, m->devices[i].uuid));
 	return 0;
 }
 
@@ -378,15 +374,5 @@ static const struct backend_ops ops = {.name = "dcgm",
 
 struct backend *backend_dcgm_new(const struct backend_config *config, struct err *e)
 {
-	struct dcgm *m = alloc_zeroed(sizeof *m, e);
-	if (!m)
-		return NULL;
-	m->base.ops = &ops;
-	m->library = config->dcgm_library;
-	m->address = config->dcgm_address;
-	m->profiling_only = config->dcgm_profiling_only;
-	m->interval_ms = config->interval_ms;
-	m->xids = config->xids;
-	m->log = config->log;
-	return &m->base;
+	return backend_alloc(sizeof(struct dcgm), &ops, config, e);
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -29,7 +28,6 @@ struct mock {
 	struct backend base;
 	struct arena arena;
 	struct mock_script script;
-	struct xid_store *xids;
 	struct mock_replicas *replicas; // NULL without a workload
 	struct workload_params workload;
 	struct workload_state workload_state;
@@ -109,7 +107,7 @@ static int mock_open(struct backend *b, struct err *e)
 	struct mock *m = (struct mock *)b;
 	for (size_t i = 0; i < m->n; i++)
 		if (!m->parts[i].instance)
-			xid_store_add_gpu(m->xids, m->devices[i].uuid);
+			xid_store_add_gpu(m->base.config.xids, m->devices[i].uuid);
 	return 0;
 }
 
@@ -146,7 +144,7 @@ static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
 		const struct mock_xid *x = &m->script.xids[i];
 		bool is_due = x->at_ms > m->last_ms && x->at_ms <= t_ms;
 		for (int32_t k = 0; is_due && k < x->count; k++)
-			xid_store_count(m->xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
+			xid_store_count(m->base.config.xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
 	}
 }
 
@@ -250,7 +248,7 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 	                            .power_limit_watts = p->gpu->power_limit_watts,
 	                            .idle_power_watts = p->gpu->idle_power_watts};
 	gpu_step(&params, &m->states[at], (double)t_ms, load.utilization, load.held, s);
-	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[at].uuid));
+	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->base.config.xids, m->devices[at].uuid));
 	const struct mock_series *const *series = p->instance ? p->instance->series : p->gpu->series;
 	const double model_watts = sample_get(s, FIELD_POWER_USAGE);
 	drop_what_mig_lacks(p, s);
@@ -333,11 +331,9 @@ static const struct backend_ops ops = {.name = "mock",
 
 struct backend *backend_mock_new(const struct backend_config *config, struct err *e)
 {
-	struct mock *m = alloc_zeroed(sizeof *m, e);
+	struct mock *m = backend_alloc(sizeof *m, &ops, config, e);
 	if (!m)
 		return NULL;
-	m->base.ops = &ops;
-	m->xids = config->xids;
 	m->last_ms = -1;
 	arena_init(&m->arena, MOCK_SCRIPT_BYTES_MAX);
 	if (mock_script_read(&m->arena, config->mock_script, &m->script, config->ret_errors, e) < 0)

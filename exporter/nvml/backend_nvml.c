@@ -167,16 +167,12 @@ struct nvml_state {
 
 struct nvml {
 	struct backend base;
-	const char *library;
-	struct xid_store *xids;
-	struct log *log;
 	struct nvml_api api;
 	struct nvml_events *events; // NULL while closed or if the library has no events
 	char driver_version[NVML_DRIVER_BYTES];
 	struct nvml_found found, spare;
 	struct nvml_state states[DEVICES_MAX];
-	const char *proc_root; // NULL: no memory per process
-	size_t n_known;        // every GPU found so far; rescans look for the missing ones
+	size_t n_known; // every GPU found so far; rescans look for the missing ones
 	struct device known[NVML_KNOWN_MAX];
 	bool gpm_reported;               // the reason why there are no profiling fields was logged
 	bool has_times;                  // rescan_at_ms and reopen_at_ms are set
@@ -194,9 +190,9 @@ static void close_events(struct nvml *m)
 static void open_events(struct nvml *m)
 {
 	struct err e;
-	m->events = nvml_events_new(&m->api, &m->found, m->xids, &e);
+	m->events = nvml_events_new(&m->api, &m->found, m->base.config.xids, &e);
 	if (!m->events)
-		LOG(m->log, LOG_WARNING, "XID events not available", LOG_S("err", e.msg));
+		LOG(m->base.config.log, LOG_WARNING, "XID events not available", LOG_S("err", e.msg));
 }
 
 static void remember_gpus(struct nvml *m)
@@ -254,7 +250,7 @@ static void nvml_close(struct backend *b)
 static int nvml_open(struct backend *b, struct err *e)
 {
 	struct nvml *m = (struct nvml *)b;
-	if (nvml_api_load(&m->api, m->library, e) < 0)
+	if (nvml_api_load(&m->api, m->base.config.nvml_library, e) < 0)
 		return -1;
 	nvml_return r = m->api.init();
 	if (r != NVML_SUCCESS) {
@@ -266,7 +262,7 @@ static int nvml_open(struct backend *b, struct err *e)
 	    m->api.driver_version(m->driver_version, sizeof m->driver_version) != NVML_SUCCESS)
 		m->driver_version[0] = '\0';
 	m->driver_version[sizeof m->driver_version - 1] = '\0';
-	if (nvml_find(&m->api, m->log, &m->found, e) < 0) {
+	if (nvml_find(&m->api, m->base.config.log, &m->found, e) < 0) {
 		nvml_close(b);
 		return -1;
 	}
@@ -308,7 +304,7 @@ static void adopt(struct nvml *m)
 	for (size_t k = 0; k < m->found.n; k++)
 		nvml_gpm_done(&m->api, &old[k].gpm);
 	free(old);
-	LOG(m->log, LOG_INFO, "GPUs or MIG instances changed", LOG_I("before", (int64_t)m->found.n),
+	LOG(m->base.config.log, LOG_INFO, "GPUs or MIG instances changed", LOG_I("before", (int64_t)m->found.n),
 	    LOG_I("now", (int64_t)m->spare.n));
 	m->found = m->spare;
 	if (m->events && !nvml_events_match(m->events, &m->found))
@@ -342,7 +338,7 @@ static int rescan(struct nvml *m, struct err *e)
 static int start_over(struct nvml *m, int64_t mono_ms, struct err *e)
 {
 	int64_t wait_ms = m->reopen_ms * 2 < REOPEN_MAX_MS ? m->reopen_ms * 2 : REOPEN_MAX_MS;
-	LOG(m->log, LOG_INFO, "Restarting NVML to recover a lost GPU", LOG_I("nextMs", wait_ms));
+	LOG(m->base.config.log, LOG_INFO, "Restarting NVML to recover a lost GPU", LOG_I("nextMs", wait_ms));
 	nvml_close(&m->base);
 	if (nvml_open(&m->base, e) < 0)
 		return -1;
@@ -363,7 +359,7 @@ static void sample_profiling(struct nvml *m, size_t i, int64_t mono_ms, struct d
 	if (r == NVML_SUCCESS || r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || split || m->gpm_reported)
 		return;
 	char scratch[32];
-	LOG(m->log, LOG_WARNING, "Profiling fields not available", LOG_S("uuid", m->found.devices[i].uuid),
+	LOG(m->base.config.log, LOG_WARNING, "Profiling fields not available", LOG_S("uuid", m->found.devices[i].uuid),
 	    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
 	m->gpm_reported = true;
 }
@@ -372,7 +368,7 @@ static void mark_lost(struct nvml *m, size_t i, nvml_return r, struct device_sam
 {
 	char scratch[32];
 	if (!m->states[i].was_lost)
-		LOG(m->log, LOG_ERROR, "GPU lost", LOG_S("uuid", m->found.devices[i].uuid),
+		LOG(m->base.config.log, LOG_ERROR, "GPU lost", LOG_S("uuid", m->found.devices[i].uuid),
 		    LOG_S("migId", m->found.devices[i].mig_id),
 		    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
 	*s = (struct device_sample){.lost = true};
@@ -393,7 +389,7 @@ static nvml_return read_instance(struct nvml *m, size_t i, int64_t mono_ms, stru
 // The value 0 means that no XID occurred; without events that is unknown.
 static void set_xid(struct nvml *m, const char *uuid, struct device_sample *s)
 {
-	int32_t last = xid_store_last(m->xids, uuid);
+	int32_t last = xid_store_last(m->base.config.xids, uuid);
 	if (last != 0 || nvml_events_cover(m->events, uuid))
 		sample_set_i64(s, FIELD_XID_ERRORS, last);
 }
@@ -412,7 +408,7 @@ static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, stru
 		return NVML_SUCCESS;
 	}
 	if (m->states[i].was_lost)
-		LOG(m->log, LOG_INFO, "GPU recovered", LOG_S("uuid", m->found.devices[i].uuid),
+		LOG(m->base.config.log, LOG_INFO, "GPU recovered", LOG_S("uuid", m->found.devices[i].uuid),
 		    LOG_S("migId", m->found.devices[i].mig_id));
 	m->states[i].was_lost = false;
 	if (!instance) {
@@ -476,10 +472,10 @@ static void nvml_render_extra(struct backend *b, struct buf *out)
 	struct nvml *m = (struct nvml *)b;
 	struct nvml_process processes[NVML_PROCESSES_MAX];
 	bool opened = false;
-	for (size_t i = 0; m->proc_root && i < m->found.n; i++) {
+	for (size_t i = 0; m->base.config.proc_root && i < m->found.n; i++) {
 		if (m->found.handles[i].instance != NVML_WHOLE_GPU || m->states[i].was_lost)
 			continue;
-		size_t n = nvml_processes_read(&m->api, m->found.handles[i].gpu, m->proc_root, processes);
+		size_t n = nvml_processes_read(&m->api, m->found.handles[i].gpu, m->base.config.proc_root, processes);
 		nvml_processes_render(out, &m->found.devices[i], processes, n, &opened);
 	}
 }
@@ -501,13 +497,5 @@ static const struct backend_ops ops = {.name = "nvml",
 
 struct backend *backend_nvml_new(const struct backend_config *config, struct err *e)
 {
-	struct nvml *m = alloc_zeroed(sizeof *m, e);
-	if (!m)
-		return NULL;
-	m->base.ops = &ops;
-	m->library = config->nvml_library;
-	m->proc_root = config->proc_root;
-	m->xids = config->xids;
-	m->log = config->log;
-	return &m->base;
+	return backend_alloc(sizeof(struct nvml), &ops, config, e);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/process/log.h"
@@ -368,8 +367,6 @@ struct sysfs {
 	struct backend base;
 	struct backend_ops ops; // with the name of the vendor
 	const struct sysfs_vendor *vendor;
-	const char *root;
-	struct log *log;
 	char driver_version[64];
 	bool has_times;
 	int64_t rescan_at_ms;
@@ -392,7 +389,8 @@ static bool probe(const struct sysfs *m, int number, struct sysfs_card *c, struc
 	char uevent[SYSFS_TEXT_BYTES], text[SYSFS_TEXT_BYTES], id[32] = "";
 	*c = (struct sysfs_card){.energy_ms = 0};
 	*d = (struct device){.index = 0};
-	if (snprintf(c->card, sizeof c->card, "%s/class/drm/card%d", m->root, number) >= (int)sizeof c->card ||
+	if (snprintf(c->card, sizeof c->card, "%s/class/drm/card%d", m->base.config.sysfs_root, number) >=
+	            (int)sizeof c->card ||
 	    snprintf(c->device, sizeof c->device, "%s/device", c->card) >= (int)sizeof c->device)
 		return false;
 	if (!sysfs_read_text(c->device, "uevent", uevent) || !find_key(uevent, "DRIVER", c->driver, sizeof c->driver) ||
@@ -442,7 +440,8 @@ static void scan(struct sysfs *m)
 		m->cards[n++] = c;
 	}
 	if (m->has_times && (changed || n != m->n))
-		LOG(m->log, LOG_INFO, "GPUs changed", LOG_I("before", (int64_t)m->n), LOG_I("now", (int64_t)n));
+		LOG(m->base.config.log, LOG_INFO, "GPUs changed", LOG_I("before", (int64_t)m->n),
+		    LOG_I("now", (int64_t)n));
 	m->n = n;
 }
 
@@ -456,9 +455,9 @@ static int sysfs_open(struct backend *b, struct err *e)
 	if (m->n == 0)
 		return err_set(e, ERR_NOT_FOUND, "found no GPU of the driver %s%s%s under %s/class/drm",
 		               m->vendor->drivers[0], m->vendor->drivers[1] ? " or " : "",
-		               m->vendor->drivers[1] ? m->vendor->drivers[1] : "", m->root);
+		               m->vendor->drivers[1] ? m->vendor->drivers[1] : "", m->base.config.sysfs_root);
 	// Drivers in the kernel tree seldom have their own version.
-	snprintf(dir, sizeof dir, "%s/module/%s", m->root, m->cards[0].driver);
+	snprintf(dir, sizeof dir, "%s/module/%s", m->base.config.sysfs_root, m->cards[0].driver);
 	m->driver_version[0] = '\0';
 	if (sysfs_read_text(dir, "version", text))
 		snprintf(m->driver_version, sizeof m->driver_version, "%.60s", text);
@@ -509,7 +508,7 @@ static void sysfs_destroy(struct backend *b)
 
 static struct backend *sysfs_new(const struct sysfs_vendor *vendor, const struct backend_config *config, struct err *e)
 {
-	struct sysfs *m = alloc_zeroed(sizeof *m, e);
+	struct sysfs *m = backend_alloc(sizeof *m, NULL, config, e);
 	if (!m)
 		return NULL;
 	m->ops = (struct backend_ops){.name = vendor->name,
@@ -522,8 +521,6 @@ static struct backend *sysfs_new(const struct sysfs_vendor *vendor, const struct
 	                              .destroy = sysfs_destroy};
 	m->base.ops = &m->ops;
 	m->vendor = vendor;
-	m->root = config->sysfs_root;
-	m->log = config->log;
 	return &m->base;
 }
 
