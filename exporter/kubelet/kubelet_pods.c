@@ -191,23 +191,21 @@ struct kubelet_pods *kubelet_pods_new(const struct kubelet_pods_options *options
 	p->options.stale_ms = options->stale_ms ? options->stale_ms : KUBELET_PODS_STALE_MS;
 	pthread_mutex_init(&p->lock, NULL);
 	size_t len = strlen(options->socket);
+	p->deadline = evtimer_new(options->loop, on_deadline, p);
+	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
 	if (len >= sizeof p->address.sun_path) {
 		err_set(e, ERR_LIMIT, "the socket path \"%.100s\" has %zu bytes, the ceiling is %zu", options->socket,
 		        len, sizeof p->address.sun_path - 1);
-		kubelet_pods_free(p);
-		return NULL;
-	}
-	p->address.sun_family = AF_UNIX;
-	memcpy(p->address.sun_path, options->socket, len + 1);
-	p->deadline = evtimer_new(options->loop, on_deadline, p);
-	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
-	if (!p->deadline || !p->tick || timer_start(p->tick, p->options.interval_ms) < 0) {
+	} else if (!p->deadline || !p->tick || timer_start(p->tick, p->options.interval_ms) < 0) {
 		err_set(e, ERR_INTERNAL, "cannot create timers");
-		kubelet_pods_free(p);
-		return NULL;
+	} else {
+		p->address.sun_family = AF_UNIX;
+		memcpy(p->address.sun_path, options->socket, len + 1);
+		event_active(p->tick, EV_TIMEOUT, 0); // send the first request without waiting for the interval
+		return p;
 	}
-	event_active(p->tick, EV_TIMEOUT, 0); // send the first request without waiting for the interval
-	return p;
+	kubelet_pods_free(p);
+	return NULL;
 }
 
 void kubelet_pods_free(struct kubelet_pods *p)

@@ -12,8 +12,6 @@
 struct err;
 struct log;
 
-#define NVML_WHOLE_GPU (-1)
-
 struct nvml_handle {
 	nvml_device gpu;    // the GPU, also for an instance; NULL: the library counts it, but returned no handle
 	nvml_device device; // the GPU or the instance

@@ -10,10 +10,10 @@
 
 #include "exporter/device.h"
 #include "exporter/nvml/nvml_api.h"
-#include "exporter/nvml/nvml_find.h"
 
 struct buf;
 
+#define NVML_WHOLE_GPU      (-1)  // in place of the id of a MIG instance
 #define NVML_READ_COSTLY_MS 5000  // fields that cost the driver 0.2 to 4 ms each are read this often
 #define NVML_READ_SLOW_MS   10000 // so often those that rarely change
 

@@ -250,17 +250,13 @@ struct web_auth *web_auth_new(const struct web_user *users, size_t n, struct err
 	a->n = n;
 	memcpy(a->users, users, n * sizeof *users);
 	a->bcrypt = bcrypt_new(e);
-	if (a->bcrypt && (getrandom(a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key ||
-	                  getrandom(a->tries.keys, sizeof a->tries.keys, 0) != (ssize_t)sizeof a->tries.keys)) {
+	if (a->bcrypt && getrandom(a->key, sizeof a->key, 0) == (ssize_t)sizeof a->key &&
+	    getrandom(a->tries.keys, sizeof a->tries.keys, 0) == (ssize_t)sizeof a->tries.keys)
+		return a;
+	if (a->bcrypt)
 		err_set(e, ERR_INTERNAL, "no random bytes");
-		bcrypt_free(a->bcrypt);
-		a->bcrypt = NULL;
-	}
-	if (!a->bcrypt) {
-		free(a);
-		return NULL;
-	}
-	return a;
+	web_auth_free(a);
+	return NULL;
 }
 
 void web_auth_free(struct web_auth *a)

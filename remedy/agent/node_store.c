@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "remedy/agent/remedy_agent_private.h"
+#include "remedy/plan/remedy_fold.h"
 
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 
@@ -25,6 +26,12 @@ static struct node_record *record_of(const struct informer_item *item)
 const char *node_store_name(const struct node_record *n)
 {
 	return n->key + 1;
+}
+
+void node_store_forget(struct remedy_agent *a, const struct node_record *n)
+{
+	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
+	remedy_fold_node(&a->fleet, &seen, NULL);
 }
 
 static void remove_node(struct node_record *n)
@@ -51,7 +58,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		snprintf(n->key, size, "/%s", name);
 		(void)informer_put(s->informer, &n->item, n->key, "", NULL);
 	} else if (strcmp(n->view.uid, view.uid) != 0) {
-		agent_forget_node(s->agent, n); // another machine of the same name
+		node_store_forget(s->agent, n); // another machine of the same name
 		n->is_known = n->is_bad = false;
 	}
 	node_view_done(&n->view);
@@ -62,7 +69,7 @@ static void on_absent(void *arg, struct informer_item *item)
 {
 	struct node_store *s = arg;
 	struct node_record *n = record_of(item);
-	agent_forget_node(s->agent, n);
+	node_store_forget(s->agent, n);
 	remove_node(n);
 }
 

@@ -117,12 +117,6 @@ static void start_tick(struct remedy_agent *a)
 
 // ---- what the planner is given ----
 
-void agent_forget_node(struct remedy_agent *a, const struct node_record *n)
-{
-	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
-	remedy_fold_node(&a->fleet, &seen, NULL);
-}
-
 // A bit per GPU; without names, the pod may use any.
 static uint32_t gpus_of(const struct remedy_node *n, const char *const *uuids, size_t n_uuids)
 {
@@ -240,7 +234,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	bool is_edited = hash_of(n->view.record) != n->record_hash;
 	if (!n->view.has_gpus && !n->has_devices) { // whatever the series say
 		if (n->is_known)
-			agent_forget_node(a, n);
+			node_store_forget(a, n);
 		n->is_known = false;
 		return;
 	}
@@ -550,9 +544,4 @@ void remedy_agent_free(struct remedy_agent *a)
 	arena_done(&a->arena);
 	free(a->block);
 	free(a);
-}
-
-bool remedy_agent_is_ready(const struct remedy_agent *a)
-{
-	return node_store_is_synced(a->nodes) && (a->has_ticked || !a->is_leader);
 }

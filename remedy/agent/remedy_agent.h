@@ -41,9 +41,6 @@ void remedy_agent_disconnect(struct remedy_agent *a);
 // Call after connections_cancel(). NULL is fine.
 void remedy_agent_free(struct remedy_agent *a);
 
-// Whether the nodes are known, and a tick was completed or another process holds the lease.
-bool remedy_agent_is_ready(const struct remedy_agent *a);
-
 // ---- the HTTP endpoints /livez, /readyz, /healthz and /metrics ----
 
 // Listens on `listen` at once. The agent must outlive the pages. Requests must name an IP address, localhost, this host

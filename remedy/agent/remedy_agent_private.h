@@ -113,10 +113,8 @@ struct node_record *node_store_next(const struct node_store *s, const struct nod
 void node_store_take(struct node_store *s, struct node_record *n, const char *json, size_t len);
 // Returns whether the list of nodes is complete and changes are being reported.
 bool node_store_is_synced(const struct node_store *s);
-
-// ---- remedy_agent.c ----
 // Makes the planner forget a node that was deleted.
-void agent_forget_node(struct remedy_agent *a, const struct node_record *n);
+void node_store_forget(struct remedy_agent *a, const struct node_record *n);
 
 // ---- remedy_agent_write.c ----
 // Sends the PATCHes of the nodes whose record changed; each is treated as a request of the phase.

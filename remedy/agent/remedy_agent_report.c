@@ -200,9 +200,15 @@ static void get_livez(void *arg, struct http_exchange *x)
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
+// Whether the nodes are known, and a tick was completed or another process holds the lease.
+static bool is_ready_now(const struct remedy_agent *a)
+{
+	return node_store_is_synced(a->nodes) && (a->has_ticked || !a->is_leader);
+}
+
 static void get_readyz(void *arg, struct http_exchange *x)
 {
-	bool is_ready = remedy_agent_is_ready(arg);
+	bool is_ready = is_ready_now(arg);
 	if (endpoint_is_read(x))
 		http_exchange_reply_text(x, is_ready ? 200 : 503, is_ready ? "ok\n" : "not ready\n");
 }
