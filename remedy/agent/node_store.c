@@ -12,7 +12,6 @@
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 
 struct node_store {
-	struct remedy_agent *agent;
 	struct informer *informer;
 	struct informer_item all; // all nodes
 };
@@ -45,7 +44,7 @@ static void remove_node(struct node_record *n)
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
-	struct node_store *s = arg;
+	struct remedy_agent *a = arg;
 	struct node_record *n = record_of(item);
 	struct node_view view;
 	struct err e;
@@ -56,9 +55,9 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		n = must_alloc(calloc(1, sizeof *n + size));
 		arena_init(&n->pod_text, NODE_PODS_BYTES_MAX);
 		snprintf(n->key, size, "/%s", name);
-		(void)informer_put(s->informer, &n->item, n->key, "", NULL);
+		(void)informer_put(a->nodes->informer, &n->item, n->key, "", NULL);
 	} else if (strcmp(n->view.uid, view.uid) != 0) {
-		node_store_forget(s->agent, n); // another machine of the same name
+		node_store_forget(a, n); // another machine of the same name
 		n->is_known = n->is_bad = false;
 	}
 	node_view_done(&n->view);
@@ -67,31 +66,22 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	struct node_store *s = arg;
 	struct node_record *n = record_of(item);
-	node_store_forget(s->agent, n);
+	node_store_forget(arg, n);
 	remove_node(n);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
-{
-	const struct node_store *s = arg;
-	agent_report_edge(s->agent, &s->agent->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered",
-	                  error);
-}
-
-struct node_store *node_store_new(struct remedy_agent *a, struct err *e)
+struct node_store *node_store_new(struct remedy_agent *a, node_store_error_fn *on_error, struct err *e)
 {
 	struct node_store *s = alloc_zeroed(sizeof *s, e);
 	if (!s)
 		return NULL;
-	s->agent = a;
 	s->informer = informer_new(&(struct informer_options){.client = a->k8s,
 	                                                      .group_path = "/api/v1",
 	                                                      .plural = "nodes",
 	                                                      .is_cluster_scoped = true,
 	                                                      .callbacks = {on_object, on_absent, NULL, NULL, on_error},
-	                                                      .arg = s},
+	                                                      .arg = a},
 	                           e);
 	if (s->informer && informer_put(s->informer, &s->all, "/", NULL, e) == 0)
 		return s;

@@ -456,6 +456,12 @@ static int elect(struct remedy_agent *a, struct err *e)
 	return 0;
 }
 
+static void on_watch_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	struct remedy_agent *a = arg;
+	agent_report_edge(a, &a->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered", error);
+}
+
 static int open_parts(struct remedy_agent *a, struct err *e)
 {
 	struct connections *to = a->options.connections;
@@ -469,7 +475,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;
-	a->nodes = a->recorder ? node_store_new(a, e) : NULL;
+	a->nodes = a->recorder ? node_store_new(a, on_watch_error, e) : NULL;
 	if (!a->nodes)
 		return -1;
 	if (a->options.taints_devices && agent_rules_open(a, e) < 0)

@@ -100,8 +100,10 @@ struct node_record {
 	bool has_new_pods; // since the planner last got them
 	char key[];        // "/NAME"
 };
-// Starts the watch. Returns NULL and *e on failure.
-struct node_store *node_store_new(struct remedy_agent *a, struct err *e);
+// The watch failed, or recovered (error is NULL); arg is the agent.
+typedef void node_store_error_fn(void *arg, const char *namespace_name, const struct err *error);
+// Starts the watch; the result must become a->nodes before the loop runs. Returns NULL and *e on failure.
+struct node_store *node_store_new(struct remedy_agent *a, node_store_error_fn *on_error, struct err *e);
 // Call before the client is freed. NULL is fine.
 void node_store_free(struct node_store *s);
 
