@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller process: takes policies from files and the API server, evaluates each at its interval, and exits
-// cleanly. Its HTTP servers are controller/serve/http_servers.h.
+// cleanly. Its HTTP servers are controller/serve/endpoints.h.
 #ifndef GPUSCALE_CONTROLLER_CONTROLLER_H
 #define GPUSCALE_CONTROLLER_CONTROLLER_H
 
