@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Authenticates requests of the external metrics API by certificate, header or token.
 #include "controller/external/external_metrics_server.h"
 
 #include <stdlib.h>

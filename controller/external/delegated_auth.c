@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides by reviews of the API server whether a request is answered.
 #include "controller/external/external_metrics_server.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The values of the external metrics API, from the policies in force.
 #include "controller/external/external_metrics_server.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The documents behind the status page, and the routes that serve the page and them.
 #include "controller/serve/endpoints.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The status page, and its content security policy.
 #include "controller/serve/endpoints.h"
 
 #define ZLIB_CONST // the input is read-only

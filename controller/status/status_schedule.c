@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides when a status is written.
 #include "controller/status/status_writer.h"
 
 // clang-format off

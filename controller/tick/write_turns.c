@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns to write: which of the queued policies writes next.
 #include "controller/tick/ticks.h"
 
 #include <utlist.h>
