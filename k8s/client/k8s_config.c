@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 static void wipe_text(const char *text)
 {
 	if (text)
@@ -26,53 +28,49 @@ void k8s_config_wipe(struct k8s_config *config)
 
 // ---- copy ----
 
-static bool copy_text(struct arena *a, const char *from, const char **to)
+static bool copy_texts(struct arena *a, const char **const *texts, size_t n)
 {
-	*to = from ? arena_strdup(a, from) : NULL;
-	return *to || !from;
+	for (size_t i = 0; i < n; i++)
+		if (*texts[i] && !(*texts[i] = arena_strdup(a, *texts[i])))
+			return false;
+	return true;
 }
 
-static bool copy_list(struct arena *a, const char *const *from, const char *const **to)
+static bool copy_list(struct arena *a, const char *const **list)
 {
+	const char *const *from = *list;
 	size_t n = 0;
 	while (from && from[n])
 		n++;
-	const char **list = arena_calloc(a, n + 1, sizeof *list);
-	for (size_t i = 0; list && i < n; i++)
-		if (!copy_text(a, from[i], &list[i]))
+	const char **to = arena_calloc(a, n + 1, sizeof *to);
+	for (size_t i = 0; to && i < n; i++)
+		if (!(to[i] = arena_strdup(a, from[i])))
 			return false;
-	*to = list;
-	return list != NULL;
+	*list = to;
+	return to != NULL;
+}
+
+static bool copy_exec(struct arena *a, struct k8s_config *c)
+{
+	struct k8s_exec *x = arena_alloc(a, sizeof *x);
+	if (!x)
+		return false;
+	*x = *c->exec;
+	c->exec = x;
+	const char **const texts[] = {&x->api_version, &x->command, &x->install_hint, &x->source};
+	return copy_texts(a, texts, COUNT_OF(texts)) && copy_list(a, &x->args) && copy_list(a, &x->env);
 }
 
 int k8s_config_copy(struct arena *a, const struct k8s_config *config, struct k8s_config *ret_config, struct err *e)
 {
 	struct k8s_config *c = ret_config;
+	struct http_tls *tls = &c->tls;
 	*c = *config;
-	struct k8s_exec *x = config->exec ? arena_alloc(a, sizeof *x) : NULL;
-	bool ok = copy_text(a, config->server, &c->server) &&
-	          copy_text(a, config->namespace_name, &c->namespace_name) && copy_text(a, config->token, &c->token) &&
-	          copy_text(a, config->token_file, &c->token_file) &&
-	          copy_text(a, config->basic_user, &c->basic_user) &&
-	          copy_text(a, config->basic_password, &c->basic_password) &&
-	          copy_text(a, config->source, &c->source) && copy_text(a, config->tls.ca_file, &c->tls.ca_file) &&
-	          copy_text(a, config->tls.ca_pem, &c->tls.ca_pem) &&
-	          copy_text(a, config->tls.cert_file, &c->tls.cert_file) &&
-	          copy_text(a, config->tls.cert_pem, &c->tls.cert_pem) &&
-	          copy_text(a, config->tls.key_file, &c->tls.key_file) &&
-	          copy_text(a, config->tls.key_pem, &c->tls.key_pem) &&
-	          copy_text(a, config->tls.server_name, &c->tls.server_name);
-	if (ok && config->exec) {
-		const struct k8s_exec *from = config->exec;
-		ok = x && copy_text(a, from->api_version, &x->api_version) &&
-		     copy_text(a, from->command, &x->command) && copy_text(a, from->install_hint, &x->install_hint) &&
-		     copy_text(a, from->source, &x->source) && copy_list(a, from->args, &x->args) &&
-		     copy_list(a, from->env, &x->env);
-		if (ok)
-			x->provide_cluster_info = from->provide_cluster_info;
-	}
-	c->exec = x;
-	if (ok)
+	const char **const texts[] = {&c->server,     &c->namespace_name, &c->token,      &c->token_file,
+	                              &c->basic_user, &c->basic_password, &c->source,     &tls->ca_file,
+	                              &tls->ca_pem,   &tls->cert_file,    &tls->cert_pem, &tls->key_file,
+	                              &tls->key_pem,  &tls->server_name};
+	if (copy_texts(a, texts, COUNT_OF(texts)) && (!c->exec || copy_exec(a, c)))
 		return 0;
 	*c = (struct k8s_config){0}; // an incomplete copy still points into the original
 	return err_set(e, ERR_INTERNAL, "out of memory for the kubeconfig");

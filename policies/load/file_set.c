@@ -261,7 +261,7 @@ static int compare_by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-// Returns the files of a set sorted by path, for find_file(); NULL for an empty set or when memory is exhausted, in
+// Returns the files of a set sorted by path, for bsearch(); NULL for an empty set or when memory is exhausted, in
 // which case all files are read again.
 static struct loaded_file **sort_files(const struct file_set *set)
 {
@@ -275,20 +275,9 @@ static struct loaded_file **sort_files(const struct file_set *set)
 	return sorted;
 }
 
-static struct loaded_file *find_file(struct loaded_file **sorted, size_t n, const char *path)
+static int compare_path(const void *path, const void *file)
 {
-	size_t low = 0, high = sorted ? n : 0;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int c = strcmp(sorted[middle]->path, path);
-		if (c == 0)
-			return sorted[middle];
-		if (c < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return strcmp(path, (*(struct loaded_file *const *)file)->path);
 }
 
 static int compare_by_name(const void *a, const void *b)
@@ -383,14 +372,17 @@ static int read_files(struct file_set *set, const struct path_list *list, const 
 	struct loaded_file **sorted = sort_files(previous);
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < list->n; i++) {
-		struct loaded_file *old = find_file(sorted, previous ? previous->n_files : 0, list->paths[i]), *f;
-		bool again = previous && previous->is_stale && !file_list_is_unique(list->paths[i]);
+		const char *path = list->paths[i];
+		struct loaded_file **found =
+		        sorted ? bsearch(path, sorted, previous->n_files, sizeof *sorted, compare_path) : NULL;
+		struct loaded_file *old = found ? *found : NULL, *f;
+		bool again = previous && previous->is_stale && !file_list_is_unique(path);
 		if (old && old->stamp == list->stamps[i] && !again)
 			f = loaded_file_ref(old);
 		else
-			f = loaded_file_read(list->paths[i], list->stamps[i], old);
+			f = loaded_file_read(path, list->stamps[i], old);
 		if (!f) {
-			rc = err_set(e, ERR_INTERNAL, "out of memory reading %s", list->paths[i]);
+			rc = err_set(e, ERR_INTERNAL, "out of memory reading %s", path);
 			break;
 		}
 		set->files[set->n_files++] = f;

@@ -165,8 +165,6 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		         p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
 		n++;
 	}
-	if (!p->has_budget)
-		return n;
 	const struct {
 		const char *field;
 		bool is_set;
