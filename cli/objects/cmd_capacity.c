@@ -648,7 +648,7 @@ static int report(const struct capacity_args *a, struct connections *session, st
 	int quota_code = read_quotas(a, &r);
 	for (size_t i = 0; i < r.n; i++)
 		capacity_target_read(&r.targets[i], session, r.capacity, &r.quotas);
-	inventory_get_stats(inventory, &r.stats);
+	r.stats = inventory_get_stats(inventory);
 	if (capacity_groups_read(r.capacity, a->pool_label, &r.groups) < 0) {
 		print_error(COMMAND ": out of memory\n");
 		code = EXIT_FAILED;

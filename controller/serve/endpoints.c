@@ -77,14 +77,14 @@ static void write_shards(struct buf *b, const struct shards *shards)
 
 static void write_targets(struct buf *b, const struct target_store *targets)
 {
-	struct target_store_stats s = {0};
+	struct informer_state s = {0};
 	if (targets)
-		target_store_get_stats(targets, &s);
+		s = target_store_get_state(targets);
 	if (s.broken_why)
 		print_to(b, "[-]targets %zu of %zu watches do not work, so each tick reads: %s (informative)\n",
 		         s.broken, s.watches, s.broken_why);
 	else if (targets)
-		print_to(b, "[+]targets %zu known from %zu watches (informative)\n", s.targets, s.watches);
+		print_to(b, "[+]targets %zu known from %zu watches (informative)\n", s.items, s.watches);
 }
 
 // Ready: the policies are known, and each had a tick. A controller without policies is ready. A source that is down
@@ -125,30 +125,27 @@ static void get_readyz(void *arg, struct http_exchange *x)
 	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
 }
 
-// Sums the watches of all targets.
+static struct metrics_watch watch_numbers(const char *resource, const struct informer_state *s, bool is_streaming)
+{
+	return (struct metrics_watch){.resource = resource,
+	                              .is_synced = s->unsynced == 0,
+	                              .is_streaming = is_streaming,
+	                              .lists = s->lists,
+	                              .streams = s->streams,
+	                              .events = s->events,
+	                              .gone = s->gone};
+}
+
 static struct metrics_watch targets_watch(const struct target_store *targets)
 {
-	struct target_store_stats s;
-	target_store_get_stats(targets, &s);
-	return (struct metrics_watch){.resource = "targets",
-	                              .is_synced = s.unsynced == 0,
-	                              .is_streaming = s.broken == 0,
-	                              .lists = s.lists,
-	                              .streams = s.streams,
-	                              .events = s.events,
-	                              .gone = s.gone};
+	const struct informer_state s = target_store_get_state(targets);
+	return watch_numbers("targets", &s, s.broken == 0);
 }
 
 static struct metrics_watch objects_watch(const char *resource, const struct object_watch *objects)
 {
 	const struct informer_state s = object_watch_get_state(objects).watch;
-	return (struct metrics_watch){.resource = resource,
-	                              .is_synced = s.unsynced == 0,
-	                              .is_streaming = s.streaming > 0,
-	                              .lists = s.lists,
-	                              .streams = s.streams,
-	                              .events = s.events,
-	                              .gone = s.gone};
+	return watch_numbers(resource, &s, s.streaming > 0);
 }
 
 // Returns an array of *ret_n, which the caller frees; NULL: memory is exhausted, or no fleet runs.

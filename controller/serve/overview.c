@@ -427,9 +427,9 @@ static void find_problems(const struct controller *c, const struct controller_vi
 {
 	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->files.report);
 	const struct shards_view shards = shards_view_of(c);
-	struct target_store_stats targets = {0};
+	struct informer_state targets = {0};
 	if (c->connections->targets)
-		target_store_get_stats(c->connections->targets, &targets);
+		targets = target_store_get_state(c->connections->targets);
 	const struct {
 		const char *what, *error;
 	} rows[] = {

@@ -716,17 +716,27 @@ static void add_scope(const struct watch_scope *s, struct informer_state *sum)
 	sum->gone += one.gone;
 }
 
+void informer_add_state(const struct informer *i, struct informer_state *sum)
+{
+	sum->items += i ? HASH_COUNT(i->items) : 0;
+	sum->fetches += i ? i->fetches : 0;
+	for (const struct watch_scope *s = i ? i->scopes : NULL; s; s = s->next)
+		add_scope(s, sum);
+}
+
 struct informer_state informer_get_state(const struct informer *i, const struct informer_item *item)
 {
-	struct informer_state sum = {.items = HASH_COUNT(i->items), .fetches = i->fetches, .requested_list = i->lists};
-	const struct watch_scope *s = item ? source_of(item->space) : i->scopes;
-	if (item)
-		sum.synced_list = item->space->synced_list;
-	if (item && !s) {
-		sum.unsynced = sum.broken = 1;
-		sum.broken_why = "too many namespaces are watched";
+	struct informer_state state = {.requested_list = i->lists};
+	const struct watch_scope *s = item ? source_of(item->space) : NULL;
+	if (!item)
+		informer_add_state(i, &state);
+	else
+		state.synced_list = item->space->synced_list;
+	if (s) {
+		add_scope(s, &state);
+	} else if (item) {
+		state.unsynced = state.broken = 1;
+		state.broken_why = "too many namespaces are watched";
 	}
-	for (; s; s = item ? NULL : s->next)
-		add_scope(s, &sum);
-	return sum;
+	return state;
 }

@@ -141,5 +141,7 @@ struct informer_state {
 };
 // Returns the state of the watch that reports an added item; item NULL: of all watches. Fast, and allocates nothing.
 struct informer_state informer_get_state(const struct informer *i, const struct informer_item *item);
+// Adds the state of all watches of an informer to a sum over several. NULL is fine.
+void informer_add_state(const struct informer *i, struct informer_state *sum);
 
 #endif

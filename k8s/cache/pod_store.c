@@ -474,16 +474,7 @@ void pod_store_free(struct pod_store *s)
 	free(s);
 }
 
-void pod_store_get_stats(const struct pod_store *s, struct pod_store_stats *ret_stats)
+struct informer_state pod_store_get_state(const struct pod_store *s)
 {
-	const struct pod_namespace *space;
-	const struct informer_state n = informer_get_state(s->informer, NULL);
-	*ret_stats = (struct pod_store_stats){
-	        .watches = n.watches, .pods = n.items, .lists = n.lists, .streams = n.streams, .events = n.events};
-	for (space = s->spaces; space; space = space->hh.next) {
-		const struct pod_set *set;
-		int sets = 0;
-		DL_COUNT(space->sets, set, sets);
-		ret_stats->sets += (size_t)sets;
-	}
+	return informer_get_state(s->informer, NULL);
 }

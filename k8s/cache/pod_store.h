@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "k8s/cache/informer.h"
 #include "k8s/client/scale.h"
 
 struct err;
@@ -60,10 +61,6 @@ void pod_set_get_counts(const struct pod_set *set, struct pod_set_counts *ret_co
 // Calls fn for each pod, in no order. Views are borrowed during the call.
 void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct pod_view *pod), void *arg);
 
-struct pod_store_stats {
-	size_t watches, sets, pods;
-	uint64_t lists, streams, events;
-};
-void pod_store_get_stats(const struct pod_store *s, struct pod_store_stats *ret_stats);
+struct informer_state pod_store_get_state(const struct pod_store *s);
 
 #endif

@@ -704,24 +704,12 @@ void target_store_free(struct target_store *s)
 	free(s);
 }
 
-void target_store_get_stats(const struct target_store *s, struct target_store_stats *ret_stats)
+struct informer_state target_store_get_state(const struct target_store *s)
 {
-	struct target_store_stats *sum = ret_stats;
-	*sum = (struct target_store_stats){.fetches = s->fetches};
+	struct informer_state sum = {.fetches = s->fetches};
 	for (size_t i = 0; i < s->n_kinds; i++) {
-		const struct target_kind *kind = s->kinds[i];
-		sum->targets += kind ? (size_t)kind->n_records : 0;
-		if (!kind || !kind->informer)
-			continue;
-		const struct informer_state one = informer_get_state(kind->informer, NULL);
-		sum->watches += one.watches;
-		sum->unsynced += one.unsynced;
-		sum->broken += one.broken;
-		sum->broken_why = one.broken_why ? one.broken_why : sum->broken_why;
-		sum->lists += one.lists;
-		sum->streams += one.streams;
-		sum->events += one.events;
-		sum->gone += one.gone;
-		sum->fetches += one.fetches;
+		informer_add_state(s->kinds[i] ? s->kinds[i]->informer : NULL, &sum);
+		sum.items += s->kinds[i] ? HASH_COUNT(s->kinds[i]->waiting) : 0;
 	}
+	return sum;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "k8s/cache/informer.h"
 #include "k8s/client/scale.h"
 
 struct err;
@@ -85,13 +86,7 @@ void target_store_note_scaled(struct target_store *s, const struct scale_ref *re
 // Records that the response to a PATCH of /scale was 404: the target is unknown until it is requested again.
 void target_store_note_missing(struct target_store *s, const struct scale_ref *ref);
 
-struct target_store_stats {
-	size_t targets;          // wanted and watched
-	size_t watches;          // all watches, including:
-	size_t unsynced, broken; // without a complete list; with an error
-	const char *broken_why;  // the error of one of them, valid until the loop runs; NULL: none
-	uint64_t lists, streams, events, gone, fetches;
-};
-void target_store_get_stats(const struct target_store *s, struct target_store_stats *ret_stats);
+// Returns the sum over all watches; its items are the targets that are wanted and watched.
+struct informer_state target_store_get_state(const struct target_store *s);
 
 #endif

@@ -305,18 +305,11 @@ const struct capacity_pod *inventory_find_pod(const struct inventory *i, const c
 	return r ? &r->of.pod : NULL;
 }
 
-void inventory_get_stats(const struct inventory *i, struct inventory_stats *ret_stats)
+struct inventory_stats inventory_get_stats(const struct inventory *i)
 {
-	*ret_stats = (struct inventory_stats){.nodes = 0};
-	for (int kind = 0; kind < KIND__COUNT; kind++) {
-		if (!i->of[kind].informer)
-			continue;
-		const struct informer_state one = informer_get_state(i->of[kind].informer, NULL);
-		ret_stats->nodes += kind == KIND_NODE ? one.items : 0;
-		ret_stats->pods += kind == KIND_POD ? one.items : 0;
-		ret_stats->watches += one.watches;
-		ret_stats->lists += one.lists;
-		ret_stats->streams += one.streams;
-		ret_stats->events += one.events;
-	}
+	struct inventory_stats stats = {.nodes = informer_get_state(i->of[KIND_NODE].informer, NULL).items,
+	                                .pods = informer_get_state(i->of[KIND_POD].informer, NULL).items};
+	for (int kind = 0; kind < KIND__COUNT; kind++)
+		informer_add_state(i->of[kind].informer, &stats.sum);
+	return stats;
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "k8s/cache/informer.h"
+
 #define INVENTORY_DRA_ASK_MS   600000 // whether the cluster serves resource.k8s.io/v1, where it did not
 #define INVENTORY_DRA_RETRY_MS 10000  // the same, where the last request failed
 
@@ -40,9 +42,9 @@ struct capacity *inventory_capacity(const struct inventory *i);
 const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name);
 
 struct inventory_stats {
-	size_t nodes, pods, watches;
-	uint64_t lists, streams, events;
+	size_t nodes, pods;
+	struct informer_state sum; // of all watches
 };
-void inventory_get_stats(const struct inventory *i, struct inventory_stats *ret_stats);
+struct inventory_stats inventory_get_stats(const struct inventory *i);
 
 #endif

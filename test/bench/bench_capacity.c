@@ -263,9 +263,9 @@ static void run_until(struct bench *b, uint64_t events)
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (;;) {
 		struct inventory_stats stats;
-		inventory_get_stats(b->inventory, &stats);
-		bool is_known = inventory_get_state(b->inventory, NULL) == INVENTORY_KNOWN && stats.streams >= 2;
-		if (is_known && stats.events >= events)
+		stats = inventory_get_stats(b->inventory);
+		bool is_known = inventory_get_state(b->inventory, NULL) == INVENTORY_KNOWN && stats.sum.streams >= 2;
+		if (is_known && stats.sum.events >= events)
 			return;
 		struct timeval slice = {0, 20000};
 		event_base_loopexit(b->loop, &slice);

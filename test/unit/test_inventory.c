@@ -148,10 +148,10 @@ static void account_follows_nodes_and_pods(void **state)
 	put_node(w, "b", 6); // a device plugin reports more
 	wait_fit(w, 6);
 	struct inventory_stats stats;
-	inventory_get_stats(w->inventory, &stats);
+	stats = inventory_get_stats(w->inventory);
 	assert_int_equal(stats.nodes, 1);
 	assert_int_equal(stats.pods, 0);
-	assert_int_equal(stats.watches, 6);
+	assert_int_equal(stats.sum.watches, 6);
 }
 
 static void account_is_the_same_after_a_new_list(void **state)
@@ -168,8 +168,8 @@ static void account_is_the_same_after_a_new_list(void **state)
 	delete (w, "/api/v1/namespaces/x/pods/p");
 	fake_apiserver_compact(w->h.server);
 	wait_fit(w, 8);
-	inventory_get_stats(w->inventory, &stats);
-	assert_true(stats.lists >= 4);
+	stats = inventory_get_stats(w->inventory);
+	assert_true(stats.sum.lists >= 4);
 }
 
 static void inventory_sends_no_request_for_a_change(void **state)
@@ -181,9 +181,9 @@ static void inventory_sends_no_request_for_a_change(void **state)
 	wait_fit(w, 8);
 	int64_t end = test_now_ms() + WAIT_MS;
 	struct inventory_stats stats = {0};
-	while (stats.streams < 6 && test_now_ms() < end) {
+	while (stats.sum.streams < 6 && test_now_ms() < end) {
 		test_loop_for(w->h.loop, 5);
-		inventory_get_stats(w->inventory, &stats);
+		stats = inventory_get_stats(w->inventory);
 	}
 	test_loop_for(w->h.loop, 50);
 	fake_apiserver_get_counts(w->h.server, &before);
@@ -250,8 +250,8 @@ static void cluster_without_devices_is_known(void **state)
 	fake_apiserver_serve_group(w->h.server, "resource.k8s.io", false);
 	open_inventory(w);
 	wait_fit(w, 8);
-	inventory_get_stats(w->inventory, &stats);
-	assert_int_equal(stats.watches, 2);
+	stats = inventory_get_stats(w->inventory);
+	assert_int_equal(stats.sum.watches, 2);
 }
 
 static void cluster_without_taint_rules_is_known(void **state)
@@ -264,8 +264,8 @@ static void cluster_without_taint_rules_is_known(void **state)
 	        &(struct fake_fault){.next = 1, .status = 404, .match = "GET /apis/resource.k8s.io/v1beta2"});
 	open_inventory(w);
 	wait_fit(w, 0);
-	inventory_get_stats(w->inventory, &stats);
-	assert_int_equal(stats.watches, 5);
+	stats = inventory_get_stats(w->inventory);
+	assert_int_equal(stats.sum.watches, 5);
 }
 
 // etcd stores a pod in a short form: its JSON may exceed what a watch reads.

@@ -184,7 +184,7 @@ static void every_kind_of_requirement_is_evaluated(void **state)
 static void set_wanted_later_costs_one_list_and_the_others_stay_known(void **state)
 {
 	struct world *w = *state;
-	struct pod_store_stats stats;
+	struct informer_state stats;
 	put_pod(w, "a", "\"app\":\"x\"", "Running", true);
 	put_pod(w, "b", "\"app\":\"y\"", "Running", true);
 	struct pod_set *x = want(w, "app=x"), *again = want(w, "app=x");
@@ -196,18 +196,17 @@ static void set_wanted_later_costs_one_list_and_the_others_stay_known(void **sta
 	wait_names(w, y, "b ");
 	wait_names(w, z, "");
 	wait_names(w, x, "a ");
-	pod_store_get_stats(w->store, &stats);
+	stats = pod_store_get_state(w->store);
 	assert_int_equal(stats.lists, 2);
 	assert_int_equal(stats.watches, 1);
-	assert_int_equal(stats.sets, 3);
-	assert_int_equal(stats.pods, 2);
+	assert_int_equal(stats.items, 2);
 	pod_set_release(x);
 	pod_set_release(again);
-	pod_store_get_stats(w->store, &stats);
-	assert_int_equal(stats.pods, 1);
+	stats = pod_store_get_state(w->store);
+	assert_int_equal(stats.items, 1);
 	pod_set_release(y);
 	pod_set_release(z);
-	pod_store_get_stats(w->store, &stats);
+	stats = pod_store_get_state(w->store);
 	assert_int_equal(stats.watches, 0);
 }
 
@@ -237,7 +236,7 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
-	struct pod_store_stats stats;
+	struct informer_state stats;
 	struct pod_set *sets[POD_NAMESPACES_MAX + 1];
 	put_pod(w, "a", "\"app\":\"x\"", "Running", true);
 	for (int i = 0; i <= POD_NAMESPACES_MAX; i++) {
@@ -248,13 +247,13 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 		assert_non_null(sets[i]);
 	}
 	TEST_BECOMES(w->h.loop, pod_set_state(sets[POD_NAMESPACES_MAX]) == POD_SET_KNOWN);
-	TEST_BECOMES(w->h.loop, (pod_store_get_stats(w->store, &stats), stats.watches == 1));
+	TEST_BECOMES(w->h.loop, (stats = pod_store_get_state(w->store), stats.watches == 1));
 	wait_names(w, sets[0], "a ");
 	delete_pod(w, "a");
 	wait_names(w, sets[0], "");
 	for (int i = 0; i <= POD_NAMESPACES_MAX; i++)
 		pod_set_release(sets[i]);
-	pod_store_get_stats(w->store, &stats);
+	stats = pod_store_get_state(w->store);
 	assert_int_equal(stats.watches, 0);
 }
 
@@ -262,7 +261,7 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 static void sets_wanted_during_a_list_cost_one_list_more(void **state)
 {
 	struct world *w = *state;
-	struct pod_store_stats stats;
+	struct informer_state stats;
 	struct pod_set *sets[5];
 	for (int i = 0; i < 500; i++) {
 		char name[16];
@@ -281,9 +280,9 @@ static void sets_wanted_during_a_list_cost_one_list_more(void **state)
 	}
 	for (int i = 0; i < 5; i++)
 		TEST_BECOMES(w->h.loop, pod_set_state(sets[i]) == POD_SET_KNOWN);
-	pod_store_get_stats(w->store, &stats);
+	stats = pod_store_get_state(w->store);
 	assert_int_equal(stats.lists, 2);
-	assert_int_equal(stats.pods, 500);
+	assert_int_equal(stats.items, 500);
 	for (int i = 0; i < 5; i++)
 		pod_set_release(sets[i]);
 }

@@ -196,8 +196,8 @@ static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
 	target_store_release(w->store, &late, false);
 	target_store_release(w->store, &gadget, false);
-	struct target_store_stats stats;
-	target_store_get_stats(w->store, &stats);
+	struct informer_state stats;
+	stats = target_store_get_state(w->store);
 	assert_int_equal(stats.watches, 0);
 }
 
@@ -270,7 +270,7 @@ static void version_too_old_and_dropped_streams_lose_nothing(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
-	struct target_store_stats stats;
+	struct informer_state stats;
 	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
 	fake_apiserver_set_bookmarks(w->h.server, 0);
@@ -283,7 +283,7 @@ static void version_too_old_and_dropped_streams_lose_nothing(void **state)
 	harness_request(&w->h, "DELETE", "/apis/apps/v1/namespaces/ns/deployments/web", NULL, NULL, &o);
 	fake_apiserver_drop_streams(w->h.server, true);
 	target_fixture_wait_for(w, &web, TARGET_ABSENT, -1);
-	target_store_get_stats(w->store, &stats);
+	stats = target_store_get_state(w->store);
 	assert_true(stats.streams >= 2);
 	assert_int_equal(w->errors, 0);
 }

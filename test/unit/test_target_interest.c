@@ -64,8 +64,8 @@ static void targets_wanted_between_two_pages_are_found(void **state)
 		if (wanted % 25 == 0)
 			turn_until_next_page(w);
 	}
-	struct target_store_stats stats;
-	TEST_BECOMES(w->h.loop, (target_store_get_stats(w->store, &stats), stats.unsynced == 0));
+	struct informer_state stats;
+	TEST_BECOMES(w->h.loop, (stats = target_store_get_state(w->store), stats.unsynced == 0));
 	for (int i = 0; i < POLICIES; i++)
 		assert_int_not_equal(target_fixture_get(w, &m.refs[i]).state, TARGET_ABSENT);
 	for (int i = 0; i < POLICIES; i++)

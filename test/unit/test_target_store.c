@@ -66,7 +66,7 @@ static void missing_target_is_absent_until_it_exists(void **state)
 static void target_wanted_after_the_list_is_read_once(void **state)
 {
 	struct target_world *w = *state;
-	struct target_store_stats stats;
+	struct informer_state stats;
 	const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late", NULL};
 	const struct scale_ref none = {"apps/v1", "Deployment", "ns", "none", NULL};
 	target_fixture_add(w, "ns/Deployment/late=4");
@@ -77,10 +77,10 @@ static void target_wanted_after_the_list_is_read_once(void **state)
 	assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
 	target_fixture_wait_for(w, &late, TARGET_FOUND, 4);
 	target_fixture_wait_for(w, &none, TARGET_ABSENT, -1);
-	target_store_get_stats(w->store, &stats);
+	stats = target_store_get_state(w->store);
 	assert_int_equal(stats.fetches, 2);
 	assert_int_equal(stats.lists, 1);
-	assert_int_equal(stats.targets, 3);
+	assert_int_equal(stats.items, 3);
 	// By the rights that the watch has: list, not get.
 	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), 3);
 	assert_int_equal(fake_apiserver_count(w->h.server, "get", "deployments"), 0);
@@ -89,7 +89,7 @@ static void target_wanted_after_the_list_is_read_once(void **state)
 static void watch_stops_when_no_target_is_wanted(void **state)
 {
 	struct target_world *w = *state;
-	struct target_store_stats stats;
+	struct informer_state stats;
 	target_fixture_acquire(w, &web);
 	target_fixture_acquire(w, &web);
 	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
@@ -97,9 +97,9 @@ static void watch_stops_when_no_target_is_wanted(void **state)
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_FOUND);
 	target_store_release(w->store, &web, false);
 	assert_int_equal(target_fixture_get(w, &web).state, TARGET_UNWATCHED);
-	target_store_get_stats(w->store, &stats);
+	stats = target_store_get_state(w->store);
 	assert_int_equal(stats.watches, 0);
-	assert_int_equal(stats.targets, 0);
+	assert_int_equal(stats.items, 0);
 }
 
 static void our_own_write_is_known_before_its_event(void **state)
@@ -179,7 +179,7 @@ static void stopping_calls_who_waits_and_knows_nothing_any_more(void **state)
 // One namespace more than there may be watches of one kind.
 static void many_namespaces_share_one_watch(bool may_list_all, struct target_world *w)
 {
-	struct target_store_stats stats;
+	struct informer_state stats;
 	char names[TARGET_NAMESPACES_MAX + 1][32];
 	struct scale_ref refs[TARGET_NAMESPACES_MAX + 1];
 	if (!may_list_all)
@@ -196,7 +196,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct target_wor
 	}
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)
 		target_fixture_wait_for(w, &refs[i], TARGET_FOUND, 2);
-	target_store_get_stats(w->store, &stats);
+	stats = target_store_get_state(w->store);
 	assert_int_equal(stats.watches, may_list_all ? 1 : TARGET_NAMESPACES_MAX + 2); // and the one that is refused
 	if (!may_list_all) {
 		assert_string_equal(w->what, "deployments in all namespaces");
@@ -208,7 +208,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct target_wor
 	target_fixture_wait_for(w, &refs[3], TARGET_FOUND, 9);
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)
 		target_store_release(w->store, &refs[i], false);
-	target_store_get_stats(w->store, &stats);
+	stats = target_store_get_state(w->store);
 	assert_int_equal(stats.watches, 0);
 }
 
