@@ -227,6 +227,16 @@ struct json_span json_span_path(struct json_span o, const char *const *keys)
 	return o;
 }
 
+struct json_span json_span_find(struct json_span list, const char *key, const char *text)
+{
+	struct json_span_iter it = {.rest = list};
+	while (json_span_next(&it)) {
+		if (json_span_is(json_span_get(it.value, key), text))
+			return it.value;
+	}
+	return (struct json_span){NULL, 0};
+}
+
 // ---- scalars ----
 
 // Four hexadecimal digits at p; -1 when they are not there.

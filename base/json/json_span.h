@@ -29,6 +29,8 @@ char json_span_kind(struct json_span s);
 struct json_span json_span_get(struct json_span o, const char *key);
 // Returns the value at the end of a NULL-terminated path of keys.
 struct json_span json_span_path(struct json_span o, const char *const *keys);
+// Returns the first item of a list whose member `key` is `text`; absent when there is none.
+struct json_span json_span_find(struct json_span list, const char *key, const char *text);
 
 // Iterates over the members of an object or the elements of an array: zero the iterator and set `rest` to the value.
 struct json_span_iter {

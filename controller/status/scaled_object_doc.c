@@ -139,16 +139,12 @@ void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *do
 // Returns the state, which the caller frees; NULL: none.
 static char *find_state(struct json_span object)
 {
-	struct json_span_iter it = {
-	        .rest = json_span_path(object, (const char *const[]){"status", "conditions", NULL})};
-	while (json_span_next(&it)) {
-		if (!json_span_is(json_span_get(it.value, "type"), SCALED_OBJECT_STATE))
-			continue;
-		char *text = must_alloc(malloc(STATUS_BYTES_MAX));
-		if (json_span_text(json_span_get(it.value, "message"), text, STATUS_BYTES_MAX) > 0 && text[0] == '{')
-			return text;
-		free(text);
-	}
+	struct json_span conditions = json_span_path(object, (const char *const[]){"status", "conditions", NULL});
+	struct json_span state = json_span_find(conditions, "type", SCALED_OBJECT_STATE);
+	char *text = must_alloc(malloc(STATUS_BYTES_MAX));
+	if (json_span_text(json_span_get(state, "message"), text, STATUS_BYTES_MAX) > 0 && text[0] == '{')
+		return text;
+	free(text);
 	return NULL;
 }
 

@@ -36,14 +36,9 @@ static void read_metadata(struct json_span metadata, struct pod_facts *f)
 
 static void read_conditions(struct json_span conditions, struct pod_facts *f)
 {
-	struct json_span_iter it = {.rest = conditions};
-	while (json_span_next(&it)) {
-		if (!json_span_is(json_span_get(it.value, "type"), "Ready"))
-			continue;
-		f->is_ready = json_span_is(json_span_get(it.value, "status"), "True");
-		f->ready_ms = f->is_ready ? read_stamp(json_span_get(it.value, "lastTransitionTime")) : 0;
-		return;
-	}
+	struct json_span ready = json_span_find(conditions, "type", "Ready");
+	f->is_ready = json_span_is(json_span_get(ready, "status"), "True");
+	f->ready_ms = f->is_ready ? read_stamp(json_span_get(ready, "lastTransitionTime")) : 0;
 }
 
 // Reasons of a waiting container that will not start by itself. Kubernetes: kubelet, images and container errors.

@@ -154,23 +154,13 @@ static void read_taints(struct capacity *c, struct capacity_node *n, struct json
 	}
 }
 
-static bool has_failing_taint(struct json_span taints)
-{
-	struct json_span_iter it = {.rest = taints};
-	while (json_span_next(&it)) {
-		if (json_span_is(json_span_get(it.value, "key"), CAPACITY_FAILING_TAINT))
-			return true;
-	}
-	return false;
-}
-
 // Returns how many GPUs of a node are out of service. The record of gpuscale remediate lists the node itself, then its
 // GPUs, each with the time at which it was taken out, or -1. The record counts whether the agent uses taints, cordons
 // or DeviceTaintRules. A taint that the record does not explain counts for the whole node.
 static int32_t read_failing(struct json_span annotations, struct json_span taints)
 {
 	struct json_span text = json_span_get(annotations, CAPACITY_REMEDY_ANNOTATION);
-	int32_t all = has_failing_taint(taints) ? CAPACITY_FAILING_ALL : 0, n = 0;
+	int32_t all = json_span_find(taints, "key", CAPACITY_FAILING_TAINT).text ? CAPACITY_FAILING_ALL : 0, n = 0;
 	if (text.len == 0)
 		return all;
 	char *record = must_alloc(malloc(text.len + 1));
@@ -188,12 +178,7 @@ static int32_t read_failing(struct json_span annotations, struct json_span taint
 
 static bool is_ready(struct json_span conditions)
 {
-	struct json_span_iter it = {.rest = conditions};
-	while (json_span_next(&it)) {
-		if (json_span_is(json_span_get(it.value, "type"), "Ready"))
-			return json_span_is(json_span_get(it.value, "status"), "True");
-	}
-	return false;
+	return json_span_is(json_span_get(json_span_find(conditions, "type", "Ready"), "status"), "True");
 }
 
 static void read_allocatable(struct capacity *c, struct capacity_node *n, struct json_span allocatable)
@@ -345,30 +330,25 @@ void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod)
 
 static void read_message(struct capacity_waiting *w, struct json_span conditions)
 {
-	struct json_span_iter it = {.rest = conditions};
-	while (json_span_next(&it)) {
-		if (!json_span_is(json_span_get(it.value, "type"), "PodScheduled"))
-			continue;
-		w->is_unschedulable = json_span_is(json_span_get(it.value, "reason"), "Unschedulable");
-		char since[SINCE_BYTES];
-		int len_since = json_span_text(json_span_get(it.value, "lastTransitionTime"), since, sizeof since);
-		if (len_since > 0 && num_parse_rfc3339_ms(since, (size_t)len_since, &w->since_ms, NULL) < 0)
-			w->since_ms = 0;
-		struct json_span message = json_span_get(it.value, "message");
-		// A text that is too long is cut after its first sentence, which has the counts.
-		char *text = must_alloc(malloc(message.len + 1));
-		if (json_span_text(message, text, message.len + 1) > 0) {
-			size_t len = strlen(text);
-			if (len >= sizeof w->message)
-				len = sizeof w->message - 1;
-			while (len > 0 && ((unsigned char)text[len] & 0xC0U) == 0x80U)
-				len--; // not within a character
-			memcpy(w->message, text, len);
-			w->message[len] = '\0';
-		}
-		free(text);
-		return;
+	struct json_span scheduled = json_span_find(conditions, "type", "PodScheduled");
+	w->is_unschedulable = json_span_is(json_span_get(scheduled, "reason"), "Unschedulable");
+	char since[SINCE_BYTES];
+	int len_since = json_span_text(json_span_get(scheduled, "lastTransitionTime"), since, sizeof since);
+	if (len_since > 0 && num_parse_rfc3339_ms(since, (size_t)len_since, &w->since_ms, NULL) < 0)
+		w->since_ms = 0;
+	struct json_span message = json_span_get(scheduled, "message");
+	// A text that is too long is cut after its first sentence, which has the counts.
+	char *text = must_alloc(malloc(message.len + 1));
+	if (json_span_text(message, text, message.len + 1) > 0) {
+		size_t len = strlen(text);
+		if (len >= sizeof w->message)
+			len = sizeof w->message - 1;
+		while (len > 0 && ((unsigned char)text[len] & 0xC0U) == 0x80U)
+			len--; // not within a character
+		memcpy(w->message, text, len);
+		w->message[len] = '\0';
 	}
+	free(text);
 }
 
 // Returns whether scheduling gates keep the scheduler away from the pod. What Kubernetes reports does not name them.

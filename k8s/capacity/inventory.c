@@ -176,29 +176,19 @@ static void ask_again_in(struct group_probe *p, int64_t ms)
 	timer_start(&p->timer, ms);
 }
 
-// Returns whether an APIResourceList lists the resource.
-static bool lists_resource(const struct http_response *response, const char *plural)
-{
-	struct json_span_iter it = {
-	        .rest = json_span_get((struct json_span){response->body, response->body_len}, "resources")};
-	while (json_span_next(&it)) {
-		if (json_span_is(json_span_get(it.value, "name"), plural))
-			return true;
-	}
-	return false;
-}
-
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct group_probe *p = arg;
 	struct inventory *i = p->inventory;
 	size_t at = (size_t)(p - i->probes);
 	struct err e = {0};
+	struct json_span list = {response ? response->body : NULL, response ? response->body_len : 0};
 	p->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return;
 	p->error = (struct err){0};
-	if (response && (!probes[at].plural || lists_resource(response, probes[at].plural))) {
+	if (response &&
+	    (!probes[at].plural || json_span_find(json_span_get(list, "resources"), "name", probes[at].plural).text)) {
 		p->state = PROBE_PRESENT;
 		for (int kind = (int)probes[at].first; kind < (int)probes[at].end; kind++) {
 			if (open_watch(i, (enum inventory_kind)kind, &e) < 0)

@@ -78,6 +78,21 @@ static void first_byte_determines_the_type_of_a_value(void **state)
 	assert_int_equal(json_span_kind((struct json_span){"\0", 1}), '0');
 }
 
+static struct json_span find_b(const char *list)
+{
+	return json_span_find((struct json_span){list, strlen(list)}, "type", "b");
+}
+
+static void first_item_with_the_text_is_found(void **state)
+{
+	struct json_span found = find_b("[{\"type\":\"a\"}, {\"type\":\"b\",\"n\":1}, {\"type\":\"b\"}]");
+	assert_int_equal(json_span_kind(json_span_get(found, "n")), '0');
+	static const char *const without[] = {"[]", "null", "[{\"type\":\"a\"}, 7]", "{\"type\":\"b\"}"};
+	for (size_t i = 0; i < COUNT(without); i++)
+		assert_null(find_b(without[i]).text);
+	assert_null(json_span_find((struct json_span){0}, "type", "b").text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +101,7 @@ int main(void)
 	        cmocka_unit_test(text_cut_off_anywhere_is_not_whole),
 	        cmocka_unit_test(depth_has_a_ceiling),
 	        cmocka_unit_test(first_byte_determines_the_type_of_a_value),
+	        cmocka_unit_test(first_item_with_the_text_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
