@@ -8,7 +8,6 @@
 #define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct err;

@@ -4,7 +4,6 @@
 #define GPUSCALE_K8S_CACHE_POD_STORE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "k8s/cache/informer.h"

@@ -9,7 +9,6 @@
 #define GPUSCALE_K8S_CACHE_TARGET_STORE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "k8s/cache/informer.h"

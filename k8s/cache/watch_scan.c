@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/watch_scan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"

@@ -6,7 +6,6 @@
 #define GPUSCALE_K8S_CAPACITY_INVENTORY_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "k8s/cache/informer.h"
 

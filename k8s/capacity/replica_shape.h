@@ -3,7 +3,6 @@
 #ifndef GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 #define GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"

@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_K8S_CLIENT_POD_MARK_H
 #define GPUSCALE_K8S_CLIENT_POD_MARK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "k8s/client/k8s_client.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // HorizontalPodAutoscaler, autoscaling/v1, v2beta1, v2beta2 and v2. Kubernetes: pkg/apis/autoscaling/types.go.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"

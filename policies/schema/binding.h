@@ -16,10 +16,9 @@ struct scale_target {
 	const char *api_version, *kind, *name, *path;
 };
 
-#define VARIANTS_MAX           16
-#define VARIANT_CAPACITY_MAX   1e6 // units that one replica serves
-#define VARIANT_PRICE_MAX      1e6 // of one replica and hour
-#define VARIANT_STARTUP_MAX_MS (24 * 3600 * INT64_C(1000))
+#define VARIANTS_MAX         16
+#define VARIANT_CAPACITY_MAX 1e6 // units that one replica serves
+#define VARIANT_PRICE_MAX    1e6 // of one replica and hour
 
 // One of several targets that share a decision: they serve the same requests on different GPUs.
 struct scale_variant {

@@ -33,7 +33,7 @@ static const struct schema victims = {SCHEMA("GPUAutoscaler.spec.behavior.scaleD
 #define RULES_FIELDS(stabilization_default, stabilization_tuned, stabilization_doc, policies_default, ...) { \
 	{ROW("stabilizationWindowSeconds", SECONDS_MS), FIELD(struct policy_scaling_rules, stabilization_window_ms),            DEFAULT(stabilization_default), RANGE(0, STABILIZATION_SECONDS_MAX), TUNE(LINEAR, 0, stabilization_tuned), DOC(stabilization_doc)}, \
 	{ROW("selectPolicy", ENUM),                     FIELD(struct policy_scaling_rules, select),                             DEFAULT("Max"),                 ONE_OF(select_policies),                                                   DOC("Which of the policies holds: Max the one that allows the largest change, Min the smallest. Disabled: no scaling in this direction.")}, \
-	{ROW("policies", LIST),                         FIELD_LIST_SET(struct policy_scaling_rules, rates, n_rates, rates_set), DEFAULT(policies_default),      ITEMS(1, POLICY_RATE_POLICIES_MAX), CHILD(rate),                           DOC("How many replicas may change in a period of time.")}, \
+	{ROW("policies", LIST),                         FIELD_SET(struct policy_scaling_rules, rates, rates_set), .count_offset = offsetof(struct policy_scaling_rules, n_rates), DEFAULT(policies_default),      ITEMS(1, POLICY_RATE_POLICIES_MAX), CHILD(rate),                           DOC("How many replicas may change in a period of time.")}, \
 	{ROW("tolerance", QUANTITY),                    FIELD_SET(struct policy_scaling_rules, tolerance_ratio, tolerance_set), OPTIONAL,                       RANGE(0, 10),                                                              DOC("Overrides the tolerance of every signal with a target in this direction.")}, \
 	__VA_ARGS__ \
 }
