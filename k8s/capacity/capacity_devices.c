@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of dynamic resource allocation: what slices list, classes select and claims use, and rules taint.
+// The devices of dynamic resource allocation: what slices list, classes select and claims use.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,20 +161,16 @@ static void slice_clear(struct capacity *c, struct device_slice *s)
 	s->pool = NULL;
 }
 
-static void slice_free(struct capacity *c, struct device_slice *s)
+void capacity_remove_slice(struct capacity *c, const char *name)
 {
+	c->generation++;
+	struct device_slice *s;
+	HASH_FIND_STR(c->slices, name, s);
+	if (!s)
+		return;
 	slice_clear(c, s);
 	HASH_DELETE(hh, c->slices, s);
 	free(s);
-}
-
-void capacity_remove_slice(struct capacity *c, const char *name)
-{
-	struct device_slice *s;
-	c->generation++;
-	HASH_FIND_STR(c->slices, name, s);
-	if (s)
-		slice_free(c, s);
 }
 
 static bool is_tainted(struct json_span taints)
@@ -381,20 +377,16 @@ static void class_clear(struct device_class *d)
 	d->is_unreadable = false;
 }
 
-static void class_free(struct capacity *c, struct device_class *d)
+void capacity_remove_class(struct capacity *c, const char *name)
 {
+	c->generation++;
+	struct device_class *d;
+	HASH_FIND_STR(c->classes, name, d);
+	if (!d)
+		return;
 	class_clear(d);
 	HASH_DELETE(hh, c->classes, d);
 	free(d);
-}
-
-void capacity_remove_class(struct capacity *c, const char *name)
-{
-	struct device_class *d;
-	c->generation++;
-	HASH_FIND_STR(c->classes, name, d);
-	if (d)
-		class_free(c, d);
 }
 
 // Returns a copy of the CEL expression of a selector; NULL: it has none, or it is too long.
@@ -456,77 +448,6 @@ const struct device_class *capacity_class_of(const struct capacity *c, const cha
 	return NULL;
 }
 
-// ---- DeviceTaintRules: taints that an administrator or another program sets, next to those of the driver ----
-
-static void taint_rule_clear(struct taint_rule *r)
-{
-	free(r->driver);
-	free(r->pool);
-	free(r->device);
-	r->driver = r->pool = r->device = NULL;
-	r->is_active = false;
-}
-
-static void taint_rule_free(struct capacity *c, struct taint_rule *r)
-{
-	taint_rule_clear(r);
-	HASH_DELETE(hh, c->taint_rules, r);
-	free(r);
-}
-
-void capacity_remove_taint_rule(struct capacity *c, const char *name)
-{
-	struct taint_rule *r;
-	c->generation++;
-	HASH_FIND_STR(c->taint_rules, name, r);
-	if (r)
-		taint_rule_free(c, r);
-}
-
-static char *copy_text(struct json_span s)
-{
-	char text[NAME_BYTES];
-	return read_text(s, text) ? must_alloc(strdup(text)) : NULL;
-}
-
-void capacity_set_taint_rule(struct capacity *c, const char *name, const char *json, size_t len)
-{
-	c->generation++;
-	struct json_span spec = json_span_get((struct json_span){json, len}, "spec"),
-	                 selector = json_span_get(spec, "deviceSelector");
-	struct taint_rule *r;
-	HASH_FIND_STR(c->taint_rules, name, r);
-	if (!r) {
-		size_t size = strlen(name) + 1;
-		r = must_alloc(calloc(1, sizeof *r + size));
-		memcpy(r->name, name, size);
-		HASH_ADD_STR(c->taint_rules, name, r);
-	}
-	taint_rule_clear(r);
-	// A rule without a selector selects nothing, and one with an empty selector everything.
-	r->is_active = json_span_kind(selector) == '{' &&
-	               !json_span_is(json_span_get(json_span_get(spec, "taint"), "effect"), "None");
-	r->driver = copy_text(json_span_get(selector, "driver"));
-	r->pool = copy_text(json_span_get(selector, "pool"));
-	r->device = copy_text(json_span_get(selector, "device"));
-}
-
-static bool is_any_or(const char *wanted, const char *text)
-{
-	return !wanted || strcmp(wanted, text) == 0;
-}
-
-bool device_is_tainted(const struct capacity *c, const struct device_slice *s, const struct slice_device *d)
-{
-	const struct taint_rule *r;
-	for (r = c->taint_rules; r && !d->is_tainted; r = r->hh.next) {
-		if (r->is_active && is_any_or(r->driver, s->pool->driver) && is_any_or(r->pool, s->pool->name) &&
-		    is_any_or(r->device, d->name->value))
-			return true;
-	}
-	return d->is_tainted;
-}
-
 // ---- counting ----
 
 int capacity_devices_demand(const struct capacity *c, int id)
@@ -564,14 +485,16 @@ static enum device_match match_all(const struct device_demand *d, const struct d
 {
 	const struct device_facts facts = {k->driver, k->attributes, k->capacity};
 	enum device_match all = d->class->is_unreadable ? DEVICE_MATCH_UNKNOWN : DEVICE_MATCH_YES;
-	size_t n_of_class = d->class->n_selectors;
-	for (size_t i = 0; i < n_of_class + d->shape->n_selectors; i++) {
-		bool is_of_class = i < n_of_class;
-		if (!is_of_class && d->shape->selectors[i - n_of_class].id != d->id)
+	for (size_t i = 0; i < d->class->n_selectors; i++) {
+		enum device_match one = device_selector_match(d->class->selectors[i], &facts);
+		if (one == DEVICE_MATCH_NO)
+			return one;
+		all = one == DEVICE_MATCH_UNKNOWN ? one : all;
+	}
+	for (size_t i = 0; i < d->shape->n_selectors; i++) {
+		if (d->shape->selectors[i].id != d->id)
 			continue;
-		const char *expression =
-		        is_of_class ? d->class->selectors[i] : d->shape->selectors[i - n_of_class].expression;
-		enum device_match one = device_selector_match(expression, &facts);
+		enum device_match one = device_selector_match(d->shape->selectors[i].expression, &facts);
 		if (one == DEVICE_MATCH_NO)
 			return one;
 		all = one == DEVICE_MATCH_UNKNOWN ? one : all;
@@ -674,18 +597,18 @@ void capacity_devices_done(struct capacity *c)
 {
 	struct device_slice *s, *next_slice;
 	struct device_class *d, *next_class;
-	struct taint_rule *r, *next_rule;
 	assert(!c->waiting_claims && !c->allocated);
 	HASH_ITER(hh, c->slices, s, next_slice)
 	{
-		slice_free(c, s);
+		slice_clear(c, s);
+		HASH_DELETE(hh, c->slices, s);
+		free(s);
 	}
 	HASH_ITER(hh, c->classes, d, next_class)
 	{
-		class_free(c, d);
+		class_clear(d);
+		HASH_DELETE(hh, c->classes, d);
+		free(d);
 	}
-	HASH_ITER(hh, c->taint_rules, r, next_rule)
-	{
-		taint_rule_free(c, r);
-	}
+	device_taint_rules_done(c);
 }

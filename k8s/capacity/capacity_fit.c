@@ -1,144 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes how many more replicas fit, and why no more. Each rule of pods is compared with each node once, until the
-// node changes.
+// Computes how many more replicas fit, and why no more.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/must.h"
 #include "k8s/capacity/capacity_private.h"
-
-#define PER_BYTE  4  // verdicts in a byte
-#define KEPT_MIN  64 // rules that are kept although few pods wait
-#define UNUSED_IN 16 // plans; a rule that none of the last ones used is forgotten
-
-struct rule_verdicts {
-	UT_hash_handle hh;
-	unsigned char print[REPLICA_PRINT_BYTES];
-	uint64_t used; // number of the latest plan that used it
-	size_t n_bytes;
-	unsigned char *of; // enum node_verdict by slot of the node
-};
-
-enum node_verdict {
-	NODE_UNCHECKED,
-	NODE_EXCLUDED, // by node selector or affinity
-	NODE_TAINTED,  // it has a taint that the rule does not tolerate
-	NODE_ACCEPTED
-};
-
-// ---- which nodes accept the pods of which rules ----
-
-uint32_t capacity_take_slot(struct capacity *c)
-{
-	if (c->n_free_slots > 0)
-		return c->free_slots[--c->n_free_slots];
-	if ((c->n_slots & (c->n_slots - 1)) == 0) // a power of two: room for as many again
-		c->free_slots =
-		        must_alloc(realloc(c->free_slots, (c->n_slots ? 2 * c->n_slots : 1) * sizeof *c->free_slots));
-	return c->n_slots++;
-}
-
-void capacity_release_slot(struct capacity *c, uint32_t slot)
-{
-	c->free_slots[c->n_free_slots++] = slot;
-}
-
-static void forget_rule(struct capacity *c, struct rule_verdicts *v)
-{
-	HASH_DELETE(hh, c->rules, v);
-	free(v->of);
-	free(v);
-}
-
-// Forgets the rules that no plan has used for long.
-static void forget_unused_rules(struct capacity *c)
-{
-	struct rule_verdicts *v, *next;
-	if (HASH_COUNT(c->rules) <= KEPT_MIN + 2 * c->n_waiting)
-		return;
-	HASH_ITER(hh, c->rules, v, next)
-	{
-		if (v->used + UNUSED_IN < c->plan.number)
-			forget_rule(c, v);
-	}
-}
-
-void capacity_rules_done(struct capacity *c)
-{
-	struct rule_verdicts *v, *next;
-	HASH_ITER(hh, c->rules, v, next)
-	{
-		forget_rule(c, v);
-	}
-	free(c->free_slots);
-	c->free_slots = NULL;
-}
-
-static void set_verdict(struct rule_verdicts *v, uint32_t slot, enum node_verdict verdict)
-{
-	unsigned shift = 2 * (slot % PER_BYTE);
-	unsigned char *at = &v->of[slot / PER_BYTE];
-	*at = (unsigned char)((*at & ~(3U << shift)) | (unsigned)verdict << shift);
-}
-
-void capacity_forget_verdicts(struct capacity *c, uint32_t slot)
-{
-	struct rule_verdicts *v;
-	for (v = c->rules; v; v = v->hh.next) {
-		if (slot / PER_BYTE < v->n_bytes)
-			set_verdict(v, slot, NODE_UNCHECKED);
-	}
-}
-
-// Returns what is known about the rule of a shape; valid until the next plan begins.
-static struct rule_verdicts *rule_of(struct capacity *c, const struct replica_shape *shape)
-{
-	struct rule_verdicts *v;
-	size_t n_bytes = c->n_slots / PER_BYTE + 1;
-	HASH_FIND(hh, c->rules, shape->rule_print, sizeof shape->rule_print, v);
-	if (!v) {
-		v = must_alloc(calloc(1, sizeof *v));
-		memcpy(v->print, shape->rule_print, sizeof v->print);
-		HASH_ADD(hh, c->rules, print, sizeof v->print, v);
-	}
-	if (v->n_bytes < n_bytes) {
-		v->of = must_alloc(realloc(v->of, n_bytes));
-		memset(v->of + v->n_bytes, 0, n_bytes - v->n_bytes);
-		v->n_bytes = n_bytes;
-	}
-	v->used = c->plan.number;
-	return v;
-}
-
-// Returns a taint of the node that the rule does not tolerate; NULL: none.
-static const struct node_taint *untolerated(const struct capacity_node *n, const struct node_rule *rule)
-{
-	for (size_t i = 0; i < n->n_taints; i++) {
-		if (!node_rule_tolerates(rule, &n->taints[i]))
-			return &n->taints[i];
-	}
-	return NULL;
-}
-
-// Compares a rule with a node, unless that was done since the node changed, or no *work is left: NODE_UNCHECKED.
-static enum node_verdict verdict_of(struct rule_verdicts *v, const struct node_rule *rule,
-                                    const struct capacity_node *n, int64_t *work)
-{
-	unsigned known = v->of[n->slot / PER_BYTE];
-	enum node_verdict verdict = (enum node_verdict)(known >> 2 * (n->slot % PER_BYTE) & 3U);
-	if (verdict != NODE_UNCHECKED || *work <= 0)
-		return verdict;
-	*work -= 1 + (int64_t)rule->n_texts + (int64_t)(rule->n_tolerations * n->n_taints);
-	verdict = !node_rule_matches(rule, n->name, n->labels, n->n_labels) ? NODE_EXCLUDED
-	          : untolerated(n, rule)                                    ? NODE_TAINTED
-	                                                                    : NODE_ACCEPTED;
-	set_verdict(v, n->slot, verdict);
-	return verdict;
-}
-
-// ---- the room of a node ----
 
 // Returns the demand that the devices of the node serve; -1: a device plugin serves the resource, or nothing does.
 static int demand_of(const struct capacity *c, const struct capacity_node *n, int id)
@@ -249,7 +115,7 @@ static bool place(struct capacity *c, const struct replica_shape *shape, int64_t
 {
 	struct fit_plan *p = &c->plan;
 	struct capacity_node *n, *best = NULL;
-	struct rule_verdicts *rule = rule_of(c, shape);
+	struct rule_verdicts *rule = capacity_rule_of(c, shape);
 	int64_t best_free = resource_vector_get(&shape->requests, p->id) - 1, seen = 0, left = INT64_MAX;
 	int lacking;
 	if (best_free >= p->most)
@@ -261,7 +127,7 @@ static bool place(struct capacity *c, const struct replica_shape *shape, int64_t
 		if (free <= best_free || !n->is_known || !n->is_ready || n->is_unschedulable)
 			continue;
 		int64_t before = left;
-		if (verdict_of(rule, &shape->rule, n, &left) != NODE_ACCEPTED) {
+		if (capacity_verdict(rule, &shape->rule, n, &left) != NODE_ACCEPTED) {
 			*work -= before - left;
 			continue;
 		}
@@ -320,7 +186,7 @@ static int begin(struct capacity *c, const struct replica_shape *shape, int64_t 
 {
 	uint64_t number = c->plan.number + 1;
 	c->plan = (struct fit_plan){.number = number};
-	forget_unused_rules(c);
+	capacity_forget_unused_rules(c);
 	reset_plan(c);
 	*work -= 2 * (int64_t)HASH_COUNT(c->nodes);
 	if (capacity_devices_count(c, shape, e) < 0)
@@ -378,14 +244,14 @@ int64_t capacity_plan_order(struct capacity *c, const struct replica_shape *shap
 bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape, int64_t *work,
                           struct fit_result *ret_fit)
 {
-	struct rule_verdicts *rule = rule_of(c, shape);
+	struct rule_verdicts *rule = capacity_rule_of(c, shape);
 	const struct capacity_node *n;
 	*ret_fit = (struct fit_result){.waiting = c->plan.waiting};
 	for (n = c->nodes; n; n = n->hh.next) {
 		int lacking = -1;
 		if (!n->is_known)
 			continue;
-		enum node_verdict verdict = verdict_of(rule, &shape->rule, n, work);
+		enum node_verdict verdict = capacity_verdict(rule, &shape->rule, n, work);
 		if (verdict == NODE_UNCHECKED)
 			return false;
 		enum fit_reason why = exclusion(c, n, shape, verdict, &lacking);
@@ -398,7 +264,7 @@ bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape,
 		if (lacking >= 0)
 			ret_fit->lacking[lacking]++;
 		if (why == FIT_TAINT && !ret_fit->taint)
-			ret_fit->taint = untolerated(n, &shape->rule)->label;
+			ret_fit->taint = capacity_untolerated(n, &shape->rule)->label;
 	}
 	*work -= (int64_t)ret_fit->nodes;
 	if (ret_fit->replicas > FIT_REPLICAS_MAX)

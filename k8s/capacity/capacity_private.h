@@ -2,7 +2,9 @@
 // Declarations shared by the files of the account. Include it only from those files.
 //   capacity.c        nodes and pods
 //   capacity_devices.c   devices of dynamic resource allocation
-//   capacity_fit.c    which nodes accept which pods, and how many more replicas fit
+//   device_taint_rules.c  taints of devices by rule
+//   capacity_rules.c  which nodes accept which pods
+//   capacity_fit.c    how many more replicas fit
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 #define GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 
@@ -133,12 +135,26 @@ struct capacity {
 struct capacity_node *capacity_get_node(struct capacity *c, const char *name);
 void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n);
 
-// capacity_fit.c
+// capacity_rules.c
 // Each node has a slot, a small number that is used again when the node is gone.
 uint32_t capacity_take_slot(struct capacity *c);
 void capacity_release_slot(struct capacity *c, uint32_t slot);
-// Forgets which rules accept a node.
+enum node_verdict {
+	NODE_UNCHECKED,
+	NODE_EXCLUDED, // by node selector or affinity
+	NODE_TAINTED,  // it has a taint that the rule does not tolerate
+	NODE_ACCEPTED
+};
+// Returns what is known about the rule of a shape; valid until the next plan begins.
+struct rule_verdicts *capacity_rule_of(struct capacity *c, const struct replica_shape *shape);
+// Compares a rule with a node, unless that was done since the node changed, or no *work is left: NODE_UNCHECKED.
+enum node_verdict capacity_verdict(struct rule_verdicts *v, const struct node_rule *rule, const struct capacity_node *n,
+                                   int64_t *work);
+// Returns a taint of the node that the rule does not tolerate; NULL: none.
+const struct node_taint *capacity_untolerated(const struct capacity_node *n, const struct node_rule *rule);
+// Forgets what is known about a node; rules that no plan has used for long.
 void capacity_forget_verdicts(struct capacity *c, uint32_t slot);
+void capacity_forget_unused_rules(struct capacity *c);
 void capacity_rules_done(struct capacity *c);
 
 // capacity_devices.c
@@ -157,7 +173,10 @@ int capacity_devices_demand(const struct capacity *c, int id);
 // Returns the class whose devices back an extended resource; NULL: none.
 const struct device_class *capacity_class_of(const struct capacity *c, const char *resource);
 void capacity_devices_done(struct capacity *c);
+
+// device_taint_rules.c
 // Returns whether the device has a taint, by its slice or by a DeviceTaintRule.
 bool device_is_tainted(const struct capacity *c, const struct device_slice *s, const struct slice_device *d);
+void device_taint_rules_done(struct capacity *c);
 
 #endif
