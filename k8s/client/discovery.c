@@ -16,7 +16,7 @@
 #include "base/json/json_path.h"
 #include "base/json/json_read.h"
 #include "base/num.h"
-#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/targets/workload_kind.h"
 
 #define KINDS_SHOWN_BYTES 240

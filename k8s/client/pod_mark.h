@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_request.h"
 
 #define POD_COST_ANNOTATION   "controller.kubernetes.io/pod-deletion-cost"
 #define POD_VICTIM_ANNOTATION "gpuscale.dev/victim"
