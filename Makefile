@@ -118,9 +118,9 @@ endif
 FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/json_span json/json_write num text utf8) \
         $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
         $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
-        $(addprefix policies/engine/,behavior combine decide decision forecast formula guards idle_stage limits \
+        $(addprefix policies/engine/,behavior combine decide decide_state decision forecast formula guards idle_stage limits \
           objective objective_choice objective_load objective_queue objective_rule panic_stage plausible proposal \
-          quantile signal source startup state_pack window) \
+          quantile signal source startup window) \
         policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 $(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \

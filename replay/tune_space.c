@@ -112,7 +112,6 @@ void tune_number_text(const struct tune_number *n, double value, char out[TUNE_T
 
 struct walk {
 	struct tune_space *s;
-	struct err *e;
 	bool is_full; // no room for numbers, or memory is exhausted
 };
 
@@ -290,7 +289,7 @@ int tune_space_init(struct tune_space *s, const struct policy *policy, const cha
 			s->root = file.roots[i];
 	if (!s->root)
 		return err_set(e, ERR_INPUT, "%s: has no policy %s/%s", name, policy->namespace_name, policy->name);
-	struct walk w = {.s = s, .e = e};
+	struct walk w = {.s = s};
 	walk_map(&w, policy_schema(), s->root, s->root, "");
 	if (w.is_full)
 		return err_set(e, ERR_LIMIT, "%s: has more than %d numbers that may vary", name, TUNE_NUMBERS_MAX);

@@ -11,7 +11,6 @@
 
 #include "base/arena.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_month.h"
 
 struct buf;
 struct decision;

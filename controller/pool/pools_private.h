@@ -7,8 +7,8 @@
 #include "controller/pool/pools.h"
 #include "controller/status/state_dir.h"
 #include "policies/load/pool_set.h"
+#include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_month.h"
 
 // Whether a pool is shared, and if not, why not. Its members then keep what they have, or scale down.
 enum pool_state {

@@ -11,7 +11,6 @@
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
-#include "policies/engine/signal.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 

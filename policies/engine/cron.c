@@ -232,31 +232,27 @@ static bool can_match(const struct cron *c, int64_t local_s)
 	return in_range && c->minutes != 0 && c->hours != 0 && c->months != 0 && (c->days | c->weekdays) != 0;
 }
 
-int64_t cron_at_or_before(const struct cron *c, int64_t local_s)
+// Returns the first match from the minute of from_s on, in the direction `way` (1, -1); `none` when there is none.
+static int64_t search(const struct cron *c, int64_t from_s, int way, int64_t none)
 {
-	if (!can_match(c, local_s))
-		return CRON_BEFORE_ALL;
-	int64_t day = floor_div(local_s, DAY_S), last = day - SEARCH_DAYS;
-	int minute = (int)((local_s - day * DAY_S) / 60);
-	for (; day >= last; day--, minute = DAY_MIN - 1) {
-		int found = matches_day(c, day) ? last_of_day(c, minute) : -1;
+	int64_t day = floor_div(from_s, DAY_S);
+	int minute = (int)((from_s - day * DAY_S) / 60);
+	for (int i = 0; i <= SEARCH_DAYS; i++, day += way, minute = way > 0 ? 0 : DAY_MIN - 1) {
+		if (!matches_day(c, day))
+			continue;
+		int found = way > 0 ? first_of_day(c, minute) : last_of_day(c, minute);
 		if (found >= 0)
 			return day * DAY_S + found * 60;
 	}
-	return CRON_BEFORE_ALL;
+	return none;
+}
+
+int64_t cron_at_or_before(const struct cron *c, int64_t local_s)
+{
+	return can_match(c, local_s) ? search(c, local_s, -1, CRON_BEFORE_ALL) : CRON_BEFORE_ALL;
 }
 
 int64_t cron_after(const struct cron *c, int64_t local_s)
 {
-	if (!can_match(c, local_s))
-		return CRON_AFTER_ALL;
-	int64_t next_s = (floor_div(local_s, 60) + 1) * 60;
-	int64_t day = floor_div(next_s, DAY_S), last = day + SEARCH_DAYS;
-	int minute = (int)((next_s - day * DAY_S) / 60);
-	for (; day <= last; day++, minute = 0) {
-		int found = matches_day(c, day) ? first_of_day(c, minute) : -1;
-		if (found >= 0)
-			return day * DAY_S + found * 60;
-	}
-	return CRON_AFTER_ALL;
+	return can_match(c, local_s) ? search(c, (floor_div(local_s, 60) + 1) * 60, 1, CRON_AFTER_ALL) : CRON_AFTER_ALL;
 }

@@ -9,8 +9,10 @@
 #include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
+#include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/state.h"
+#include "policies/engine/tick.h"
 
 _Static_assert(DECIDE_HISTORY_MAX == HISTORY_MARKS_MAX, "the public name of the ceiling");
 
@@ -220,7 +222,9 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
 	                  behavior_events_keep_ms(policy));
 	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
-	unhealthy_record_scale(&s->unhealthy, to_replicas);
+	struct unhealthy *u = &s->unhealthy;
+	if (u->added >= 0) // without a decision, as after a restart, the number of replacements stays
+		u->replacements = i32_max(i32_min(i32_from_i64((int64_t)to_replicas - u->wanted), u->added), 0);
 	if (added > 0)
 		startup_record_order(&s->startup, now_ms, added);
 }
@@ -251,8 +255,9 @@ void decide_record_replacements(const struct policy *policy, void *state, int32_
 
 void decide_adopt_scale(const struct policy *policy, void *state, int32_t change)
 {
-	if (policy->guards.unhealthy == UNHEALTHY_REPLACE)
-		unhealthy_adopt_scale(&state_of(policy, state)->unhealthy, change);
+	struct unhealthy *u = &state_of(policy, state)->unhealthy;
+	if (policy->guards.unhealthy == UNHEALTHY_REPLACE && u->added < 0)
+		u->unrecorded = change;
 }
 
 int32_t decide_replacements(const struct policy *policy, const void *state)
@@ -421,4 +426,278 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 				migrate_signal(old_policy, old, from, new_policy, s, to);
 				break;
 			}
+}
+
+// ---- the clock: stamps of the engine's own actions ----
+
+// One walk over all stamps serves both purposes: to move them, and to limit them to the present.
+struct mover {
+	int64_t step_ms;   // to be added
+	int64_t latest_ms; // later stamps are set to this
+	int64_t newest_ms; // of all stamps, as they were
+};
+
+static int64_t moved(struct mover *m, int64_t stamp_ms)
+{
+	m->newest_ms = i64_max(m->newest_ms, stamp_ms);
+	if (stamp_ms == TIME_NONE)
+		return TIME_NONE;
+	stamp_ms = i64_max(i64_add(stamp_ms, m->step_ms), TIME_NONE + 1); // the smallest value means "never"
+	return stamp_ms < m->latest_ms ? stamp_ms : m->latest_ms;
+}
+
+static void move_history(struct mover *m, struct history_mark *marks, const struct history *h)
+{
+	for (uint32_t i = h->start; i < h->start + h->len; i++) {
+		marks[i].first_ms = moved(m, marks[i].first_ms);
+		marks[i].last_ms = moved(m, marks[i].last_ms);
+	}
+}
+
+static void move_stamps(struct mover *m, struct state_header *s)
+{
+	s->last_now_ms = moved(m, s->last_now_ms);
+	s->last_scale_ms = moved(m, s->last_scale_ms);
+	s->withdrawn_ms = moved(m, s->withdrawn_ms);
+	if (s->recommendations.len > 0)
+		move_history(m, state_marks(s, &s->recommendations), &s->recommendations);
+	if (s->events.len > 0)
+		move_history(m, state_marks(s, &s->events), &s->events);
+	for (uint32_t i = 0; i < s->startup.n_orders; i++)
+		s->startup.orders[i].time_ms = moved(m, s->startup.orders[i].time_ms);
+	s->idle.quiet_since_ms = moved(m, s->idle.quiet_since_ms);
+	s->idle.first_ms = moved(m, s->idle.first_ms);
+	s->idle.unready_ms = moved(m, s->idle.unready_ms);
+	s->panic.over_ms = moved(m, s->panic.over_ms);
+	s->unhealthy.fewer_since_ms = moved(m, s->unhealthy.fewer_since_ms);
+}
+
+static void move_objective(struct mover *m, struct state_header *s)
+{
+	if (s->objective_offset > 0)
+		state_objective(s)->simulated_ms = moved(m, state_objective(s)->simulated_ms);
+}
+
+// ---- the clock was set ----
+
+// A forecast that can be refilled from its source starts empty, because the stamps of its samples may be of either
+// clock. A forecast that cannot be refilled continues: load recurs by the day that the new clock shows.
+static void move_forecast(const struct policy *policy, struct state_header *s, int64_t step_ms)
+{
+	struct forecast *f = &s->forecast;
+	int64_t unused_ms;
+	if (f->n_slots == 0)
+		return;
+	skill_drop_pending(state_skill(s, f)); // their due times are of the old clock
+	if (!forecast_move(f, state_slots(s, f), &policy->forecast, step_ms))
+		return;
+	if (decide_forecast_history_ms(policy, &unused_ms) > 0) {
+		forecast_init(f, state_slots(s, f), f->slots_offset, f->n_slots);
+		skill_reset(state_skill(s, f));
+	}
+}
+
+static void forget_signals(const struct policy *policy, struct state_header *s)
+{
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		struct state_signal *g = state_signal(s, i);
+		g->up_since_ms = g->down_since_ms = TIME_NONE;
+		window_init(&g->window, g->window.samples_offset, g->window.cap);
+	}
+}
+
+void decide_clock_was_set(const struct policy *policy, void *state, int64_t step_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	struct mover m = {.step_ms = step_ms, .latest_ms = INT64_MAX};
+	if (step_ms == 0)
+		return;
+	move_stamps(&m, s);
+	move_objective(&m, s);
+	forget_signals(policy, s);
+	schedule_cache_init(&s->schedule);
+	move_forecast(policy, s, step_ms);
+	s->clock_step_ms = i64_add(s->clock_step_ms, step_ms);
+}
+
+void decide_note_future_stamp(const struct policy *policy, void *state, int64_t ahead_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	s->clamped_ms = i64_max(s->clamped_ms, ahead_ms);
+}
+
+// ---- the present ----
+
+// A restored stamp may be of another clock.
+static void hold_back(const struct policy *policy, struct state_header *s, int64_t now_ms)
+{
+	struct mover m = {.latest_ms = now_ms, .newest_ms = TIME_NONE};
+	move_stamps(&m, s);
+	if (m.newest_ms <= now_ms)
+		return;
+	move_objective(&m, s);
+	decide_note_future_stamp(policy, s, i64_sub(m.newest_ms, now_ms));
+}
+
+int64_t clock_step_now(const struct policy *policy, struct state_header *s, int64_t now_ms)
+{
+	// From now on, every stamp is that of a tick, and moves with the clock.
+	if (s->last_now_ms == TIME_NONE) {
+		hold_back(policy, s, now_ms);
+		return now_ms;
+	}
+	// The time since the last tick is then unknown: none of it counts.
+	if (i64_sub(s->last_now_ms, now_ms) > DECIDE_CLOCK_BACK_MS)
+		decide_clock_was_set(policy, s, i64_sub(now_ms, s->last_now_ms));
+	return i64_max(now_ms, s->last_now_ms);
+}
+
+void clock_step_trace(struct tick *t)
+{
+	struct state_header *s = t->state;
+	int32_t spec = t->observation->spec_replicas;
+	struct trace_entry entry = {.stage = STAGE_SOURCES, .signal = -1, .before = spec, .after = spec};
+	entry.reason = REASON_CLOCK_SET;
+	entry.value = (double)s->clock_step_ms / 1000;
+	if (s->clock_step_ms != 0)
+		tick_trace(t, &entry);
+	entry.reason = REASON_FUTURE_STAMP;
+	entry.value = 0;
+	entry.duration_ms = s->clamped_ms;
+	if (s->clamped_ms != 0)
+		tick_trace(t, &entry);
+	s->clock_step_ms = s->clamped_ms = 0;
+}
+
+// ---- packing ----
+
+// The unused room of windows and histories is most of a block, and a policy that waits for its next tick does not need
+// it. The parts in use are stored one after the other, in the order of the block. Most of their words are 0 or
+// TIME_NONE, because a policy uses few of the features that keep a state; such a word takes two bits.
+
+// One walk serves packing and unpacking, so that they cannot differ.
+enum direction { COUNT, PACK, UNPACK };
+
+struct walk {
+	enum direction direction;
+	unsigned char *packed;
+	size_t n; // bytes so far
+};
+
+// The kind of a word, in two bits of its group's head.
+enum word { WORD_ZERO, WORD_NONE, WORD_STORED };
+
+#define GROUP_WORDS 32 // each group has a head of 64 bits
+
+static enum word kind_of(int64_t word)
+{
+	return word == 0 ? WORD_ZERO : word == TIME_NONE ? WORD_NONE : WORD_STORED;
+}
+
+static void put_group(struct walk *w, const unsigned char *in_block, size_t n)
+{
+	uint64_t head = 0;
+	size_t at = w->n + sizeof head;
+	for (size_t i = 0; i < n; i++) {
+		int64_t word;
+		memcpy(&word, in_block + i * sizeof word, sizeof word);
+		head |= (uint64_t)kind_of(word) << (2 * i);
+		if (kind_of(word) != WORD_STORED)
+			continue;
+		if (w->direction == PACK)
+			memcpy(w->packed + at, &word, sizeof word);
+		at += sizeof word;
+	}
+	if (w->direction == PACK)
+		memcpy(w->packed + w->n, &head, sizeof head);
+	w->n = at;
+}
+
+static void take_group(struct walk *w, unsigned char *in_block, size_t n)
+{
+	uint64_t head;
+	memcpy(&head, w->packed + w->n, sizeof head);
+	w->n += sizeof head;
+	for (size_t i = 0; i < n; i++) {
+		enum word kind = (enum word)(head >> (2 * i) & 3);
+		int64_t word = kind == WORD_NONE ? TIME_NONE : 0;
+		if (kind == WORD_STORED) {
+			memcpy(&word, w->packed + w->n, sizeof word);
+			w->n += sizeof word;
+		}
+		memcpy(in_block + i * sizeof word, &word, sizeof word);
+	}
+}
+
+// `bytes` is a multiple of 8.
+static void copy(struct walk *w, void *in_block, size_t bytes)
+{
+	unsigned char *at = in_block;
+	assert(bytes % sizeof(int64_t) == 0);
+	for (size_t words = bytes / sizeof(int64_t); words > 0;) {
+		size_t n = words < GROUP_WORDS ? words : GROUP_WORDS;
+		if (w->direction == UNPACK)
+			take_group(w, at, n);
+		else
+			put_group(w, at, n);
+		at += n * sizeof(int64_t);
+		words -= n;
+	}
+}
+
+static void walk_window(struct walk *w, struct window_sample *samples, const struct window *window)
+{
+	uint32_t to_end = window->cap - window->head, n = window->len;
+	uint32_t first = n < to_end ? n : to_end;
+	copy(w, samples + window->head, first * sizeof *samples);
+	copy(w, samples, (n - first) * sizeof *samples);
+}
+
+static void walk_history(struct walk *w, struct history_mark *marks, const struct history *history)
+{
+	copy(w, marks + history->start, history->len * sizeof *marks);
+}
+
+// Copies the header and the signals first: they contain the places of everything else.
+static void walk(struct walk *w, const struct policy *policy, struct state_header *s)
+{
+	copy(w, s, sizeof *s + policy->n_signals * sizeof(struct state_signal));
+	assert(state_of(policy, s) == s);
+	if (s->forecast.n_slots > 0) {
+		copy(w, state_skill(s, &s->forecast), sizeof(struct skill));
+		copy(w, state_slots(s, &s->forecast),
+		     forecast_doubles_needed(&policy->forecast, policy->interval_ms) * sizeof(double));
+	}
+	if (s->objective_offset > 0)
+		copy(w, state_objective(s), sizeof(struct objective_state));
+	if (s->gain_offset > 0)
+		copy(w, state_gain(s), sizeof(struct marginal_gain));
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		const struct window *window = &state_signal(s, i)->window;
+		if (window->len > 0)
+			walk_window(w, state_samples(s, window), window);
+	}
+	if (s->recommendations.len > 0)
+		walk_history(w, state_marks(s, &s->recommendations), &s->recommendations);
+	if (s->events.len > 0)
+		walk_history(w, state_marks(s, &s->events), &s->events);
+}
+
+size_t decide_state_packed_bytes(const struct policy *policy, void *state)
+{
+	struct walk w = {.direction = COUNT};
+	walk(&w, policy, state);
+	return w.n;
+}
+
+void decide_state_pack(const struct policy *policy, void *state, void *ret_packed)
+{
+	struct walk w = {.direction = PACK, .packed = ret_packed};
+	walk(&w, policy, state);
+}
+
+void decide_state_unpack(const struct policy *policy, void *packed, void *ret_state)
+{
+	struct walk w = {.direction = UNPACK, .packed = packed};
+	walk(&w, policy, ret_state);
 }

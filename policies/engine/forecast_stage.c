@@ -10,7 +10,6 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
-#include "policies/engine/signal.h"
 #include "policies/engine/startup.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"

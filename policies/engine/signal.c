@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages that run once for each signal: sources, windows, signals, sustain.
-#include "policies/engine/signal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -17,11 +17,22 @@
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/engine/startup.h"
-#include "policies/engine/unhealthy.h"
 #include "policies/engine/window.h"
 
 struct marginal_gain;
 struct objective_state;
+
+// guards.unhealthyReplicas: replicas on failing GPUs do not count. With Replace, the policy decides as if the
+// replacements did not exist, and the guards stage adds them.
+struct unhealthy {
+	int64_t fewer_since_ms; // since when fewer replicas were unhealthy than there are replacements; TIME_NONE
+	int32_t replacements;   // how many of the present scale are replacements
+	// The last decision: replicas wanted without replacements, and replacements added (-1: no decision yet). A
+	// write that is acknowledged later may be smaller than the decision.
+	int32_t wanted, added;
+	int32_t unrecorded; // replicas added (negative: removed) by a process that recorded no replacements for them; 0
+	                    // = none
+};
 
 #define STATE_MAGIC   0x67707573u // "gpus"
 #define STATE_VERSION 13

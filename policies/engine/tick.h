@@ -102,6 +102,24 @@ static inline int tick_direction(const struct tick *t)
 	return (t->wanted > t->counts.spec) - (t->wanted < t->counts.spec);
 }
 
+// ---- the proposal of one signal that has a value (signal.c) ----
+
+// Returns what a signal with a target other than Pods, or with watermarks, asks for at `value`: hpa_propose() or
+// watermark_propose() with the tolerances that apply (behavior.scaleUp.tolerance and behavior.scaleDown.tolerance
+// override the target's, as in the HPA).
+struct proposal signal_propose(const struct policy *policy, const struct policy_signal *signal, double value,
+                               const struct replica_counts *counts);
+
+// Returns whether signal i only informs a guard or a formula: it has neither target nor watermarks, and is not of the
+// objective. Such a signal has no proposal, and its absence alone holds nothing.
+static inline bool signal_is_input(const struct policy *policy, size_t i)
+{
+	const struct policy_signal *signal = &policy->signals[i];
+	const struct policy_objective *o = &policy->objective;
+	bool is_of_objective = o->set && (i == o->demand_index || i == o->backlog_index);
+	return !signal->target.set && !signal->watermarks.set && !is_of_objective;
+}
+
 // ---- the entry points of the stages, which the table in decide.c runs: for each signal, t->signal (signal.c) ----
 
 // Reads the value of the signal. Without a usable value the signal gets a state other than SIGNAL_OK, and the next
@@ -158,7 +176,7 @@ void gain_observe(struct tick *t);
 // that loads a model is running but not ready: counting only pending pods would miss it.
 int32_t guards_starting(const struct replica_counts *counts);
 
-// ---- the clock (clock_step.c) ----
+// ---- the clock (decide_state.c) ----
 
 // Returns the time of this tick for a wall clock of now_ms. Moves the state when the clock was set back. At the first
 // tick, limits the stamps in the state to the returned time.

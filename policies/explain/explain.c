@@ -229,11 +229,7 @@ static void write_signals(struct json_writer *w, const struct decided *d)
 		json_write_member_i64(w, "proposal", s->proposal);
 		json_write_member_str(w, "state", signal_state_name(s->state));
 		json_write_member_str(w, "reason", reason_info(s->reason)->name);
-		json_write_key(w, "ageSeconds");
-		if (s->age_ms < 0)
-			json_write_null(w);
-		else
-			json_write_f64(w, (double)s->age_ms / 1000);
+		json_write_member_f64(w, "ageSeconds", s->age_ms < 0 ? (double)NAN : (double)s->age_ms / 1000);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -293,11 +289,7 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 	num_format_rfc3339_ms(text, dec->time_ms);
 	json_write_member_str(w, "time", text);
 	json_write_member_i64(w, "currentReplicas", dec->current);
-	json_write_key(w, "readyReplicas");
-	if (dec->ready < 0)
-		json_write_null(w);
-	else
-		json_write_i64(w, dec->ready);
+	json_write_member_f64(w, "readyReplicas", dec->ready < 0 ? (double)NAN : (double)dec->ready);
 	json_write_member_i64(w, "pendingReplicas", dec->pending);
 	json_write_member_i64(w, "desiredReplicas", dec->desired);
 	json_write_member_str(w, "action", action_name(dec->action));
@@ -313,8 +305,13 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 	json_write_object_end(w);
 }
 
-static void write_list(struct buf *out, const struct decided *items, size_t n)
+void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
 {
+	if (format == OUTPUT_NAME) {
+		for (size_t i = 0; i < n; i++)
+			print_to(out, "gpuautoscaler.gpuscale.dev/%s\n", items[i].policy->name);
+		return;
+	}
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
@@ -344,19 +341,6 @@ void explain_trace(struct buf *out, const struct decided *d, int indent)
 	}
 	if (dec->trace_cut)
 		print_to(out, "%*s(more than %d steps; the rest was cut)\n", indent, "", DECISION_TRACE_MAX);
-}
-
-void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
-{
-	if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
-		write_list(out, items, n);
-		return;
-	}
-	if (format == OUTPUT_NAME) {
-		for (size_t i = 0; i < n; i++)
-			print_to(out, "gpuautoscaler.gpuscale.dev/%s\n", items[i].policy->name);
-		return;
-	}
 }
 
 enum word { WORD_POOL, WORD_USED, WORD_GPUS, WORD_SHARE, WORD_MOST, WORD_MINIMUMS, WORD__COUNT };

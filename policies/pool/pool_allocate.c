@@ -541,38 +541,30 @@ static enum pool_reason reason(const struct pool_request *q, const struct pool_m
 	return share_reason(m, g, left);
 }
 
-static void explain_pair(const struct pool_request *q, struct pool_grant *g, size_t i, int32_t most)
+static void explain_pair(struct pool_grant *g, int32_t most)
 {
-	if (g[i].reason == POOL_LIMITED && g[i].share >= most)
-		g[i].reason = POOL_RATIO_LIMITED;
+	if (g->reason == POOL_LIMITED && g->share >= most)
+		g->reason = POOL_RATIO_LIMITED;
 }
 
 // ---- the whole pool ----
 
-static void add_minimums(const struct pool_request *q, struct pool_total *t)
+static struct pool_total total_of(const struct pool_request *q, const struct pool_grant *g)
 {
+	struct pool_total t = {0};
 	for (size_t i = 0; i < q->n_members; i++) {
 		const struct pool_member *m = &q->members[i];
-		int64_t n = pool_guaranteed(m);
-		t->minimum_gpus += n * m->gpus_per_replica;
-		t->minimum_micro = i64_add(t->minimum_micro, n * pool_replica_micro(m));
+		int64_t least = pool_guaranteed(m), used = i32_max(pool_held(m), i32_min(g[i].replicas, m->most));
+		t.minimum_gpus += least * m->gpus_per_replica;
+		t.minimum_micro = i64_add(t.minimum_micro, least * pool_replica_micro(m));
+		t.used_gpus += used * m->gpus_per_replica;
+		t.used_micro = i64_add(t.used_micro, used * pool_replica_micro(m));
 	}
-}
-
-static void add_used(const struct pool_request *q, const struct pool_grant *g, struct pool_total *t)
-{
-	for (size_t i = 0; i < q->n_members; i++) {
-		const struct pool_member *m = &q->members[i];
-		int64_t n = i32_max(pool_held(m), i32_min(g[i].replicas, m->most));
-		t->used_gpus += n * m->gpus_per_replica;
-		t->used_micro = i64_add(t->used_micro, n * pool_replica_micro(m));
-	}
+	return t;
 }
 
 void pool_allocate(const struct pool_request *q, struct pool_grant *g, struct pool_total *ret_total)
 {
-	*ret_total = (struct pool_total){0};
-	add_minimums(q, ret_total);
 	pool_order(q, g);
 	struct pool_room left = share(q, g);
 	grant(q, g);
@@ -586,8 +578,8 @@ void pool_allocate(const struct pool_request *q, struct pool_grant *g, struct po
 	}
 	for (size_t k = 0; k < q->n_ratios; k++) {
 		const struct pool_ratio *r = &q->ratios[k];
-		explain_pair(q, g, r->of, pool_pair_of_max(r, g[r->to].share));
-		explain_pair(q, g, r->to, pool_pair_to_max(r, g[r->of].share));
+		explain_pair(&g[r->of], pool_pair_of_max(r, g[r->to].share));
+		explain_pair(&g[r->to], pool_pair_to_max(r, g[r->of].share));
 	}
-	add_used(q, g, ret_total);
+	*ret_total = total_of(q, g);
 }

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_month.h"
 
 struct arena;
 struct buf;

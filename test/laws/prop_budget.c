@@ -14,8 +14,8 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/pool/pool_month.h"
 #include "test/laws/prop.h"
 
 #define ROWS_MAX   2048

@@ -19,7 +19,7 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
-#include "policies/pool/pool_month.h"
+#include "policies/pool/gpu_pool.h"
 #include "test/laws/prop.h"
 
 #define MEMBERS  2
