@@ -3,7 +3,7 @@
 
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
-#include "policies/pool/pool_month.h"
+#include "policies/pool/gpu_pool.h"
 #include "policies/schema/binding.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual services of the objective stage, one per rule: their replicas, their queues, and the work they serve late.
+// The virtual services of the rules: they serve, look ahead and are scaled.
 #include "policies/engine/objective_memory.h"
 
 #include <string.h>
