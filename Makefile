@@ -110,7 +110,7 @@ $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o $(OUT)/obj/policies/
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. No number in them is NaN or
 # infinite, and none depends on the sign of zero. Results stay the same.
 ifeq ($(VARIANT),release)
-$(foreach f,choice load queue rule,$(OUT)/obj/policies/engine/objective_$(f).o): private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffinite-math-only -fno-signed-zeros
+$(foreach f,choice load queue,$(OUT)/obj/policies/engine/objective_$(f).o): private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffinite-math-only -fno-signed-zeros
 $(foreach f,combine decide signal window,$(OUT)/obj/policies/engine/$(f).o): private ALL_CFLAGS += -O3 # run for every signal
 endif
 
@@ -119,7 +119,7 @@ FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/js
         $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
         $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
         $(addprefix policies/engine/,behavior combine decide decide_state decision forecast formula guards idle_stage limits \
-          objective objective_choice objective_load objective_queue objective_rule panic_stage plausible proposal \
+          objective objective_choice objective_load objective_queue panic_stage plausible proposal \
           quantile signal source startup window) \
         policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
 $(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))

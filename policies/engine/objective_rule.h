@@ -22,18 +22,11 @@ enum objective_family {
 	OBJECTIVE_FAMILY__COUNT,
 };
 #define OBJECTIVE_RUNGS 8
+// Rule number i is rung i % OBJECTIVE_RUNGS of family i / OBJECTIVE_RUNGS.
 #define OBJECTIVE_RULES (OBJECTIVE_FAMILY__COUNT * OBJECTIVE_RUNGS)
 
-// Computes the level of every rule, in replicas. Rule number i is rung i % OBJECTIVE_RUNGS of family
-// i / OBJECTIVE_RUNGS.
-void objective_rule_levels(const struct objective_view *v, float ret_levels[OBJECTIVE_RULES]);
-// Returns the share of work that a rule is taken to serve late before its own record says otherwise, from how many
-// deviations its level is above the mean. `steps` are the steps so far: a season must come round twice to count.
-float objective_rule_prior(enum objective_family family, float level, const struct objective_view *v, int32_t steps);
 // Returns the demand, in replicas, that the family expects when a replica ordered now is ready.
 float objective_rule_forecast(enum objective_family family, const struct objective_view *v);
-// Computes it for every rule.
-void objective_rule_forecasts(const struct objective_view *v, float ret_forecasts[OBJECTIVE_RULES]);
 // Returns the first rule from `rule` on whose flag is set, or OBJECTIVE_RULES. Few rules are of interest in most steps,
 // so four at a time are skipped.
 static inline int objective_rule_next(const uint16_t flags[OBJECTIVE_RULES], int rule)

@@ -242,7 +242,7 @@ static void note_limits(struct tick *t, const struct objective_state *o)
 		entry.limit = rounded(100 * (double)o->answer.aim);
 		tick_trace(t, &entry);
 	}
-	if (!startup_is_known(&t->state->startup, t->policy)) {
+	if (!t->policy->startup.given && !startup_is_learnt(&t->state->startup, t->policy)) {
 		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_STARTUP);
 		entry.window_ms = OBJECTIVE_STARTUP_DEFAULT_MS;
 		tick_trace(t, &entry);

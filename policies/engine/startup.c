@@ -132,11 +132,6 @@ bool startup_is_learnt(const struct startup *s, const struct policy *policy)
 	return s->n_starts >= (policy->startup.given ? STARTUP_STARTS_TRUSTED : 1);
 }
 
-bool startup_is_known(const struct startup *s, const struct policy *policy)
-{
-	return policy->startup.given || startup_is_learnt(s, policy);
-}
-
 int64_t startup_ms(const struct startup *s, const struct policy *policy)
 {
 	if (!startup_is_learnt(s, policy))

@@ -45,8 +45,6 @@ bool startup_observe(struct startup *s, const struct policy *policy, int64_t now
 int64_t startup_ms(const struct startup *s, const struct policy *policy);
 // Returns whether startup_ms() is learnt.
 bool startup_is_learnt(const struct startup *s, const struct policy *policy);
-// Returns whether startup_ms() is learnt or stated.
-bool startup_is_known(const struct startup *s, const struct policy *policy);
 // Returns how many replicas were ordered less than startup_ms() ago; 0 while that time is unknown.
 int32_t startup_starting(const struct startup *s, const struct policy *policy, int64_t now_ms);
 
