@@ -329,32 +329,10 @@ static int read_all(struct recording *r, const char *text, size_t len, size_t *r
 	return 0;
 }
 
-static int recording_csv_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
+int recording_csv_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
 {
 	size_t line;
 	return read_all(ret, text, len, &line, e) < 0 ? err_wrap(e, "%s:%zu", file, line) : 0;
-}
-
-// ---- the format ----
-
-static bool is_openmetrics(const char *text, size_t len)
-{
-	if (len > 0 && text[0] == '#')
-		return true;
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		len--;
-	size_t n = strlen(RECORDING_EOF_LINE);
-	return len > n && text[len - n - 1] == '\n' && memcmp(text + len - n, RECORDING_EOF_LINE, n) == 0;
-}
-
-int recording_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
-{
-	memset(ret, 0, sizeof *ret);
-	if (is_openmetrics(text, len)) {
-		ret->format = RECORDING_OPENMETRICS;
-		return recording_openmetrics_parse(text, len, file, ret, e);
-	}
-	return recording_csv_parse(text, len, file, ret, e);
 }
 
 // ---- the demand ----

@@ -18,7 +18,6 @@ struct err;
 #define RECORDING_SPAN_DAYS   400 // longest time from the first to the last row
 #define RECORDING_FIRST_LINE  2   // line of the first row in a CSV file
 #define RECORDING_PLACE_BYTES 1024
-#define RECORDING_EOF_LINE    "# EOF" // last line of OpenMetrics
 
 enum recording_format { RECORDING_CSV, RECORDING_OPENMETRICS, RECORDING_RANGES, RECORDING_FORMAT__COUNT };
 
@@ -33,7 +32,7 @@ struct recording {
 };
 
 // Reads text[0..len), which `file` names in errors: OpenMetrics if its first line starts with '#' or its last line is
-// "# EOF", as recording_openmetrics_parse(), otherwise CSV. The header of CSV names the columns; the time is in the
+// "# EOF", otherwise CSV. The header of CSV names the columns; the time is in the
 // column time, timestamp or t_s, as seconds or as RFC 3339. Returns 0, or -1 and *e ("FILE:LINE: ..."): ERR_INPUT (no
 // header, no time column, a name twice, a wrong number of cells, a cell that is not a number, a time that does not
 // grow, fewer than two rows), ERR_LIMIT, ERR_INTERNAL. The caller calls recording_done() in both cases.
@@ -66,6 +65,9 @@ int recording_check_span(int64_t span_ms, struct err *e);
 // Returns the median of the differences between n >= 2 times, of a sample of them when there are many.
 int64_t recording_usual_step_ms(const int64_t *time_ms, size_t n);
 
+// Reads CSV as recording_parse(), into the zeroed *ret.
+int recording_csv_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e);
+
 // A line without its end, cut into cells one after the other.
 struct csv_line {
 	const char *at, *end;
@@ -76,18 +78,7 @@ struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next);
 // The next cell without spaces and quotes around it, in the text. Returns false after the last one.
 bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len);
 
-// Reads OpenMetrics text with timestamps, as `promtool tsdb dump-openmetrics` writes it, into the zeroed *ret: one
-// column per series, called NAME{LABELS} with the labels in the order of their names. When one series has a sample at
-// every time of the file, the rows are these times. Otherwise the rows are one usual step of the densest series apart,
-// and a cell has the newest sample that is at most two steps old. Returns 0, or -1 and *e ("FILE:LINE: ..."): ERR_INPUT
-// (no
-// "# EOF", a sample without a timestamp, a value that is infinite or not a number, a time that does not grow within its
-// series, fewer than two times), ERR_LIMIT, ERR_INTERNAL.
-int recording_openmetrics_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e);
-
-// ---- the demand of a recording ----
-
-// The demand of a recording as equal steps of simulated time.
+// ---- the demand of a recording, as equal steps of simulated time ----
 
 #define DEMAND_GAPS_MAX       16 // kept with their times; more are only counted
 #define DEMAND_INTERPOLATE_MS 60000

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a recording from OpenMetrics text with timestamps.
+// Reads a recording from OpenMetrics text with timestamps, and chooses the reader of a file.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "replay/recording.h"
 
 #define SHOWN_BYTES    80
+#define EOF_LINE       "# EOF"        // the last line
 #define TIME_MAX_S     253402300799.0 // 9999-12-31T23:59:59Z
 #define SAMPLES_MAX    4000000        // samples in all series together
 #define LABELS_MAX     32             // labels of one series
@@ -240,9 +241,9 @@ static int read_line(struct parser *p, struct span line, struct err *e)
 	struct sample sample;
 	size_t n_labels = 0;
 	if (p->ended)
-		return err_set(e, ERR_INPUT, "expected nothing after \"%s\"", RECORDING_EOF_LINE);
+		return err_set(e, ERR_INPUT, "expected nothing after \"%s\"", EOF_LINE);
 	if (line.len > 0 && line.at[0] == '#') {
-		p->ended = is_text(line, RECORDING_EOF_LINE);
+		p->ended = is_text(line, EOF_LINE);
 		return 0;
 	}
 	struct span metric = take_name(&line);
@@ -350,14 +351,19 @@ static int read_all(struct parser *p, const char *text, size_t len, struct err *
 			return -1;
 	}
 	if (!p->ended)
-		return err_set(e, ERR_INPUT, "expected \"%s\" as the last line: the file is incomplete",
-		               RECORDING_EOF_LINE);
+		return err_set(e, ERR_INPUT, "expected \"%s\" as the last line: the file is incomplete", EOF_LINE);
 	if (p->r->n_columns == 0)
 		return err_set(e, ERR_INPUT, "the file has no samples");
 	return make_rows(p, e);
 }
 
-int recording_openmetrics_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
+// Reads OpenMetrics text with timestamps, as `promtool tsdb dump-openmetrics` writes it, into the zeroed *ret: one
+// column per series, called NAME{LABELS} with the labels in the order of their names. When one series has a sample at
+// every time of the file, the rows are these times. Otherwise the rows are one usual step of the densest series apart,
+// and a cell has the newest sample that is at most two steps old. Returns 0, or -1 and *e ("FILE:LINE: ..."): ERR_INPUT
+// (no "# EOF", a sample without a timestamp, a value that is infinite or not a number, a time that does not grow within
+// its series, fewer than two times), ERR_LIMIT, ERR_INTERNAL.
+static int parse_openmetrics(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
 {
 	struct parser *p = calloc(1, sizeof *p);
 	if (!p)
@@ -368,4 +374,26 @@ int recording_openmetrics_parse(const char *text, size_t len, const char *file, 
 		free(p->series[i].samples);
 	free(p);
 	return rc;
+}
+
+// ---- the format of a file ----
+
+static bool is_openmetrics(const char *text, size_t len)
+{
+	if (len > 0 && text[0] == '#')
+		return true;
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		len--;
+	size_t n = strlen(EOF_LINE);
+	return len > n && text[len - n - 1] == '\n' && memcmp(text + len - n, EOF_LINE, n) == 0;
+}
+
+int recording_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e)
+{
+	memset(ret, 0, sizeof *ret);
+	if (is_openmetrics(text, len)) {
+		ret->format = RECORDING_OPENMETRICS;
+		return parse_openmetrics(text, len, file, ret, e);
+	}
+	return recording_csv_parse(text, len, file, ret, e);
 }
