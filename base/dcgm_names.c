@@ -10,11 +10,10 @@ static const struct dcgm_name names[] = {
         FAMILIES(ROW)
 #undef ROW
 };
-#define N_NAMES (sizeof names / sizeof names[0])
 
 const struct dcgm_name *dcgm_name_at(size_t i)
 {
-	for (size_t k = 0; k < N_NAMES; k++)
+	for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
 		if (names[k].name_4_9 && i-- == 0)
 			return &names[k];
 	return NULL;
@@ -22,10 +21,11 @@ const struct dcgm_name *dcgm_name_at(size_t i)
 
 const struct dcgm_name *dcgm_name_find(const char *name, size_t len, bool is_new)
 {
-	for (size_t i = 0; i < N_NAMES; i++) {
-		const char *s = is_new ? names[i].name_4_9 : names[i].legacy;
-		if (names[i].name_4_9 && strlen(s) == len && memcmp(s, name, len) == 0)
-			return &names[i];
+	const struct dcgm_name *row;
+	for (size_t i = 0; (row = dcgm_name_at(i)); i++) {
+		const char *s = is_new ? row->name_4_9 : row->legacy;
+		if (strlen(s) == len && memcmp(s, name, len) == 0)
+			return row;
 	}
 	return NULL;
 }

@@ -664,29 +664,6 @@ static int parse_yaml(struct arena *a, const char *name, const char *text, size_
 	return rc < 0 ? rc : finish(&r, ret_file);
 }
 
-static int read_yaml(struct arena *a, const char *path, bool has_anchors, struct doc_file *ret_file, struct err *e)
-{
-	const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
-	*ret_file = (struct doc_file){.name = name};
-	struct buf text;
-	buf_init(&text, DOC_BYTES_MAX);
-	struct err why = {.kind = ERR_NONE}; // e may be NULL, and the kind is needed here
-	int rc = buf_read_argument(&text, path, &why);
-	struct stat st;
-	if (rc == 0)
-		rc = parse_yaml(a, name, buf_str(&text), text.len, has_anchors, ret_file, e);
-	else if (why.kind == ERR_LIMIT && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-		rc = err_set(e, ERR_LIMIT, "%s: %lld bytes, the ceiling is %d: split the file", path,
-		             (long long)st.st_size, DOC_BYTES_MAX);
-	else if (why.kind == ERR_LIMIT)
-		rc = err_set(e, ERR_LIMIT, "%s: more than the ceiling of %d bytes: split the file", name,
-		             DOC_BYTES_MAX);
-	else if (e)
-		*e = why;
-	buf_done(&text);
-	return rc;
-}
-
 int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                    struct err *e)
 {
@@ -697,6 +674,30 @@ int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, 
                            struct err *e)
 {
 	return parse_yaml(a, name, text, len, true, ret_file, e);
+}
+
+static int read_yaml(struct arena *a, const char *path, bool has_anchors, struct doc_file *ret_file, struct err *e)
+{
+	const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+	*ret_file = (struct doc_file){.name = name};
+	struct buf text;
+	buf_init(&text, DOC_BYTES_MAX);
+	struct err why = {.kind = ERR_NONE}; // e may be NULL, and the kind is needed here
+	int rc = buf_read_argument(&text, path, &why);
+	struct stat st;
+	if (rc == 0)
+		rc = (has_anchors ? doc_parse_yaml_anchors : doc_parse_yaml)(a, name, buf_str(&text), text.len,
+		                                                             ret_file, e);
+	else if (why.kind == ERR_LIMIT && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		rc = err_set(e, ERR_LIMIT, "%s: %lld bytes, the ceiling is %d: split the file", path,
+		             (long long)st.st_size, DOC_BYTES_MAX);
+	else if (why.kind == ERR_LIMIT)
+		rc = err_set(e, ERR_LIMIT, "%s: more than the ceiling of %d bytes: split the file", name,
+		             DOC_BYTES_MAX);
+	else if (e)
+		*e = why;
+	buf_done(&text);
+	return rc;
 }
 
 int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
