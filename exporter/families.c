@@ -10,7 +10,8 @@
 
 static const struct family families[] = {
 #define ROW(field, name, name_4_9, factor, id, type, kind, scope, unit, window, accumulates, help)                     \
-	[field] = {name, name_4_9, factor, id, METRIC_##type, FIELD_##kind, FAMILY_##scope, unit, window, accumulates, help},
+	[field] = {name,           name_4_9, factor, id,          METRIC_##type, FIELD_##kind,                         \
+	           FAMILY_##scope, unit,     window, accumulates, help},
         FAMILIES(ROW)
 #undef ROW
 };

@@ -30,7 +30,7 @@ struct family {
 	const char *name;     // "DCGM_FI_DEV_GPU_UTIL"
 	const char *name_4_9; // name in dcgm-exporter 4.9; NULL: the same
 	double factor_4_9;    // value under name_4_9 = factor_4_9 * value under `name`
-	int dcgm_id;      // DCGM field id; 0: a family of gpuscale's
+	int dcgm_id;          // DCGM field id; 0: a family of gpuscale's
 	enum metric_type type;
 	enum field_kind kind; // the value is printed with %d or %f
 	enum family_scope scope;
