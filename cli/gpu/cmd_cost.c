@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale cost: what the allocated GPUs cost, and how much of that was wasted.
+#include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,11 +10,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/err.h"
+#include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
-#include "cli/gpu/cost_report.h"
 #include "cli/objects/shape_read.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/replay/replay_input.h"
@@ -21,6 +24,7 @@
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/prometheus_session.h"
+#include "cli/term/table.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
 #include "k8s/client/scale.h"
@@ -40,6 +44,7 @@
 #define SINCE_MAX_MS (400 * INT64_C(86400000))
 #define LABEL_BYTES  317 // prefix, '/' and name of a label of Kubernetes
 #define NONE         "<none>"
+#define CELL_BYTES   48
 
 enum cost_by { BY_NAMESPACE, BY_POD, BY_MODEL, BY_POLICY, BY_LABEL };
 static const char *const by_names[] = {"namespace", "pod", "model", "policy", NULL};
@@ -302,13 +307,294 @@ static void add_savings(const struct cost_args *a, const struct file_set *set, c
 	connections_close(&targets.session);
 }
 
-static int print_report(const struct cost_args *a, const struct cost_report *r, struct err *e)
+// ---- the report ----
+
+struct cost_report {
+	const struct gpu_cost *cost;
+	const struct cost_use *use;
+	const struct cost_args *args;
+	const struct cost_period *period;
+	const char *savings; // notes on how the savings came about, one per line; "": none
+};
+
+// The figures of a row, in the order of all formats. A name is NULL where a format does not have the figure.
+enum figure_unit { SECONDS, MONEY, WASTED, SAVED, ENERGY, CO2 };
+static const struct figure {
+	const char *head, *json, *csv;
+	enum figure_unit unit;
+	int of; // SECONDS, ENERGY: enum gpu_measure; MONEY: enum gpu_amount
+	bool is_wide;
+} figures[] = {
+        // clang-format off
+        {"GPU-HOURS",   "gpuSeconds",         "gpu_seconds",          SECONDS, GPU_ALLOCATED,    false},
+        {"COST",        "cost",               "cost",                 MONEY,   COST_TOTAL,       false},
+        {"IDLE",        "idle",               "idle",                 MONEY,   COST_IDLE,        false},
+        {"FAKE-LOAD",   "fakeLoad",           "fake_load",            MONEY,   COST_FAKE,        false},
+        {"WASTED",      NULL,                 NULL,                   WASTED,  0,                false},
+        {"SAVED",       NULL,                 NULL,                   SAVED,   0,                false},
+        {NULL,          "measuredGPUSeconds", "measured_gpu_seconds", SECONDS, GPU_MEASURED,     false},
+        {"KWH",         "kWh",                "kwh",                  ENERGY,  GPU_ENERGY,       true},
+        {"ELECTRICITY", "electricity",        "electricity",          MONEY,   COST_ELECTRICITY, true},
+        {"CO2(KG)",     "kgCO2",              NULL,                   CO2,     GPU_ENERGY,       true},
+        // clang-format on
+};
+#define FIGURES (sizeof figures / sizeof *figures)
+
+static bool has_figure(const struct cost_report *r, const struct figure *f)
+{
+	return f->unit == SAVED ? r->args->by == BY_POLICY
+	       : f->unit == CO2 ? r->cost->book->electricity.has_grams_co2
+	                        : true;
+}
+
+static const char *format_cents(char out[CELL_BYTES], int64_t cents)
+{
+	int64_t size = cents < 0 ? -cents : cents;
+	snprintf(out, CELL_BYTES, "%s%" PRId64 ".%02d", cents < 0 ? "-" : "", size / 100, (int)(size % 100));
+	return out;
+}
+
+// Thousandths.
+static const char *format_milli(char out[CELL_BYTES], int64_t milli)
+{
+	snprintf(out, CELL_BYTES, "%" PRId64 ".%03d", milli / 1000, (int)(milli % 1000));
+	return out;
+}
+
+static const char *format_hours(char out[CELL_BYTES], int64_t milli)
+{
+	snprintf(out, CELL_BYTES, "%.2f", (double)milli / 3.6e6);
+	return out;
+}
+
+// "-" where it is unknown.
+static const char *format_figure(char out[CELL_BYTES], const struct cost_report *r, const struct figure *f,
+                                 const struct gpu_cost_row *row)
+{
+	int64_t wasted = row->milli[GPU_IDLE] + row->milli[GPU_FAKE], all = row->milli[GPU_MEASURED];
+	double kwh = (double)row->milli[GPU_ENERGY] / 3.6e9;
+	switch (f->unit) {
+	case SECONDS:
+		return format_milli(out, row->milli[f->of]);
+	case MONEY:
+		return format_cents(out, row->cents[f->of]);
+	case WASTED:
+		snprintf(out, CELL_BYTES, all ? "%.0f%%" : "-", all ? 100 * (double)wasted / (double)all : 0);
+		break;
+	case SAVED:
+		return row->saved_cents != GPU_COST_UNKNOWN ? format_cents(out, row->saved_cents) : "-";
+	case ENERGY:
+		snprintf(out, CELL_BYTES, "%.2f", kwh);
+		break;
+	case CO2:
+		snprintf(out, CELL_BYTES, "%.3f", kwh * r->cost->book->electricity.grams_co2_per_kwh / 1000);
+		break;
+	}
+	return out;
+}
+
+static int64_t reported_gpus(const struct cost_report *r, const char *model)
+{
+	for (size_t i = 0; i < r->use->n_models; i++)
+		if (strcmp(r->use->models[i].model, model) == 0)
+			return r->use->models[i].gpus;
+	return 0;
+}
+
+static int64_t unmeasured(const struct gpu_cost *c)
+{
+	return c->total.milli[GPU_ALLOCATED] - c->total.milli[GPU_MEASURED];
+}
+
+// The first and the last day on which the prices of the book were published.
+static void price_days(const struct price_book *b, const char **ret_first, const char **ret_last)
+{
+	*ret_first = *ret_last = b->models[0].as_of;
+	for (size_t i = 1; i < b->n_models; i++) {
+		const char *day = b->models[i].as_of;
+		*ret_first = strcmp(day, *ret_first) < 0 ? day : *ret_first;
+		*ret_last = strcmp(day, *ret_last) > 0 ? day : *ret_last;
+	}
+}
+
+// ---- notes ----
+
+static void put_unpriced(const struct cost_report *r, const struct gpu_unpriced *u, struct buf *out)
+{
+	const struct price_book *b = r->cost->book;
+	char hours[CELL_BYTES];
+	int64_t gpus = reported_gpus(r, u->model);
+	print_to(out, "No price: %" PRId64 " %s of model \"%s\", %s GPU-hours, ", gpus, gpus == 1 ? "GPU" : "GPUs",
+	         u->model, format_hours(hours, u->milli));
+	if (b->has_assumed)
+		print_to(out, "counted at %.10g %s an hour (assumedPerGPUHour)", b->assumed_per_gpu_hour, b->currency);
+	else
+		buf_puts(out, "counted as 0");
+	buf_puts(out, "; add the model to a file for --prices\n");
+}
+
+static void put_notes(const struct cost_report *r, struct buf *out)
+{
+	const struct gpu_cost *c = r->cost;
+	char hours[CELL_BYTES], cost[CELL_BYTES];
+	const char *first, *last;
+	price_days(c->book, &first, &last);
+	print_to(out, "Prices: %s, published %s to %s, %s\n", r->args->prices ? r->args->prices : "as shipped", first,
+	         last, c->discount ? c->discount->name : "on demand");
+	if (c->unallocated.milli[GPU_ALLOCATED] > 0)
+		print_to(out, "Not allocated: %s GPU-hours that no pod held, %s %s\n",
+		         format_hours(hours, c->unallocated.milli[GPU_ALLOCATED]),
+		         format_cents(cost, c->unallocated.cents[COST_TOTAL]), c->book->currency);
+	if (unmeasured(c) > 0)
+		print_to(out, "No utilization: it is unknown how much of %s GPU-hours was wasted\n",
+		         format_hours(hours, unmeasured(c)));
+	for (size_t i = 0; i < c->n_unpriced; i++)
+		put_unpriced(r, &c->unpriced[i], out);
+	buf_puts(out, r->savings);
+}
+
+// ---- table ----
+
+static void put_row(struct table *t, const char *name, const struct gpu_cost_row *row, const struct cost_report *r,
+                    bool is_wide)
+{
+	char cell[CELL_BYTES];
+	table_cell(t, "%s", name);
+	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
+			table_cell(t, "%s",
+			           f->unit == SECONDS ? format_hours(cell, row->milli[f->of])
+			                              : format_figure(cell, r, f, row));
+}
+
+static void print_table(const struct cost_report *r, bool is_wide, struct buf *out)
+{
+	const struct gpu_cost *c = r->cost;
+	const char *by_text = r->args->by_text;
+	char by[CELL_BYTES], cost[CELL_BYTES];
+	const char *head[FIGURES + 2] = {by};
+	size_t n = 1;
+	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
+			head[n++] = f->unit == MONEY && f->of == COST_TOTAL ? cost : f->head;
+	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
+	snprintf(by, sizeof by, "%.*s", (int)sizeof by - 1, strchr(by_text, '=') ? strchr(by_text, '=') + 1 : by_text);
+	for (char *p = by; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	struct table t;
+	table_init(&t, head);
+	for (size_t i = 0; i < c->n; i++)
+		put_row(&t, c->rows[i].key, &c->rows[i], r, is_wide);
+	put_row(&t, "TOTAL", &c->total, r, is_wide); // what it saved is not known: its policies may not be all
+	table_finish(&t, out, 0, true);
+	buf_putc(out, '\n');
+	put_notes(r, out);
+}
+
+// ---- JSON ----
+
+static void put_number(struct json_writer *w, const char *key, const char *number)
+{
+	json_write_key(w, key);
+	json_write_raw(w, number);
+}
+
+static void put_figures(struct json_writer *w, const struct cost_report *r, const struct gpu_cost_row *row)
+{
+	char cell[CELL_BYTES];
+	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		if (f->json && has_figure(r, f))
+			put_number(w, f->json, format_figure(cell, r, f, row));
+}
+
+static void print_json(const struct cost_report *r, struct buf *out)
+{
+	const struct gpu_cost *c = r->cost;
+	char cell[CELL_BYTES];
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "currency", c->book->currency);
+	json_write_member_time(&w, "from", r->period->start_s * 1000);
+	json_write_member_time(&w, "to", r->period->end_s * 1000);
+	json_write_member_str(&w, "by", r->args->by_text);
+	if (r->args->by == BY_POLICY)
+		json_write_member_str(&w, "savedAgainst", against_names[r->args->against]);
+	json_write_member_str(&w, "discount", c->discount ? c->discount->name : NULL);
+	json_write_member_array(&w, "rows");
+	for (size_t i = 0; i < c->n; i++) {
+		json_write_object_begin(&w);
+		json_write_member_str(&w, "name", c->rows[i].key);
+		put_figures(&w, r, &c->rows[i]);
+		if (c->rows[i].saved_cents != GPU_COST_UNKNOWN)
+			put_number(&w, "saved", format_cents(cell, c->rows[i].saved_cents));
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_write_member_object(&w, "total");
+	put_figures(&w, r, &c->total);
+	json_write_object_end(&w);
+	json_write_member_object(&w, "unallocated");
+	put_figures(&w, r, &c->unallocated);
+	json_write_object_end(&w);
+	json_write_member_array(&w, "unpriced");
+	for (size_t i = 0; i < c->n_unpriced; i++) {
+		json_write_object_begin(&w);
+		json_write_member_str(&w, "model", c->unpriced[i].model);
+		json_write_member_i64(&w, "gpus", reported_gpus(r, c->unpriced[i].model));
+		put_number(&w, "gpuSeconds", format_milli(cell, c->unpriced[i].milli));
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+// ---- CSV ----
+
+static void print_csv(const struct cost_report *r, struct buf *out, struct buf *notes)
+{
+	const struct gpu_cost *c = r->cost;
+	char cell[CELL_BYTES];
+	bool has_savings = r->args->by == BY_POLICY;
+	buf_puts(out, "name");
+	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		if (f->csv)
+			print_to(out, ",%s", f->csv);
+	buf_puts(out, has_savings ? ",currency,saved\n" : ",currency\n");
+	for (size_t i = 0; i < c->n; i++) {
+		const struct gpu_cost_row *row = &c->rows[i];
+		csv_put_text(out, row->key);
+		for (const struct figure *f = figures; f < figures + FIGURES; f++)
+			if (f->csv)
+				print_to(out, ",%s", format_figure(cell, r, f, row));
+		buf_putc(out, ',');
+		csv_put_text(out, c->book->currency);
+		if (has_savings && row->saved_cents == GPU_COST_UNKNOWN)
+			buf_putc(out, ',');
+		else if (has_savings)
+			print_to(out, ",%s", format_cents(cell, row->saved_cents));
+		buf_putc(out, '\n');
+	}
+	put_notes(r, notes);
+}
+
+// Notes that the format has no place for go to standard error: all notes of a CSV, and those on savings of the JSON.
+static int print_report(const struct cost_report *r, struct err *e)
 {
 	struct buf out, notes;
+	enum output_format format = r->args->output;
 	buf_init(&out, OUTPUT_MAX);
 	buf_init(&notes, REPORT_MAX);
-	cost_report_print(r, a->output, &out, &notes);
-	int rc = output_write(&out, a->output, e);
+	if (output_is_document(format)) {
+		print_json(r, &out);
+		buf_puts(&notes, r->savings);
+	} else if (format == OUTPUT_CSV) {
+		print_csv(r, &out, &notes);
+	} else {
+		print_table(r, format == OUTPUT_WIDE, &out);
+	}
+	int rc = output_write(&out, format, e);
 	print_notes(&notes);
 	buf_done(&out);
 	buf_done(&notes);
@@ -337,19 +623,12 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 	gpu_cost_init(&cost, book, a->discount ? price_book_discount(book, a->discount) : NULL);
 	arena_init(&keys, KEYS_MAX);
 	buf_init(&savings, REPORT_MAX);
-	struct cost_report r = {.cost = &cost,
-	                        .use = use,
-	                        .by = a->by_text,
-	                        .prices = a->prices,
-	                        .shows_savings = a->by == BY_POLICY,
-	                        .against = against_names[a->against],
-	                        .start_s = period->start_s,
-	                        .end_s = period->end_s};
+	struct cost_report r = {.cost = &cost, .use = use, .args = a, .period = period};
 	int rc = add_costs(a, set, &use->use, &cost, &keys);
 	if (rc == 0 && a->by == BY_POLICY)
 		add_savings(a, set, period, &cost, &savings);
 	r.savings = buf_str(&savings);
-	rc = rc < 0 ? err_set(e, ERR_INTERNAL, "out of memory for the report") : print_report(a, &r, e);
+	rc = rc < 0 ? err_set(e, ERR_INTERNAL, "out of memory for the report") : print_report(&r, e);
 	buf_done(&savings);
 	gpu_cost_done(&cost);
 	arena_done(&keys);
