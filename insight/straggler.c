@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/hash_table.h"
 #include "policies/engine/quantile.h"
 
 #define SHARES          64 // observations behind a share and the noise: ten minutes of blocks
@@ -44,6 +44,7 @@ struct chart {
 enum due { SLOWER, FASTER, BACK, NOT_DUE };
 
 struct rank {
+	UT_hash_handle hh; // by name
 	char name[STRAGGLER_RANK_BYTES];
 	double block[BLOCK_VALUES]; // logarithms
 	size_t n_block;             // values of the block, also beyond BLOCK_VALUES
@@ -67,12 +68,11 @@ struct straggler {
 	void *arg;
 	struct rank **ranks;
 	size_t n, cap;
-	uint32_t *slots; // hash table: index of the rank + 1; 0 = free
-	size_t n_slots;
-	double *scratch;    // one per rank
-	const char **alike; // one per rank
-	double gauge;       // how far the usual shares have moved together since the anchors
-	bool is_open;       // a block has values
+	struct rank *by_name; // hash table
+	double *scratch;      // one per rank
+	const char **alike;   // one per rank
+	double gauge;         // how far the usual shares have moved together since the anchors
+	bool is_open;         // a block has values
 	int64_t block_ms, now_ms, gap_ms;
 	int64_t last_block_ms, length_ms;    // start of the last block; time between blocks
 	double noise, correlation;           // those of the usual rank, estimated from n_usual
@@ -104,18 +104,17 @@ struct straggler *straggler_new(bool more_is_slower, rank_event_fn *fn, void *ar
 
 static void forget(struct straggler *s)
 {
+	HASH_CLEAR(hh, s->by_name);
 	for (size_t i = 0; i < s->n; i++)
 		free(s->ranks[i]);
 	free(s->ranks);
-	free(s->slots);
 	free(s->scratch);
 	free((void *)s->alike);
 	s->alike = NULL;
 	s->gauge = 0;
 	s->ranks = NULL;
-	s->slots = NULL;
 	s->scratch = NULL;
-	s->n = s->cap = s->n_slots = 0;
+	s->n = s->cap = 0;
 	s->is_open = false;
 	s->last_block_ms = INT64_MIN;
 	s->n_blocks = 0;
@@ -133,14 +132,6 @@ void straggler_free(struct straggler *s)
 
 // ---- ranks by name ----
 
-static size_t slot_of(const struct straggler *s, const char *name)
-{
-	size_t i = hash_mix(hash_text(HASH_START, name)) & (s->n_slots - 1);
-	while (s->slots[i] && strcmp(s->ranks[s->slots[i] - 1]->name, name) != 0)
-		i = (i + 1) & (s->n_slots - 1);
-	return i;
-}
-
 static bool grow(struct straggler *s)
 {
 	size_t cap = s->cap ? 2 * s->cap : 16;
@@ -153,37 +144,28 @@ static bool grow(struct straggler *s)
 	const char **alike = (const char **)realloc((void *)s->alike, cap * sizeof *alike);
 	if (alike)
 		s->alike = alike;
-	uint32_t *slots = calloc(2 * cap, sizeof *slots);
-	if (!ranks || !scratch || !alike || !slots) {
-		free(slots);
+	if (!ranks || !scratch || !alike)
 		return false;
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->n_slots = 2 * cap;
 	s->cap = cap;
-	for (size_t i = 0; i < s->n; i++)
-		s->slots[slot_of(s, s->ranks[i]->name)] = (uint32_t)i + 1;
 	return true;
 }
 
 static struct rank *rank_of(struct straggler *s, const char *name)
 {
 	size_t len = strlen(name);
-	if (s->n_slots > 0) {
-		size_t slot = slot_of(s, name);
-		if (s->slots[slot])
-			return s->ranks[s->slots[slot] - 1];
-	}
+	struct rank *r;
+	HASH_FIND_STR(s->by_name, name, r);
+	if (r)
+		return r;
 	if (len >= STRAGGLER_RANK_BYTES || s->n == STRAGGLER_RANKS_MAX || (s->n == s->cap && !grow(s)))
 		return NULL;
-	struct rank *r = calloc(1, sizeof *r);
+	r = calloc(1, sizeof *r);
 	if (!r)
 		return NULL;
 	memcpy(r->name, name, len + 1);
 	r->state = r->due = NOT_DUE;
 	r->anchor = r->level = (double)NAN;
-	s->slots[slot_of(s, name)] = (uint32_t)s->n + 1;
+	HASH_ADD_STR(s->by_name, name, r);
 	s->ranks[s->n++] = r;
 	return r;
 }
