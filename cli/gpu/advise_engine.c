@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gpu/advise_engine.h"
-
-#include <stddef.h>
+// The queries and the policies of the engines of advise.h.
 #include <string.h>
 
-#include "base/buf.h"
-#include "policies/schema/binding.h"
+#include "cli/gpu/advise.h"
 
 #define REQUEST_WINDOW "30m"
 #define BREAK          "\n          "
