@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "insight/gpu_use.h"
+#include "insight/gpu_cost.h"
 
 struct buf;
 struct err;

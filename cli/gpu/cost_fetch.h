@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "insight/gpu_use.h"
+#include "insight/gpu_cost.h"
 #include "insight/gpu_use_query.h"
 
 struct err;

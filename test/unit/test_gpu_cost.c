@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "insight/gpu_cost.h"
-#include "insight/gpu_use.h"
 #include "insight/gpu_use_query.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
