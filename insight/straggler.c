@@ -110,16 +110,11 @@ static void forget(struct straggler *s)
 	free(s->ranks);
 	free(s->scratch);
 	free((void *)s->alike);
-	s->alike = NULL;
-	s->gauge = 0;
-	s->ranks = NULL;
-	s->scratch = NULL;
-	s->n = s->cap = 0;
-	s->is_open = false;
-	s->last_block_ms = INT64_MIN;
-	s->n_blocks = 0;
-	s->n_past = 0;
-	s->past_noise = s->past_correlation = 0;
+	*s = (struct straggler){.more_is_slower = s->more_is_slower,
+	                        .fn = s->fn,
+	                        .arg = s->arg,
+	                        .now_ms = s->now_ms,
+	                        .last_block_ms = INT64_MIN};
 }
 
 void straggler_free(struct straggler *s)

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-struct buf;
-
 #define VERDICT_TERMS_MAX    3
 #define VERDICT_EVIDENCE_MAX 6
 
@@ -162,8 +160,5 @@ double verdict_lost_ratio(enum verdict v, const double *values);
 // Writes the measures that support the decision to `out` (room for VERDICT_EVIDENCE_MAX), those of the row first, then
 // the present ones among busy, SM, tensor and DRAM. Returns their number.
 size_t verdict_evidence(const struct verdict_row *row, const double *values, enum verdict_measure *out);
-
-// Appends a table of contents and a section per verdict in Markdown: condition, meaning, evidence, action, cost.
-void verdict_page_print(struct buf *out);
 
 #endif

@@ -101,37 +101,42 @@ void verdict_query_pod_labels(struct buf *out)
 }
 
 #define EXPR_BYTES_MAX ((size_t)64 * 1024)
-#define COLUMNS        118
+#define RULE_COLUMNS   118
+#define PAGE_COLUMNS   120
 #define WORKLOAD       "(wl_namespace, wl_pod)"
 
 // ---- the rules ----
 
 static const char *const folds[] = {[FOLD_AVG] = "avg", [FOLD_MAX] = "max", [FOLD_MIN] = "min"};
 
-// As a folded block: a line break there is a space. No string in an expression contains a space.
-static void put_wrapped(struct buf *out, const char *text, const char *indent)
+// Breaks lines at blanks, before `columns`; each starts with `indent`. A line break of the text stays.
+static void put_wrapped(struct buf *out, const char *text, const char *indent, size_t columns)
 {
 	size_t column = 0;
 	for (const char *word = text; *word;) {
-		size_t len = strcspn(word, " ");
-		if (column == 0 || column + 1 + len > COLUMNS) {
-			buf_printf(out, "%s%s", column ? "\n" : "", indent);
-			column = strlen(indent);
-		} else {
-			buf_putc(out, ' ');
-			column++;
+		size_t len = strcspn(word, " \n");
+		if (column > 0 && column + 1 + len > columns) {
+			buf_putc(out, '\n');
+			column = 0;
 		}
+		buf_puts(out, column ? " " : indent);
+		column += column ? 1 : strlen(indent);
 		buf_put(out, word, len);
 		column += len;
 		word += len + strspn(word + len, " ");
+		if (*word == '\n') {
+			buf_putc(out, '\n');
+			column = 0;
+			word++;
+		}
 	}
-	buf_putc(out, '\n');
 }
 
 static void put_rule(struct buf *out, const char *record, const char *expr)
 {
 	buf_printf(out, "  - record: %s\n    expr: >-\n", record);
-	put_wrapped(out, expr, "      ");
+	put_wrapped(out, expr, "      ", RULE_COLUMNS); // as a folded block, where a line break is a space
+	buf_putc(out, '\n');
 }
 
 static void put_measure_name(struct buf *out, enum verdict_measure m)
@@ -139,35 +144,27 @@ static void put_measure_name(struct buf *out, enum verdict_measure m)
 	buf_printf(out, "workload:%s:diagnosed", verdict_measure_info(m)->name);
 }
 
+// How the series of each scope become those of workloads.
+static const struct {
+	const char *open, *close;
+} joins[] = {
+        [SCOPE_DEVICE] = {"gpu:owner:info * on (UUID, GPU_I_ID) group_left () (", "))"},
+        [SCOPE_GPU] = {"gpu:owner:info * on (UUID) group_left () (", "))"},
+        [SCOPE_NODE] = {"gpu:owner:info * on (UUID, GPU_I_ID) group_left () (0 * label_replace(label_replace("
+                        "gpu:memory_used:bytes, \"nodename\", \"$1\", \"hostname\", \"(.+)\"), \"nodename\", "
+                        "\"$1\", \"Hostname\", \"(.+)\") + on (nodename) group_left () (",
+                        ")))"},
+        [SCOPE_POD] = {"label_replace(label_replace(", ", \"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_namespace\", "
+                                                       "\"$1\", \"namespace\", \"(.+)\"))"},
+};
+
 static void put_measure(struct buf *expr, enum verdict_measure m, int64_t window_s)
 {
 	const struct verdict_measure_info *info = verdict_measure_info(m);
 	buf_printf(expr, "%s by " WORKLOAD " (", folds[info->fold]);
-	switch (info->scope) {
-	case SCOPE_DEVICE:
-		buf_puts(expr, "gpu:owner:info * on (UUID, GPU_I_ID) group_left () (");
-		verdict_query_measure(expr, m, window_s);
-		buf_puts(expr, "))");
-		return;
-	case SCOPE_GPU:
-		buf_puts(expr, "gpu:owner:info * on (UUID) group_left () (");
-		verdict_query_measure(expr, m, window_s);
-		buf_puts(expr, "))");
-		return;
-	case SCOPE_NODE:
-		buf_puts(expr, "gpu:owner:info * on (UUID, GPU_I_ID) group_left () (0 * label_replace(label_replace("
-		               "gpu:memory_used:bytes, \"nodename\", \"$1\", \"hostname\", \"(.+)\"), \"nodename\", "
-		               "\"$1\", \"Hostname\", \"(.+)\") + on (nodename) group_left () (");
-		verdict_query_measure(expr, m, window_s);
-		buf_puts(expr, ")))");
-		return;
-	case SCOPE_POD:
-		buf_puts(expr, "label_replace(label_replace(");
-		verdict_query_measure(expr, m, window_s);
-		buf_puts(expr, ", \"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_namespace\", \"$1\", \"namespace\", "
-		               "\"(.+)\"))");
-		return;
-	}
+	buf_puts(expr, joins[info->scope].open);
+	verdict_query_measure(expr, m, window_s);
+	buf_puts(expr, joins[info->scope].close);
 }
 
 // The workloads for which the terms of a row are true.
@@ -211,9 +208,9 @@ static void put_alert(struct buf *out, const struct verdict_info *info)
 	           "      summary: '{{ $labels.wl_namespace }}/{{ $labels.wl_pod }}: %s'\n"
 	           "      description: >-\n",
 	           info->name, info->name, info->name);
-	put_wrapped(out, buf_str(&text), "        ");
+	put_wrapped(out, buf_str(&text), "        ", RULE_COLUMNS);
 	buf_printf(out,
-	           "      runbook: docs/operations.md#workloaddiagnosis\n"
+	           "\n      runbook: docs/operations.md#workloaddiagnosis\n"
 	           "      diagnosis: docs/diagnosis.md#%s\n",
 	           info->name);
 	out->failed |= text.failed;
@@ -259,4 +256,98 @@ void verdict_rules_print(struct buf *out, int64_t window_s)
 	out->failed |= expr.failed || name.failed;
 	buf_done(&expr);
 	buf_done(&name);
+}
+
+// ---- the page of documentation ----
+
+// clang-format off
+static const char *const losses[] = {
+	[LOSS_NONE]  = "0: no measure shows how much is lost.",
+	[LOSS_ALL]   = "the whole price of the GPUs.",
+	[LOSS_SM]    = "the price times the share of time in which the SMs were not active.",
+	[LOSS_CLOCK] = "the price times the share by which the clock is below its model's median; unknown without clocks.",
+};
+// clang-format on
+
+static void put_limit(struct buf *out, const struct verdict_measure_info *info, double limit)
+{
+	if (info->unit == UNIT_RATIO)
+		buf_printf(out, "%.12g %%", 100 * limit);
+	else if (info->unit == UNIT_BYTES_PER_SECOND)
+		buf_printf(out, "%.12g GB/s", limit / 1e9);
+	else
+		buf_printf(out, "%.12g", limit);
+}
+
+static void put_condition(struct buf *out, const struct verdict_row *row)
+{
+	if (row->n_terms == 0)
+		buf_puts(out, "nothing else matches");
+	for (size_t i = 0; i < row->n_terms; i++) {
+		const struct verdict_term *t = &row->terms[i];
+		const struct verdict_measure_info *info = verdict_measure_info(t->measure);
+		buf_printf(out, "%s%s`%s` %s ", i ? ", " : "", t->op == OP_NOT_AT_LEAST ? "not " : "", info->name,
+		           verdict_op_sign(t->op));
+		put_limit(out, info, t->limit);
+	}
+}
+
+static void put_section(struct buf *out, enum verdict v)
+{
+	const struct verdict_info *info = verdict_info(v);
+	size_t n;
+	const struct verdict_row *rows = verdict_rows(&n);
+	buf_printf(out, "\n### %s\n\n", info->name);
+	put_wrapped(out, info->meaning, "", PAGE_COLUMNS);
+	buf_puts(out, "\n\n**Evidence:** ");
+	const char *sep = "";
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].verdict == v) {
+			buf_puts(out, sep);
+			put_condition(out, &rows[i]);
+			sep = "; or\n";
+		}
+	buf_printf(out, ".\n\n**Do:** %s\n\n", info->advice);
+	put_wrapped(out, info->action, "", PAGE_COLUMNS);
+	buf_printf(out, "\n**Cost per hour:** %s\n", losses[info->loss]);
+}
+
+static void put_measures(struct buf *out)
+{
+	static const char *const scopes[] = {[SCOPE_DEVICE] = "GPU or MIG instance",
+	                                     [SCOPE_GPU] = "GPU",
+	                                     [SCOPE_POD] = "pod",
+	                                     [SCOPE_NODE] = "node"};
+	static const char *const fold_names[] = {
+	        [FOLD_AVG] = "average", [FOLD_MAX] = "largest", [FOLD_MIN] = "smallest"};
+	buf_puts(out, "\n## The measures\n\nThe recording rule `workload:NAME:diagnosed` has the measure `NAME` of "
+	              "each pod.\n"
+	              "`gpuscale diagnose --print rules` shows the query of each.\n\n"
+	              "| measure | in the evidence | measured for each | value of a pod |\n|---|---|---|---|\n");
+	for (int m = 0; m < MEASURE__COUNT; m++) {
+		const struct verdict_measure_info *info = verdict_measure_info((enum verdict_measure)m);
+		bool is_folded = info->scope != SCOPE_POD;
+		buf_printf(out, "| `%s` | %s | %s | %s%s |\n", info->name, info->label, scopes[info->scope],
+		           is_folded ? "the " : "", is_folded ? fold_names[info->fold] : "");
+	}
+}
+
+void verdict_page_print(struct buf *out)
+{
+	size_t n;
+	const struct verdict_row *rows = verdict_rows(&n);
+	buf_puts(out, "## The table\n\nThe first row whose conditions all hold gives the verdict. A condition on a "
+	              "missing measure does not hold.\n\n| # | conditions | verdict | level | summary |\n"
+	              "|---|---|---|---|---|\n");
+	for (size_t i = 0; i < n; i++) {
+		const struct verdict_info *info = verdict_info(rows[i].verdict);
+		buf_printf(out, "| %zu | ", i + 1);
+		put_condition(out, &rows[i]);
+		buf_printf(out, " | [%s](#%s) | %s | %s |\n", info->name, info->name, verdict_level_name(info->level),
+		           info->summary);
+	}
+	buf_puts(out, "\n## The verdicts\n");
+	for (int v = 0; v < VERDICT__COUNT; v++)
+		put_section(out, (enum verdict)v);
+	put_measures(out);
 }

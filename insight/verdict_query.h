@@ -25,5 +25,7 @@ void verdict_query_pod_labels(struct buf *out);
 // alert, with measures over `window_s` seconds. They read gpu:owner:info and
 // gpu:memory_used:bytes of rules/gpu.yaml.
 void verdict_rules_print(struct buf *out, int64_t window_s);
+// Appends a table of contents and a section per verdict in Markdown: condition, meaning, evidence, action, cost.
+void verdict_page_print(struct buf *out);
 
 #endif
