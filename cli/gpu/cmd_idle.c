@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/csv_text.h"
@@ -76,122 +77,14 @@ static const struct flag_set command = {
 // ---- queries ----
 
 #define IDLE_ROWS_MAX 5000 // PROMQL_SERIES_MAX
+#define NAMES_MAX     ((size_t)64 * 1024 * 1024)
 
 // Idle GPUs of one model that one pod holds.
 struct idle_row {
 	const char *model, *namespace_name, *pod; // namespace "": no pod holds them
 	double gpus;                              // parts of one for MIG instances and shared GPUs
 	double last_busy_s, first_seen_s;         // since the epoch; 0: not within the lookback
-};
-
-struct idle_rows {
-	struct idle_row rows[IDLE_ROWS_MAX];
-	size_t n;
-	struct arena names;
-};
-
-#define NAMES_MAX ((size_t)64 * 1024 * 1024)
-
-struct question {
-	struct idle_rows *rows;
-	enum gpu_idle what;
-};
-
-static struct idle_row *find(struct idle_rows *rows, const char *model, const char *namespace_name, const char *pod)
-{
-	for (size_t i = 0; i < rows->n; i++) {
-		struct idle_row *r = &rows->rows[i];
-		if (strcmp(r->pod, pod) == 0 && strcmp(r->namespace_name, namespace_name) == 0 &&
-		    strcmp(r->model, model) == 0)
-			return r;
-	}
-	return NULL;
-}
-
-static struct idle_row *add(struct idle_rows *rows, const char *model, const char *namespace_name, const char *pod,
-                            struct err *e)
-{
-	if (rows->n == IDLE_ROWS_MAX)
-		return err_set(e, ERR_LIMIT, "idle GPUs of more than %d pods", IDLE_ROWS_MAX), NULL;
-	struct idle_row *r = &rows->rows[rows->n];
-	*r = (struct idle_row){arena_strdup(&rows->names, model),
-	                       arena_strdup(&rows->names, namespace_name),
-	                       arena_strdup(&rows->names, pod),
-	                       0,
-	                       0,
-	                       0};
-	if (!r->model || !r->namespace_name || !r->pod)
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
-	rows->n++;
-	return r;
-}
-
-// The counts are asked for first, so that they define the rows.
-static int use(void *arg, const struct promql_series *s, struct err *e)
-{
-	struct question *q = arg;
-	const char *model = promql_label(s, GPU_USE_MODEL), *namespace_name = promql_label(s, GPU_USE_NAMESPACE);
-	const char *pod = promql_label(s, GPU_USE_POD);
-	double value = s->n_samples ? s->samples[0].value : 0;
-	struct idle_row *r = find(q->rows, model, namespace_name, pod);
-	if (!(value >= 0 && value < 1e12))
-		return err_set(e, ERR_PROTOCOL, "expected a number of GPUs or a time, got %g", value);
-	if (q->what == GPU_IDLE_COUNT && !r)
-		r = add(q->rows, model, namespace_name, pod, e);
-	if (!r)
-		return q->what == GPU_IDLE_COUNT ? -1 : 0; // became idle between two questions
-	if (q->what == GPU_IDLE_COUNT)
-		r->gpus = value;
-	else if (q->what == GPU_IDLE_LAST_BUSY)
-		r->last_busy_s = value;
-	else
-		r->first_seen_s = value;
-	return 0;
-}
-
-static int ask(const struct gpu_source *source, const char *query, int64_t now_s, struct question *q, struct err *e)
-{
-	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
-	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
-	return gpu_source_ask(source, &question, NULL, use, q, e);
-}
-
-// Fills *ret from the default source of `c`; waits for the answers. for_s, lookback_s and matchers as in
-// gpu_idle_query().
-// Returns 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both
-// cases.
-static int idle_fetch(struct prometheus_session *session, int64_t now_s, int64_t for_s, int64_t lookback_s,
-                      const char *matchers, struct idle_rows *ret, struct err *e)
-{
-	ret->n = 0;
-	arena_init(&ret->names, NAMES_MAX);
-	struct gpu_source source;
-	if (gpu_source_open(&source, session, e) < 0)
-		return -1;
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	int rc = 0;
-	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
-		struct question q = {.rows = ret, .what = (enum gpu_idle)what};
-		buf_reset(&query);
-		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
-		rc = rc < 0 ? rc : ask(&source, buf_str(&query), now_s, &q, e);
-	}
-	progress_clear(&session->progress);
-	buf_done(&query);
-	return rc;
-}
-
-static void idle_rows_done(struct idle_rows *rows)
-{
-	arena_done(&rows->names);
-}
-
-// ---- amounts ----
-
-struct idle_cost {
-	const struct idle_row *row;
-	double since_s; // at least since then; the start of the lookback when is_older
+	double since_s;                           // at least since then; the start of the lookback when is_older
 	bool is_older, is_priced;
 	double per_hour, so_far;
 };
@@ -200,46 +93,121 @@ struct idle_report {
 	const struct idle_args *args;
 	const struct price_book *book;
 	int64_t now_s;
-	struct idle_cost *costs;
+	struct idle_row *rows; // IDLE_ROWS_MAX
 	size_t n;
+	struct arena names;
+	enum gpu_idle asked;           // by the query in progress
 	double gpus, per_hour, so_far; // of all rows
 };
 
-static struct idle_cost cost_of(const struct idle_report *r, const struct idle_row *row)
+static struct idle_row *find(struct idle_report *r, const char *model, const char *namespace_name, const char *pod)
 {
-	struct idle_cost c = {.row = row, .since_s = fmax(row->last_busy_s, row->first_seen_s)};
-	double start_s = (double)(r->now_s - r->args->lookback_ms / 1000);
-	// The first sample of a series may lie one step after the start.
-	c.is_older = c.since_s <= start_s + GPU_USE_STEP_S;
-	c.since_s = fmax(c.since_s, start_s);
-	c.per_hour = row->gpus * (double)price_book_micro(r->book, row->model, NULL, &c.is_priced) / 1e6;
-	c.so_far = c.per_hour * ((double)r->now_s - c.since_s) / 3600;
-	return c;
+	for (struct idle_row *row = r->rows; row < r->rows + r->n; row++)
+		if (strcmp(row->pod, pod) == 0 && strcmp(row->namespace_name, namespace_name) == 0 &&
+		    strcmp(row->model, model) == 0)
+			return row;
+	return NULL;
 }
+
+static struct idle_row *add(struct idle_report *r, const char *model, const char *namespace_name, const char *pod,
+                            struct err *e)
+{
+	if (r->n == IDLE_ROWS_MAX)
+		return err_set(e, ERR_LIMIT, "idle GPUs of more than %d pods", IDLE_ROWS_MAX), NULL;
+	struct idle_row *row = &r->rows[r->n];
+	row->model = arena_strdup(&r->names, model);
+	row->namespace_name = arena_strdup(&r->names, namespace_name);
+	row->pod = arena_strdup(&r->names, pod);
+	if (!row->model || !row->namespace_name || !row->pod)
+		return err_no_memory(e), NULL;
+	r->n++;
+	return row;
+}
+
+// The counts are asked for first, so that they define the rows.
+static int take(void *arg, const struct promql_series *s, struct err *e)
+{
+	struct idle_report *r = arg;
+	const char *model = promql_label(s, GPU_USE_MODEL), *namespace_name = promql_label(s, GPU_USE_NAMESPACE);
+	const char *pod = promql_label(s, GPU_USE_POD);
+	double value = s->n_samples ? s->samples[0].value : 0;
+	struct idle_row *row = find(r, model, namespace_name, pod);
+	if (!(value >= 0 && value < 1e12))
+		return err_set(e, ERR_PROTOCOL, "expected a number of GPUs or a time, got %g", value);
+	if (r->asked == GPU_IDLE_COUNT && !row)
+		row = add(r, model, namespace_name, pod, e);
+	if (!row)
+		return r->asked == GPU_IDLE_COUNT ? -1 : 0; // became idle between two questions
+	if (r->asked == GPU_IDLE_COUNT)
+		row->gpus = value;
+	else if (r->asked == GPU_IDLE_LAST_BUSY)
+		row->last_busy_s = value;
+	else
+		row->first_seen_s = value;
+	return 0;
+}
+
+// Fills the rows of all namespaces. Fails when a question fails or its answer is incomplete.
+static int fetch(struct prometheus_session *session, struct idle_report *r, struct err *e)
+{
+	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
+	const struct idle_args *a = r->args;
+	struct gpu_source source;
+	struct buf query;
+	if (gpu_source_open(&source, session, e) < 0)
+		return -1;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	int rc = 0;
+	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
+		r->asked = (enum gpu_idle)what;
+		buf_reset(&query);
+		rc = gpu_idle_query(&query, r->asked, a->for_ms / 1000, a->lookback_ms / 1000,
+		                    series_options_matchers(&a->series), e);
+		const struct promql_question question = {
+		        .query = buf_str(&query), .time_ms = r->now_s * 1000, .labels = labels};
+		if (rc == 0)
+			rc = gpu_source_ask(&source, &question, NULL, take, r, e);
+	}
+	progress_clear(&session->progress);
+	buf_done(&query);
+	return rc;
+}
+
+// ---- amounts ----
 
 static int by_cost(const void *a, const void *b)
 {
-	const struct idle_cost *x = a, *y = b;
+	const struct idle_row *x = a, *y = b;
 	if (x->so_far != y->so_far)
 		return x->so_far < y->so_far ? 1 : -1;
-	int by_namespace = strcmp(x->row->namespace_name, y->row->namespace_name);
-	return by_namespace ? by_namespace : strcmp(x->row->pod, y->row->pod);
+	int by_namespace = strcmp(x->namespace_name, y->namespace_name);
+	return by_namespace ? by_namespace : strcmp(x->pod, y->pod);
 }
 
-static void add_costs(struct idle_report *r, const struct idle_rows *rows)
+// Keeps the rows of the namespace and adds up their costs.
+static void add_costs(struct idle_report *r)
 {
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct idle_row *row = &rows->rows[i];
-		const char *namespace_name = r->args->scope.namespace_name;
-		if (namespace_name && strcmp(namespace_name, row->namespace_name) != 0)
+	const char *namespace_name = r->args->scope.namespace_name;
+	double now_s = (double)r->now_s, start_s = now_s - (double)(r->args->lookback_ms / 1000);
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++) {
+		struct idle_row *row = &r->rows[n];
+		if (namespace_name && strcmp(namespace_name, r->rows[i].namespace_name) != 0)
 			continue;
-		struct idle_cost *c = &r->costs[r->n++];
-		*c = cost_of(r, row);
+		*row = r->rows[i];
+		row->since_s = fmax(row->last_busy_s, row->first_seen_s);
+		// The first sample of a series may lie one step after the start.
+		row->is_older = row->since_s <= start_s + GPU_USE_STEP_S;
+		row->since_s = fmax(row->since_s, start_s);
+		row->per_hour = row->gpus * (double)price_book_micro(r->book, row->model, NULL, &row->is_priced) / 1e6;
+		row->so_far = row->per_hour * (now_s - row->since_s) / 3600;
 		r->gpus += row->gpus;
-		r->per_hour += c->per_hour;
-		r->so_far += c->so_far;
+		r->per_hour += row->per_hour;
+		r->so_far += row->so_far;
+		n++;
 	}
-	qsort(r->costs, r->n, sizeof *r->costs, by_cost);
+	r->n = n;
+	qsort(r->rows, n, sizeof *r->rows, by_cost);
 }
 
 // ---- renderings ----
@@ -258,12 +226,12 @@ static void print_table(const struct idle_report *r, struct buf *out)
 	struct table t;
 	table_init(&t, head);
 	for (size_t i = 0; i < r->n; i++) {
-		const struct idle_cost *c = &r->costs[i];
-		bool is_held = c->row->namespace_name[0];
-		table_cell(&t, "%s", is_held ? c->row->namespace_name : UNALLOCATED);
-		table_cell(&t, "%s", is_held ? c->row->pod : "");
-		table_cell(&t, "%g", rounded(c->row->gpus, 100));
-		table_cell(&t, "%s", c->row->model);
+		const struct idle_row *c = &r->rows[i];
+		bool is_held = c->namespace_name[0];
+		table_cell(&t, "%s", is_held ? c->namespace_name : UNALLOCATED);
+		table_cell(&t, "%s", is_held ? c->pod : "");
+		table_cell(&t, "%g", rounded(c->gpus, 100));
+		table_cell(&t, "%s", c->model);
 		table_cell(&t, "%.2f", c->per_hour);
 		table_cell(&t, "%.2f", c->so_far);
 		table_cell(&t, "%s%s", c->is_older ? ">" : "",
@@ -288,13 +256,13 @@ static void print_json(const struct idle_report *r, struct buf *out)
 	json_write_member_str(&w, "currency", r->book->currency);
 	json_write_member_array(&w, "items");
 	for (size_t i = 0; i < r->n; i++) {
-		const struct idle_cost *c = &r->costs[i];
-		bool is_held = c->row->namespace_name[0];
+		const struct idle_row *c = &r->rows[i];
+		bool is_held = c->namespace_name[0];
 		json_write_object_begin(&w);
-		json_write_member_str(&w, "namespace", is_held ? c->row->namespace_name : NULL);
-		json_write_member_str(&w, "pod", is_held ? c->row->pod : NULL);
-		json_write_member_str(&w, "model", c->row->model);
-		json_write_member_f64(&w, "gpus", rounded(c->row->gpus, 1000));
+		json_write_member_str(&w, "namespace", is_held ? c->namespace_name : NULL);
+		json_write_member_str(&w, "pod", is_held ? c->pod : NULL);
+		json_write_member_str(&w, "model", c->model);
+		json_write_member_f64(&w, "gpus", rounded(c->gpus, 1000));
 		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
 		json_write_member_bool(&w, "isOlder", c->is_older);
 		json_write_member_bool(&w, "isPriced", c->is_priced);
@@ -314,13 +282,13 @@ static void print_csv(const struct idle_report *r, struct buf *out)
 {
 	buf_puts(out, "namespace,pod,model,gpus,idle_seconds,is_older,cost_per_hour,cost_so_far,currency\n");
 	for (size_t i = 0; i < r->n; i++) {
-		const struct idle_cost *c = &r->costs[i];
-		csv_put_text(out, c->row->namespace_name);
+		const struct idle_row *c = &r->rows[i];
+		csv_put_text(out, c->namespace_name);
 		buf_putc(out, ',');
-		csv_put_text(out, c->row->namespace_name[0] ? c->row->pod : "");
+		csv_put_text(out, c->namespace_name[0] ? c->pod : "");
 		buf_putc(out, ',');
-		csv_put_text(out, c->row->model);
-		print_to(out, ",%g,%.0f,%s,%.6g,%.2f,", rounded(c->row->gpus, 1000), (double)r->now_s - c->since_s,
+		csv_put_text(out, c->model);
+		print_to(out, ",%g,%.0f,%s,%.6g,%.2f,", rounded(c->gpus, 1000), (double)r->now_s - c->since_s,
 		         c->is_older ? "true" : "false", c->per_hour, c->so_far);
 		csv_put_text(out, r->book->currency);
 		buf_putc(out, '\n');
@@ -330,23 +298,22 @@ static void print_csv(const struct idle_report *r, struct buf *out)
 static void note_unpriced(const struct idle_report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		const struct idle_cost *c = &r->costs[i];
+		const struct idle_row *c = &r->rows[i];
 		bool is_named = c->is_priced;
 		for (size_t k = 0; k < i && !is_named; k++)
-			is_named = strcmp(r->costs[k].row->model, c->row->model) == 0;
+			is_named = strcmp(r->rows[k].model, c->model) == 0;
 		if (!is_named)
 			print_error(
 			        "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
-			        c->row->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0,
-			        r->book->currency);
+			        c->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0, r->book->currency);
 	}
 }
 
 static void print_names(const struct idle_report *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (r->costs[i].row->namespace_name[0])
-			print_to(out, "pod/%s\n", r->costs[i].row->pod);
+		if (r->rows[i].namespace_name[0])
+			print_to(out, "pod/%s\n", r->rows[i].pod);
 }
 
 static int print(const struct idle_report *r, struct err *e)
@@ -378,21 +345,16 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 	struct prometheus_session session;
 	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	struct idle_rows *rows = calloc(1, sizeof *rows);
 	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&session.connections.clock) / 1000};
-	r.costs = calloc(IDLE_ROWS_MAX, sizeof *r.costs);
-	int rc = rows && r.costs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	arena_init(&r.names, NAMES_MAX);
+	r.rows = alloc_zeroed(IDLE_ROWS_MAX * sizeof *r.rows, e);
+	int rc = r.rows ? fetch(&session, &r, e) : -1;
 	if (rc == 0) {
-		rc = idle_fetch(&session, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
-		                series_options_matchers(&a->series), rows, e);
-		if (rc == 0) {
-			add_costs(&r, rows);
-			rc = print(&r, e);
-		}
-		idle_rows_done(rows);
+		add_costs(&r);
+		rc = print(&r, e);
 	}
-	free(r.costs);
-	free(rows);
+	free(r.rows);
+	arena_done(&r.names);
 	prometheus_session_close(&session);
 	return rc;
 }
