@@ -3,9 +3,12 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -21,9 +24,9 @@
 #include "replay/recording.h"
 
 #define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready
-#define QUERY_BYTES_MAX  1024                     // of a query of kube-state-metrics
+#define ARENA_MAX        ((size_t)(POLICY_SIGNALS_MAX + 1) * PROMQL_QUERY_BYTES_MAX)
+#define SPAN_BYTES       (2 * NUM_TEXT_BYTES + 8)
 #define SERIES_BYTES     160
-#define NAME_BYTES       254 // of a namespace
 #define SAID_SERIES_MAX  2
 #define UNPROCESSABLE    422 // HTTP: what servers answer to a query that loads too much
 #define REPLICAS_COLUMN  "replicas"
@@ -61,10 +64,8 @@ struct fetch {
 	size_t n_columns, demand; // demand: the column of --demand
 	size_t n_rows;            // of the whole period
 	int64_t start_ms;
-	char spec_query[QUERY_BYTES_MAX], ready_query[QUERY_BYTES_MAX];
 	const char *namespace_name, *target; // of the target
-	char target_namespace[NAME_BYTES];
-	struct buf of_target[POLICY_SIGNALS_MAX]; // queries of the target of a fleet
+	struct arena arena;                  // of names and queries
 };
 
 // What a query that is not of the policy may return: one series.
@@ -86,42 +87,37 @@ static bool has_signal(const struct policy *p, const char *name)
 	return false;
 }
 
-// Writes max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the controller
-// itself. metric NULL: only the controller knows this kind of target, or
-// the units of several.
-static bool write_replicas_query(const struct fetch *f, char out[QUERY_BYTES_MAX], const char *metric,
-                                 const char *label, const char *own)
+// Returns max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the
+// controller itself. metric NULL: only the controller knows this kind of target, or the units of several.
+static const char *replicas_query(struct fetch *f, const char *metric, const char *label, const char *own)
 {
 	const struct policy *p = f->options->policy;
-	struct buf query;
-	buf_init(&query, QUERY_BYTES_MAX - 1);
+	const char *of_kube = "";
 	if (metric)
-		buf_printf(&query, "max(%s{namespace=\"%s\",%s=\"%s\"})", metric, f->namespace_name, label, f->target);
-	if (!f->options->target) // what the controller says of a fleet is about all of its targets
-		buf_printf(&query, "%smax(%s{namespace=\"%s\",policy=\"%s\"})", metric ? " or " : "", own,
-		           p->namespace_name, p->name);
-	bool ok = !query.failed;
-	memcpy(out, buf_str(&query), query.len + 1);
-	buf_done(&query);
-	return ok;
+		of_kube = arena_printf(&f->arena, "max(%s{namespace=\"%s\",%s=\"%s\"})", metric, f->namespace_name,
+		                       label, f->target);
+	if (f->options->target || !of_kube) // what the controller says of a fleet is about all of its targets
+		return of_kube;
+	return arena_printf(&f->arena, "%s%smax(%s{namespace=\"%s\",policy=\"%s\"})", of_kube, metric ? " or " : "",
+	                    own, p->namespace_name, p->name);
 }
 
 static int add_replicas(struct fetch *f, struct err *e)
 {
-	const struct policy *p = f->options->policy;
+	const struct policy_ref *p = policy_ref_of(f->options->policy);
 	const char *label = NULL, *spec = NULL, *ready = NULL;
 	for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
-		if (policy_ref_of(p)->variants.n == 0 &&
-		    strcmp(workloads[i].kind, policy_ref_of(p)->target.kind) == 0) {
+		if (p->variants.n == 0 && strcmp(workloads[i].kind, p->target.kind) == 0) {
 			label = workloads[i].label;
 			spec = workloads[i].spec;
 			ready = workloads[i].ready;
 		}
-	if (!write_replicas_query(f, f->spec_query, spec, label, OWN_SPEC_METRIC) ||
-	    !write_replicas_query(f, f->ready_query, ready, label, OWN_READY_METRIC))
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	add_column(f, REPLICAS_COLUMN, NULL, f->spec_query, &one_series);
-	add_column(f, READY_COLUMN, NULL, f->ready_query, &one_series);
+	spec = replicas_query(f, spec, label, OWN_SPEC_METRIC);
+	ready = replicas_query(f, ready, label, OWN_READY_METRIC);
+	if (!spec || !ready)
+		return err_no_memory(e);
+	add_column(f, REPLICAS_COLUMN, NULL, spec, &one_series);
+	add_column(f, READY_COLUMN, NULL, ready, &one_series);
 	return 0;
 }
 
@@ -133,9 +129,10 @@ static int find_target(struct fetch *f, struct err *e)
 	f->target = name ? name : policy_ref_of(p)->target.name;
 	if (slash) {
 		f->target = slash + 1;
-		text_show(f->target_namespace, sizeof f->target_namespace, name, (size_t)(slash - name));
-		f->namespace_name = f->target_namespace;
+		f->namespace_name = arena_printf(&f->arena, "%.*s", (int)(slash - name), name);
 	}
+	if (!f->namespace_name)
+		return err_no_memory(e);
 	if (name && (!k8s_name_is_valid(f->target) || !k8s_name_is_valid(f->namespace_name)))
 		return err_set(e, ERR_INPUT, "--target: expected NAME or NAMESPACE/NAME, got \"%s\"", name);
 	return 0;
@@ -147,18 +144,19 @@ static const char *query_of(struct fetch *f, size_t signal)
 {
 	const struct policy *p = f->options->policy;
 	const struct fleet_selection *fleet = &policy_ref_of(p)->fleet;
-	struct buf *out = &f->of_target[signal];
+	const char *query = p->signals[signal].query, *without = "";
 	if (!f->options->target)
-		return p->signals[signal].query;
-	buf_init(out, PROMQL_QUERY_BYTES_MAX);
-	buf_printf(out, "(%s\n) and on (namespace, %s) (", p->signals[signal].query, fleet->label);
+		return query;
 	if (!fleet->spans && strcmp(f->namespace_name, p->namespace_name) == 0)
-		buf_printf(out, "label_replace(vector(1), \"%s\", \"%s\", \"\", \"\") or ", fleet->label, f->target);
-	buf_printf(out,
-	           "label_replace(label_replace(vector(1), \"%s\", \"%s\", \"\", \"\"), \"namespace\", \"%s\", \"\", "
-	           "\"\"))",
-	           fleet->label, f->target, f->namespace_name);
-	return out->failed ? NULL : buf_str(out);
+		without = arena_printf(&f->arena, "label_replace(vector(1), \"%s\", \"%s\", \"\", \"\") or ",
+		                       fleet->label, f->target);
+	query = without ? arena_printf(
+	                          &f->arena,
+	                          "(%s\n) and on (namespace, %s) (%slabel_replace(label_replace(vector(1), \"%s\", "
+	                          "\"%s\", \"\", \"\"), \"namespace\", \"%s\", \"\", \"\"))",
+	                          query, fleet->label, without, fleet->label, f->target, f->namespace_name)
+	                : NULL;
+	return query && strlen(query) < PROMQL_QUERY_BYTES_MAX ? query : NULL;
 }
 
 static int list_columns(struct fetch *f, struct err *e)
@@ -313,32 +311,30 @@ static bool has_data(const struct fetch *f, size_t row)
 	return false;
 }
 
-static void put_span(struct buf *out, int64_t from_ms, int64_t to_ms)
+// "2026-01-05T09:00:00Z to 2026-01-06T09:00:00Z"
+static const char *show_span(char out[SPAN_BYTES], int64_t from_ms, int64_t to_ms)
 {
 	char from[NUM_TEXT_BYTES], to[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(from, from_ms);
 	num_format_rfc3339_ms(to, to_ms);
-	print_to(out, "%s to %s", from, to);
+	snprintf(out, SPAN_BYTES, "%s to %s", from, to);
+	return out;
 }
 
 static int no_data(const struct fetch *f, struct err *e)
 {
-	struct buf span;
-	buf_init(&span, QUERY_BYTES_MAX);
-	put_span(&span, f->start_ms, f->start_ms + (int64_t)(f->n_rows - 1) * f->options->step_ms);
-	err_set(e, ERR_INPUT,
-	        "every query has data at fewer than two times from %s: check --since and --until against the retention "
-	        "of the "
-	        "server, and the queries of the policy",
-	        buf_str(&span));
-	buf_done(&span);
-	return -1;
+	char span[SPAN_BYTES];
+	return err_set(e, ERR_INPUT,
+	               "every query has data at fewer than two times from %s: check --since and --until against the "
+	               "retention of the server, and the queries of the policy",
+	               show_span(span, f->start_ms, f->start_ms + (int64_t)(f->n_rows - 1) * f->options->step_ms));
 }
 
 // Leaves out the rows at both ends that have no value at all.
 static int trim(struct fetch *f, struct buf *notes, struct err *e)
 {
 	struct recording *r = f->recording;
+	char span[SPAN_BYTES];
 	size_t first = 0, n = f->n_rows;
 	while (first < n && !has_data(f, first))
 		first++;
@@ -346,22 +342,13 @@ static int trim(struct fetch *f, struct buf *notes, struct err *e)
 		n--;
 	if (n - first < 2)
 		return no_data(f, e);
-	if (n - first < f->n_rows) {
-		buf_puts(notes, "the queries have data only from ");
-		put_span(notes, r->time_ms[first], r->time_ms[n - 1]);
-		buf_putc(notes, '\n');
-	}
+	if (n - first < f->n_rows)
+		print_to(notes, "the queries have data only from %s\n",
+		         show_span(span, r->time_ms[first], r->time_ms[n - 1]));
 	r->n_rows = n - first;
 	memmove(r->time_ms, r->time_ms + first, r->n_rows * sizeof *r->time_ms);
 	memmove(r->values, r->values + first * f->n_columns, r->n_rows * f->n_columns * sizeof *r->values);
 	return 0;
-}
-
-static void count_missing(struct fetch *f)
-{
-	for (size_t row = 0; row < f->recording->n_rows; row++)
-		for (size_t i = 0; i < f->n_columns; i++)
-			f->columns[i].n_missing += isnan(f->recording->values[row * f->n_columns + i]) ? 1 : 0;
 }
 
 // The recorded replicas are those of spec.replicas, else the ready ones; without either, the column is omitted.
@@ -381,10 +368,7 @@ static void check_replicas(struct fetch *f, struct buf *notes)
 	ready->is_dropped = !has_ready;
 }
 
-static void put_several(const struct column *c, struct buf *out)
-{
-	print_to(out, "several series where one is expected, such as %s and %s", c->series[0], c->series[1]);
-}
+#define SEVERAL "several series where one is expected, such as %s and %s"
 
 // The expression of --demand exists for this one backtest, so an expression without data is an error.
 static int check_demand(const struct fetch *f, struct err *e)
@@ -392,16 +376,10 @@ static int check_demand(const struct fetch *f, struct err *e)
 	const struct column *c = &f->columns[f->demand];
 	if (!f->options->demand || c->n_missing < f->recording->n_rows)
 		return 0;
-	struct buf why;
-	buf_init(&why, QUERY_BYTES_MAX);
-	if (c->series[0][0])
-		put_several(c, &why);
-	else
-		buf_puts(&why, "the expression has no data");
-	err_set(e, ERR_INPUT, "%s: %s%s", c->name, buf_str(&why),
-	        c->series[0][0] ? "; aggregate them, such as with sum(EXPR)" : "");
-	buf_done(&why);
-	return -1;
+	if (!c->series[0][0])
+		return err_set(e, ERR_INPUT, "%s: the expression has no data", c->name);
+	return err_set(e, ERR_INPUT, "%s: " SEVERAL "; aggregate them, such as with sum(EXPR)", c->name, c->series[0],
+	               c->series[1]);
 }
 
 static void note_missing(const struct fetch *f, struct buf *notes)
@@ -412,12 +390,10 @@ static void note_missing(const struct fetch *f, struct buf *notes)
 		if (c->n_missing == 0 || c->is_dropped)
 			continue;
 		print_to(notes, "%s: no data at %zu of %zu times", c->name, c->n_missing, n);
-		if (c->series[0][0]) {
-			buf_puts(notes, "; ");
-			put_several(c, notes);
-		} else if (c->n_refused > 0) {
+		if (c->series[0][0])
+			print_to(notes, "; " SEVERAL, c->series[0], c->series[1]);
+		else if (c->n_refused > 0)
 			print_to(notes, "; at %zu of them the value is not a finite number", c->n_refused);
-		}
 		buf_putc(notes, '\n');
 	}
 }
@@ -472,7 +448,8 @@ static int fetch_all(struct fetch *f, struct buf *notes, struct err *e)
 	if (trim(f, notes, e) < 0)
 		return -1;
 	r->step_ms = f->options->step_ms;
-	count_missing(f);
+	for (size_t i = 0; i < r->n_rows * f->n_columns; i++)
+		f->columns[i % f->n_columns].n_missing += isnan(r->values[i]) ? 1 : 0;
 	if (check_demand(f, e) < 0)
 		return -1;
 	check_replicas(f, notes);
@@ -485,9 +462,10 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 {
 	memset(ret, 0, sizeof *ret);
 	ret->format = RECORDING_RANGES;
-	struct fetch *f = calloc(1, sizeof *f);
+	struct fetch *f = alloc_zeroed(sizeof *f, e);
 	if (!f)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return -1;
+	arena_init(&f->arena, ARENA_MAX);
 	f->options = options;
 	f->recording = ret;
 	int rc = prometheus_session_open(&f->session, options->prometheus, e);
@@ -497,8 +475,7 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 		rc = fetch_all(f, notes, e);
 		prometheus_session_close(&f->session);
 	}
-	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++)
-		buf_done(&f->of_target[i]);
+	arena_done(&f->arena);
 	free(f);
 	return rc;
 }
