@@ -36,6 +36,17 @@
 #define PROBES            5 // times of the last day of the period at which engines are looked for
 #define PROBE_SPAN_S      INT64_C(86400)
 
+// Lists of workloads: on the API server, and in kube-state-metrics.
+static const struct workload_list {
+	const char *plural, *kind, *label, *query;
+} workload_lists[] = {
+        {"deployments", "Deployment", "deployment",
+         "group by (namespace, exported_namespace, deployment) (last_over_time(kube_deployment_spec_replicas[1h]))"},
+        {"statefulsets", "StatefulSet", "statefulset",
+         "group by (namespace, exported_namespace, statefulset) (last_over_time(kube_statefulset_replicas[1h]))"},
+};
+#define WORKLOAD_LISTS (sizeof workload_lists / sizeof *workload_lists)
+
 struct finder {
 	const struct advise_request *request;
 	struct advice *advice;
@@ -43,8 +54,8 @@ struct finder {
 	bool has_cluster;                        // its lists were read
 	const struct autoscaler_kind_info *kind; // of the list that is read
 	enum autoscaler_kind kind_index;
-	const char *workload_kind; // of the list of workloads that is read
-	struct doc_node *list;     // kind and apiVersion of the items of a typed list
+	const struct workload_list *workload; // the list that is read
+	struct doc_node *list;                // kind and apiVersion of the items of a typed list
 	// Names that kube-state-metrics reports; one of them becomes a workload when a pod of it uses a GPU.
 	struct advise_workload *known;
 	size_t n_known;
@@ -97,7 +108,7 @@ static struct advise_workload *add(struct advice *a, struct advise_workload *lis
 	                              .target = {arena_strdup(&a->arena, api_version), arena_strdup(&a->arena, kind),
 	                                         arena_strdup(&a->arena, name)}};
 	if (!w->namespace_name || !w->target.api_version || !w->target.kind || !w->target.name)
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	(*n)++;
 	return w;
 }
@@ -112,7 +123,7 @@ struct policy_ref *advise_policy(const char *text, struct err *e)
 	struct schema_errors errors;
 	struct buf report;
 	if (!ref)
-		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
+		return err_no_memory(e), NULL;
 	schema_errors_init(&errors, "policy");
 	int rc = doc_parse_yaml(&ref->arena, "policy", text, strlen(text), &file, e);
 	if (rc == 0 && file.n_roots != 1)
@@ -156,7 +167,7 @@ static int read_rules(struct finder *f, struct advise_workload *w, struct json_s
 		w->present_fault = arena_strdup(&f->advice->arena, fault.msg);
 	buf_done(&text);
 	arena_done(&arena);
-	return w->present || w->present_fault ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return w->present || w->present_fault ? 0 : err_no_memory(e);
 }
 
 static int on_autoscaler(void *arg, struct json_span object, struct err *e)
@@ -179,7 +190,7 @@ static int on_autoscaler(void *arg, struct json_span object, struct err *e)
 	if (w->autoscaler)
 		return 0; // in the order of the table: the others follow it
 	w->autoscaler = arena_printf(&f->advice->arena, "%s %s", f->kind->name, o.name);
-	return w->autoscaler ? read_rules(f, w, object, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	return w->autoscaler ? read_rules(f, w, object, e) : err_no_memory(e);
 }
 
 static void restart(void *arg)
@@ -272,13 +283,13 @@ static int on_workload(void *arg, struct json_span object, struct err *e)
 	json_span_text(json_span_get(metadata, "name"), name, sizeof name);
 	double gpus = template_gpus(object);
 	if (!is_name(namespace_name) || !is_name(name) ||
-	    !is_requested(f->request, namespace_name, f->workload_kind, name))
+	    !is_requested(f->request, namespace_name, f->workload->kind, name))
 		return 0;
-	struct advise_workload *w = find(f->advice->workloads, f->advice->n, namespace_name, f->workload_kind, name);
+	struct advise_workload *w = find(f->advice->workloads, f->advice->n, namespace_name, f->workload->kind, name);
 	if (!w && gpus == 0)
 		return 0;
 	if (!w)
-		w = add(f->advice, f->advice->workloads, &f->advice->n, namespace_name, "apps/v1", f->workload_kind,
+		w = add(f->advice, f->advice->workloads, &f->advice->n, namespace_name, "apps/v1", f->workload->kind,
 		        name, e);
 	if (!w)
 		return -1;
@@ -298,13 +309,8 @@ static int read_cluster(struct finder *f, struct err *e)
 	}
 	f->kube = &kube;
 	int rc = read_autoscalers(f, e);
-	static const struct {
-		const char *plural, *kind;
-	} lists[] = {{"deployments", "Deployment"}, {"statefulsets", "StatefulSet"}};
-	for (size_t i = 0; rc >= 0 && i < sizeof lists / sizeof *lists; i++) {
-		f->workload_kind = lists[i].kind;
-		rc = read_list(f, "apps/v1", lists[i].plural, on_workload, e);
-	}
+	for (f->workload = workload_lists; rc >= 0 && f->workload < workload_lists + WORKLOAD_LISTS; f->workload++)
+		rc = read_list(f, "apps/v1", f->workload->plural, on_workload, e);
 	connections_close(&kube);
 	f->has_cluster = rc >= 0;
 	if (rc < 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS)) {
@@ -317,27 +323,28 @@ static int read_cluster(struct finder *f, struct err *e)
 
 // ---- workloads of kube-state-metrics ----
 
+static const char *namespace_of(const struct promql_series *s)
+{
+	const char *exported = promql_label(s, "exported_namespace");
+	return *exported ? exported : promql_label(s, "namespace");
+}
+
 static int on_known(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct finder *f = arg;
-	const char *exported = promql_label(s, "exported_namespace");
-	const char *namespace_name = *exported ? exported : promql_label(s, "namespace");
-	const char *label = strcmp(f->workload_kind, "Deployment") == 0 ? "deployment" : "statefulset";
-	const char *name = promql_label(s, label);
+	const char *namespace_name = namespace_of(s), *name = promql_label(s, f->workload->label);
 	if (!is_name(namespace_name) || !is_name(name) ||
-	    !is_requested(f->request, namespace_name, f->workload_kind, name))
+	    !is_requested(f->request, namespace_name, f->workload->kind, name))
 		return 0;
-	return add(f->advice, f->known, &f->n_known, namespace_name, "apps/v1", f->workload_kind, name, e) ? 0 : -1;
+	return add(f->advice, f->known, &f->n_known, namespace_name, "apps/v1", f->workload->kind, name, e) ? 0 : -1;
 }
 
 // Without a cluster, kube-state-metrics knows which workloads have an HPA.
 static int on_hpa(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct finder *f = arg;
-	const char *exported = promql_label(s, "exported_namespace");
-	const char *namespace_name = *exported ? exported : promql_label(s, "namespace");
+	const char *namespace_name = namespace_of(s), *hpa = promql_label(s, "horizontalpodautoscaler");
 	const char *kind = promql_label(s, "scaletargetref_kind"), *name = promql_label(s, "scaletargetref_name");
-	const char *hpa = promql_label(s, "horizontalpodautoscaler");
 	if (!is_name(namespace_name) || !is_name(name) || !is_word(kind) || f->has_cluster ||
 	    !is_requested(f->request, namespace_name, kind, name))
 		return 0;
@@ -346,11 +353,12 @@ static int on_hpa(void *arg, const struct promql_series *s, struct err *e)
 		w = add(f->advice, f->known, &f->n_known, namespace_name, "apps/v1", kind, name, e);
 	if (!w)
 		return -1;
-	w->autoscaler = arena_printf(&f->advice->arena, "%s %s",
-	                             strncmp(hpa, "keda-hpa-", 9) == 0 ? "ScaledObject" : "HorizontalPodAutoscaler",
-	                             strncmp(hpa, "keda-hpa-", 9) == 0 ? hpa + 9 : hpa);
+	bool is_of_keda = strncmp(hpa, "keda-hpa-", 9) == 0;
+	w->autoscaler =
+	        arena_printf(&f->advice->arena, "%s %s", is_of_keda ? "ScaledObject" : "HorizontalPodAutoscaler",
+	                     is_of_keda ? hpa + 9 : hpa);
 	w->present_fault = "the rules can only be read from the cluster";
-	return w->autoscaler ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return w->autoscaler ? 0 : err_no_memory(e);
 }
 
 static int ask(struct prometheus_session *session, const char *query, int64_t time_ms, prometheus_series_fn *take,
@@ -363,17 +371,9 @@ static int ask(struct prometheus_session *session, const char *query, int64_t ti
 static int read_known(struct finder *f, struct prometheus_session *session, struct err *e)
 {
 	int64_t time_ms = f->advice->end_s * 1000;
-	f->workload_kind = "Deployment";
-	if (ask(session,
-	        "group by (namespace, exported_namespace, deployment) "
-	        "(last_over_time(kube_deployment_spec_replicas[1h]))",
-	        time_ms, on_known, f, e) < 0)
-		return -1;
-	f->workload_kind = "StatefulSet";
-	if (ask(session,
-	        "group by (namespace, exported_namespace, statefulset) (last_over_time(kube_statefulset_replicas[1h]))",
-	        time_ms, on_known, f, e) < 0)
-		return -1;
+	for (f->workload = workload_lists; f->workload < workload_lists + WORKLOAD_LISTS; f->workload++)
+		if (ask(session, f->workload->query, time_ms, on_known, f, e) < 0)
+			return -1;
 	return ask(session,
 	           "group by (namespace, exported_namespace, horizontalpodautoscaler, scaletargetref_kind, "
 	           "scaletargetref_name) (last_over_time(kube_horizontalpodautoscaler_info[1h]))",
@@ -417,13 +417,13 @@ static int add_use(struct finder *f, const struct cost_use *use, struct err *e)
 			continue;
 		struct advise_workload *w = of_pod(f, u->namespace_name, u->part, e);
 		const char *key = w ? arena_printf(&a->arena, "%zu", (size_t)(w - a->workloads)) : "";
-		rc = e->kind != ERR_NONE ? -1 : key ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+		rc = e->kind != ERR_NONE ? -1 : key ? 0 : err_no_memory(e);
 		if (rc == 0)
 			gpu_cost_add(&cost, key, u);
 	}
 	gpu_cost_close(&cost);
 	if (rc == 0 && cost.failed)
-		rc = err_set(e, ERR_INTERNAL, "out of memory");
+		rc = err_no_memory(e);
 	for (size_t i = 0; rc == 0 && i < cost.n; i++) {
 		const struct gpu_cost_row *row = &cost.rows[i];
 		double hours = (double)row->milli[GPU_ALLOCATED] / 3.6e6;
@@ -453,7 +453,7 @@ static int read_use(struct finder *f, struct prometheus_session *session, struct
 	const struct gpu_use_parts parts = {.by_pod = true};
 	const struct cost_period period = {f->advice->start_s, f->advice->end_s};
 	if (!use)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	int rc = cost_fetch(session, &period, &parts, use, e);
 	if (rc == 0)
 		rc = add_use(f, use, e);
@@ -548,7 +548,7 @@ static int find_all(struct finder *f, struct prometheus_session *session, struct
 		return -1;
 	if (!f->request->name)
 		leave_out(a);
-	return a->notes.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return a->notes.failed ? err_no_memory(e) : 0;
 }
 
 int advise_find(const struct advise_request *r, struct advice *ret, struct err *e)
@@ -559,7 +559,7 @@ int advise_find(const struct advise_request *r, struct advice *ret, struct err *
 	struct finder f = {.request = r, .advice = ret};
 	ret->workloads = calloc(ADVISE_WORKLOADS_MAX, sizeof *ret->workloads);
 	f.known = calloc(ADVISE_WORKLOADS_MAX, sizeof *f.known);
-	int rc = ret->workloads && f.known ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = ret->workloads && f.known ? 0 : err_no_memory(e);
 	struct prometheus_session session;
 	if (rc == 0)
 		rc = prometheus_session_open(&session, r->prometheus, e);

@@ -90,11 +90,6 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
-static const char *server_of(const struct advise_args *a)
-{
-	return a->prometheus.query.url ? a->prometheus.query.url : "URL";
-}
-
 static int print(const struct advise_args *a, const struct advice *advice, struct err *e)
 {
 	struct buf out;
@@ -125,7 +120,7 @@ static int run(const struct advise_args *a, const struct price_book *book, struc
 	                                       .since_ms = a->since_ms};
 	struct advice advice;
 	int rc = advise_find(&request, &advice, e);
-	advice.server = server_of(a);
+	advice.server = a->prometheus.query.url ? a->prometheus.query.url : "URL";
 	if (rc == 0)
 		rc = advise_replay(&request, &advice, e);
 	if (rc == 0)
