@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/hash_table.h"
-#include "insight/trace_event.h"
+#include "insight/trace_reader.h"
 
 struct err;
 
