@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/xml_text.h"
 
 #define MESSAGE_MAX ((size_t)1024 * 1024)
 #define COLUMNS_MIN 20
@@ -25,6 +26,7 @@
 
 struct arguments {
 	va_list ap; // in a struct, so that functions can take their arguments from it one after the other
+	bool are_markup;
 };
 
 // One conversion: "%", flags, width, precision, length modifier and letter. "*" is replaced by its argument.
@@ -32,7 +34,7 @@ struct conversion {
 	char spec[32]; // without the length modifier and the letter
 	size_t len;
 	int width, precision; // precision -1: none
-	bool is_left;
+	bool is_left, is_markup;
 	char modifier; // 'l' also stands for ll, z, j and t, which have its size; 'h' for hh
 	char letter;
 };
@@ -54,7 +56,7 @@ static int take_number(struct conversion *c, const char **p, struct arguments *a
 
 static struct conversion take_conversion(const char **p, struct arguments *args)
 {
-	struct conversion c = {.spec = "%", .len = 1, .precision = -1};
+	struct conversion c = {.spec = "%", .len = 1, .precision = -1, .is_markup = args->are_markup};
 	for ((*p)++; **p && strchr("-+ #0", **p); (*p)++) {
 		assert(c.len < 8);
 		c.spec[c.len++] = **p;
@@ -80,6 +82,10 @@ static struct conversion take_conversion(const char **p, struct arguments *args)
 
 static void put_shown(struct buf *out, const struct conversion *c, const char *s, size_t len)
 {
+	if (c->is_markup) {
+		xml_put_textn(out, s, len);
+		return;
+	}
 	size_t start = out->len, width = 0, taken, wanted = (size_t)llabs(c->width);
 	for (size_t i = 0; i < len; i += taken) {
 		char shown[TEXT_CHAR_BYTES];
@@ -145,9 +151,9 @@ static void put_conversion(struct buf *out, struct conversion *c, struct argumen
 #pragma GCC diagnostic pop
 }
 
-int print_vto(struct buf *out, const char *fmt, va_list ap)
+static void compose(struct buf *out, const char *fmt, va_list ap, bool is_markup)
 {
-	struct arguments args;
+	struct arguments args = {.are_markup = is_markup};
 	va_copy(args.ap, ap);
 	for (const char *p = fmt; *p;) {
 		size_t len = strcspn(p, "%");
@@ -159,7 +165,20 @@ int print_vto(struct buf *out, const char *fmt, va_list ap)
 		}
 	}
 	va_end(args.ap);
+}
+
+int print_vto(struct buf *out, const char *fmt, va_list ap)
+{
+	compose(out, fmt, ap, false);
 	return out->failed ? -1 : 0;
+}
+
+void print_xml(struct buf *out, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	compose(out, fmt, ap, true);
+	va_end(ap);
 }
 
 int print_to(struct buf *out, const char *fmt, ...)

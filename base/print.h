@@ -19,6 +19,8 @@ struct buf;
 // when the buffer has failed.
 int print_to(struct buf *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int print_vto(struct buf *out, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+// Appends formatted markup: what a %s or %c stands for is escaped as base/xml_text.h does. A %s has no width.
+void print_xml(struct buf *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Writes formatted text to standard output, where the stream may keep it until its buffer is full.
 void print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

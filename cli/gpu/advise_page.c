@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/html_page.h"
 #include "base/num.h"
-#include "base/xml_text.h"
+#include "base/print.h"
 #include "cli/gpu/advise.h"
 
 #define PAGE_BYTES_MAX ((size_t)48 * 1024 * 1024)
@@ -30,15 +30,13 @@ static void put_sentence(struct buf *out, const struct advice *a, const struct a
 	buf_init(&text, TEXT_BYTES);
 	put(&text, a, w);
 	out->failed = out->failed || text.failed;
-	xml_put_text(out, buf_str(&text));
+	print_xml(out, "%s", buf_str(&text));
 	buf_done(&text);
 }
 
 static void put_number(struct buf *out, const char *name, double value, const char *unit, const char *class_name)
 {
-	buf_printf(out, "<div class=\"%s\"><dt>%s</dt><dd>%.2f ", class_name, name, value);
-	xml_put_text(out, unit);
-	buf_puts(out, "</dd></div>");
+	print_xml(out, "<div class=\"%s\"><dt>%s</dt><dd>%.2f %s</dd></div>", class_name, name, value, unit);
 }
 
 static void put_totals(struct buf *out, const struct advice *a)
@@ -77,8 +75,7 @@ static void put_candidate(struct buf *out, const struct advise_workload *w, enum
 		           ratio * w->gpu_hours, ratio * w->cost, o->late_percent, (int)o->changes);
 	else
 		buf_puts(out, "<td>-</td><td>-</td><td>-</td><td>-</td><td>-</td><td>");
-	xml_put_text(out, o->note ? o->note : "");
-	buf_puts(out, "</td></tr>\n");
+	print_xml(out, "%s</td></tr>\n", o->note ? o->note : "");
 }
 
 static void put_details(struct buf *out, const struct advice *a, const struct advise_workload *w)
@@ -104,13 +101,7 @@ static void put_details(struct buf *out, const struct advice *a, const struct ad
 		buf_puts(out, "<p>Its decisions, which change nothing:</p><pre>");
 		put_sentence(out, a, w, advise_put_command);
 		buf_puts(out, "</pre><details><summary>The policy</summary><pre tabindex=\"0\">");
-		for (const char *line = policy; *line;) {
-			size_t len = strcspn(line, "\n");
-			xml_put_textn(out, line, len);
-			buf_putc(out, '\n');
-			line += len + (line[len] == '\n');
-		}
-		buf_puts(out, "</pre></details>");
+		print_xml(out, "%s</pre></details>", policy);
 	}
 	buf_puts(out, "</div>");
 }
@@ -118,15 +109,12 @@ static void put_details(struct buf *out, const struct advice *a, const struct ad
 static void put_workload(struct buf *out, const struct advice *a, const struct advise_workload *w, bool is_open)
 {
 	const struct advise_outcome *ran = &w->outcomes[ADVISE_RAN];
-	buf_printf(out, "<details class=\"item\"%s><summary><span><b>", is_open ? " open=\"open\"" : "");
-	xml_put_text(out, w->target.name);
-	buf_puts(out, "</b> <span class=\"soft\">");
-	xml_put_text(out, w->namespace_name);
-	buf_puts(out, "</span></span><span class=\"soft\">");
-	xml_put_text(out, w->autoscaler ? w->autoscaler : "no autoscaler");
-	buf_printf(out, "</span><span class=\"n\" data-name=\"engine\">%s</span>",
-	           w->has_engine ? advise_engines[w->engine].name : "-");
-	buf_printf(out, "<span class=\"n\" data-name=\"cost\">%.2f</span>", w->cost);
+	buf_printf(out, "<details class=\"item\"%s>", is_open ? " open=\"open\"" : "");
+	print_xml(out,
+	          "<summary><span><b>%s</b> <span class=\"soft\">%s</span></span><span class=\"soft\">%s</span><span "
+	          "class=\"n\" data-name=\"engine\">%s</span><span class=\"n\" data-name=\"cost\">%.2f</span>",
+	          w->target.name, w->namespace_name, w->autoscaler ? w->autoscaler : "no autoscaler",
+	          w->has_engine ? advise_engines[w->engine].name : "-", w->cost);
 	if (ran->is_known)
 		buf_printf(out, "<span class=\"n%s\" data-name=\"late\">%.2f%%</span>",
 		           ran->late_percent > 100 * ADVISE_LATE_RATIO ? " bad" : "", ran->late_percent);
@@ -152,11 +140,8 @@ static void put_notes(struct buf *out, const struct advice *a)
 		           a->other_gpu_hours, a->other_cost);
 	if (a->n_without_gpus > 0)
 		buf_printf(out, "<li>%zu autoscaled workloads without GPUs are left out.</li>\n", a->n_without_gpus);
-	for (const char *line = buf_str(&a->notes), *end; (end = strchr(line, '\n')); line = end + 1) {
-		buf_puts(out, "<li>");
-		xml_put_textn(out, line, (size_t)(end - line));
-		buf_puts(out, "</li>\n");
-	}
+	for (const char *line = buf_str(&a->notes), *end; (end = strchr(line, '\n')); line = end + 1)
+		print_xml(out, "<li>%.*s</li>\n", (int)(end - line), line);
 	buf_puts(out, "</ul></section>\n");
 }
 

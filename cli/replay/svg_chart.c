@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
-#include "base/xml_text.h"
+#include "base/print.h"
 
 #define UNITS        1000
 #define X_TICKS      9
@@ -246,31 +246,28 @@ double chart_axis_position(const struct chart_axis *a, double value)
 
 // ---- elements ----
 
-// With at most one decimal, whatever the locale.
-static void put_coord(struct buf *out, double v)
+// A number with at most one decimal, whatever the locale.
+struct coord {
+	char text[24];
+};
+
+static struct coord coord(double v)
 {
-	long long tenths = llround(v * 10);
-	long long size = tenths < 0 ? -tenths : tenths;
-	buf_printf(out, "%s%lld", tenths < 0 ? "-" : "", size / 10);
+	struct coord c;
+	long long tenths = llround(v * 10), size = llabs(tenths);
+	const char *sign = tenths < 0 ? "-" : "";
 	if (size % 10)
-		buf_printf(out, ".%lld", size % 10);
+		snprintf(c.text, sizeof c.text, "%s%lld.%lld", sign, size / 10, size % 10);
+	else
+		snprintf(c.text, sizeof c.text, "%s%lld", sign, size / 10);
+	return c;
 }
 
-static void put_attribute(struct buf *out, const char *name, double v, const char *unit)
+// x in percent.
+static void put_line(struct buf *out, const char *class, double x1, double x2, double y1, double y2)
 {
-	buf_printf(out, " %s=\"", name);
-	put_coord(out, v);
-	buf_printf(out, "%s\"", unit);
-}
-
-static void put_line(struct buf *out, const char *class, const double x[2], const double y[2], const char *x_unit)
-{
-	buf_printf(out, "<line class=\"%s\"", class);
-	put_attribute(out, "x1", x[0], x_unit);
-	put_attribute(out, "x2", x[1], x_unit);
-	put_attribute(out, "y1", y[0], "");
-	put_attribute(out, "y2", y[1], "");
-	buf_puts(out, "/>\n");
+	print_xml(out, "<line class=\"%s\" x1=\"%s%%\" x2=\"%s%%\" y1=\"%s\" y2=\"%s\"/>\n", class, coord(x1).text,
+	          coord(x2).text, coord(y1).text, coord(y2).text);
 }
 
 // ---- drawn axes ----
@@ -311,38 +308,26 @@ static void put_x_axis(const struct plot *p)
 {
 	for (size_t i = 0; i < p->x.n_ticks; i++) {
 		double at = 100 * chart_axis_position(&p->x, p->x.ticks[i].value);
-		put_line(p->out, "grid", (double[]){at, at}, (double[]){0, p->height}, "%");
+		put_line(p->out, "grid", at, at, 0, p->height);
 		// Every second one is hidden on narrow screens.
-		buf_printf(p->out, "<text class=\"%s\" text-anchor=\"%s\"", i % 2 ? "tick odd" : "tick",
-		           at > 99 ? "end" : "middle");
-		put_attribute(p->out, "x", at, "%");
-		put_attribute(p->out, "y", p->height + 16, "");
-		buf_putc(p->out, '>');
-		xml_put_text(p->out, p->x.ticks[i].label);
-		buf_puts(p->out, "</text>\n");
+		print_xml(p->out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%s%%\" y=\"%s\">%s</text>\n",
+		          i % 2 ? "tick odd" : "tick", at > 99 ? "end" : "middle", coord(at).text,
+		          coord(p->height + 16).text, p->x.ticks[i].label);
 	}
-	buf_puts(p->out, "<text class=\"axis-title\" text-anchor=\"end\" x=\"100%\"");
-	put_attribute(p->out, "y", p->height + 34, "");
-	buf_putc(p->out, '>');
-	xml_put_text(p->out, p->c->x.title);
-	buf_puts(p->out, "</text>\n");
+	print_xml(p->out, "<text class=\"axis-title\" text-anchor=\"end\" x=\"100%%\" y=\"%s\">%s</text>\n",
+	          coord(p->height + 34).text, p->c->x.title);
 }
 
 static void put_y_axis(const struct plot *p)
 {
 	for (size_t i = 0; i < p->y.n_ticks; i++) {
 		double at = y_px(p, p->y.ticks[i].value);
-		put_line(p->out, "grid", (double[]){0, 100}, (double[]){at, at}, "%");
-		buf_puts(p->out, "<text class=\"tick\" text-anchor=\"end\" x=\"-7\"");
-		put_attribute(p->out, "y", at + 4, "");
-		buf_putc(p->out, '>');
-		xml_put_text(p->out, p->y.ticks[i].label);
-		buf_puts(p->out, "</text>\n");
+		put_line(p->out, "grid", 0, 100, at, at);
+		print_xml(p->out, "<text class=\"tick\" text-anchor=\"end\" x=\"-7\" y=\"%s\">%s</text>\n",
+		          coord(at + 4).text, p->y.ticks[i].label);
 	}
-	put_line(p->out, "base", (double[]){0, 100}, (double[]){p->height, p->height}, "%");
-	buf_puts(p->out, "<text class=\"axis-title\" x=\"-40\" y=\"-12\">");
-	xml_put_text(p->out, p->c->y.title);
-	buf_puts(p->out, "</text>\n");
+	put_line(p->out, "base", 0, 100, p->height, p->height);
+	print_xml(p->out, "<text class=\"axis-title\" x=\"-40\" y=\"-12\">%s</text>\n", p->c->y.title);
 }
 
 // ---- lines ----
@@ -357,7 +342,7 @@ struct pen {
 static void put_tenths(struct buf *out, char command, int64_t tenths)
 {
 	buf_putc(out, command);
-	put_coord(out, (double)tenths / 10);
+	buf_puts(out, coord((double)tenths / 10).text);
 }
 
 static void pen_to(struct pen *pen, int64_t x, int64_t y, bool is_step)
@@ -498,10 +483,8 @@ static void put_label(const struct plot *p, struct labels *l, double x, double y
 	if (fabs(places[best].dy) > 20) // far away: a thin line leads to it
 		buf_printf(p->out, "<path class=\"lead\" d=\"M0 %d V%g\"/>", places[best].dy < 0 ? -6 : 6,
 		           places[best].dy < 0 ? places[best].dy + 4 : places[best].dy - 11);
-	buf_printf(p->out, "<text class=\"label\" x=\"%g\" y=\"%g\" text-anchor=\"%s\">", places[best].dx,
-	           places[best].dy, places[best].anchor);
-	xml_put_text(p->out, text);
-	buf_puts(p->out, "</text>");
+	print_xml(p->out, "<text class=\"label\" x=\"%g\" y=\"%g\" text-anchor=\"%s\">%s</text>", places[best].dx,
+	          places[best].dy, places[best].anchor, text);
 }
 
 static void put_points(const struct plot *p, const struct chart_series *s, struct labels *l)
@@ -514,16 +497,11 @@ static void put_points(const struct plot *p, const struct chart_series *s, struc
 		char number[2][CHART_LABEL_BYTES];
 		chart_number(number[0], s->x[i]);
 		chart_number(number[1], s->y[i]);
-		buf_puts(p->out, "<svg overflow=\"visible\"");
-		put_attribute(p->out, "x", 100 * x, "%");
-		put_attribute(p->out, "y", y, "");
-		buf_puts(p->out, "><title>");
-		xml_put_text(p->out, label ? label : s->name);
-		buf_puts(p->out, ": ");
-		xml_put_text(p->out, p->c->x.title);
-		buf_printf(p->out, " %s, ", number[0]);
-		xml_put_text(p->out, p->c->y.title);
-		buf_printf(p->out, " %s</title><path class=\"point\" d=\"%s\"/>", number[1], styles[s->style].point);
+		print_xml(p->out,
+		          "<svg overflow=\"visible\" x=\"%s%%\" y=\"%s\"><title>%s: %s %s, %s %s</title><path "
+		          "class=\"point\" d=\"%s\"/>",
+		          coord(100 * x).text, coord(y).text, label ? label : s->name, p->c->x.title, number[0],
+		          p->c->y.title, number[1], styles[s->style].point);
 		if (label)
 			put_label(p, l, x * UNITS, y, label);
 		buf_puts(p->out, "</svg>\n");
@@ -560,9 +538,7 @@ static void plot_init(struct plot *p, struct buf *out, const struct chart *c)
 
 static void begin_series(struct buf *out, const struct chart_series *s)
 {
-	buf_printf(out, "<g class=\"series s-%s\" data-name=\"", chart_style_name(s->style));
-	xml_put_text(out, s->name);
-	buf_puts(out, "\">\n");
+	print_xml(out, "<g class=\"series s-%s\" data-name=\"%s\">\n", styles[s->style].name, s->name);
 }
 
 static void put_plot(const struct plot *p)
@@ -598,9 +574,7 @@ static void put_plot(const struct plot *p)
 
 static void put_description(struct buf *out, const struct chart *c)
 {
-	buf_printf(out, "<desc id=\"%s-desc\">", c->id);
-	xml_put_text(out, c->description);
-	buf_puts(out, "</desc>\n");
+	print_xml(out, "<desc id=\"%s-desc\">%s</desc>\n", c->id, c->description);
 }
 
 // For scripts that read values from the paths.
@@ -622,9 +596,7 @@ void svg_chart_put(struct buf *out, const struct chart *c)
 		put_range(out, "y", &p.y);
 	}
 	// A <title> would hang over the chart as a tooltip.
-	buf_printf(out, " role=\"img\" aria-describedby=\"%s-desc\" aria-label=\"", c->id);
-	xml_put_text(out, c->title);
-	buf_puts(out, "\">\n");
+	print_xml(out, " role=\"img\" aria-describedby=\"%s-desc\" aria-label=\"%s\">\n", c->id, c->title);
 	put_description(out, c);
 	put_plot(&p);
 	buf_puts(out, "</svg>\n");
@@ -691,9 +663,7 @@ static double put_legend(struct buf *out, const struct chart *c, double top)
 		}
 		buf_printf(out, "<g transform=\"translate(%g %g)\">", x, y);
 		put_sample(out, s->style, s->mark);
-		buf_printf(out, "<text x=\"%d\" y=\"10\">", SWATCH_WIDTH);
-		xml_put_text(out, s->name);
-		buf_puts(out, "</text></g>\n");
+		print_xml(out, "<text x=\"%d\" y=\"10\">%s</text></g>\n", SWATCH_WIDTH, s->name);
 		x += width;
 	}
 	return c->n_series ? y + LEGEND_LINE - top : 0;
@@ -709,19 +679,15 @@ void svg_chart_put_document(struct buf *out, const struct chart *c)
 	double top = TITLE_HEIGHT + legend_height + 28, height = top + c->height + MARGIN_BOTTOM;
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\"",
 	           DOCUMENT_WIDTH, height, DOCUMENT_WIDTH, height);
-	buf_printf(out, " role=\"img\" aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">", c->id, c->id,
-	           c->id);
-	xml_put_text(out, c->title);
-	buf_puts(out, "</title>\n");
+	print_xml(out, " role=\"img\" aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s</title>\n",
+	          c->id, c->id, c->id, c->title);
 	put_description(out, c);
 	buf_puts(out, "<style>text{font-family:system-ui,sans-serif;font-size:12px;fill:#15181d}"
 	              ".heading{font-size:16px;font-weight:650}.ground{fill:#fff}");
 	svg_chart_put_style(out);
 	buf_puts(out, "@media screen and (prefers-color-scheme:dark){text,.heading{fill:#e8ebf0}.ground{fill:#111418}}"
 	              "</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n");
-	buf_printf(out, "<text class=\"heading\" x=\"%d\" y=\"28\">", MARGIN_LEFT);
-	xml_put_text(out, c->title);
-	buf_puts(out, "</text>\n");
+	print_xml(out, "<text class=\"heading\" x=\"%d\" y=\"28\">%s</text>\n", MARGIN_LEFT, c->title);
 	buf_put(out, buf_str(&legend), legend.len);
 	buf_printf(out, "<svg class=\"plot\" x=\"%d\" y=\"%g\" width=\"%d\" height=\"%g\" overflow=\"visible\">\n",
 	           MARGIN_LEFT, top, DOCUMENT_WIDTH - MARGIN_LEFT - MARGIN_RIGHT, p.height);
