@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/html_page.h"
 #include "base/num.h"
-#include "base/xml_text.h"
+#include "base/print.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/svg_chart.h"
 #include "policies/engine/decide.h"
@@ -58,12 +58,6 @@ static enum chart_style style_of(const struct backtest_row *row)
 	return row->kind == BACKTEST_PEER ? of_peer[row->peer] : of_kind[row->kind];
 }
 
-// The settings of a peer that were not its best are in the table and in the frontier, not in the chart over time.
-static bool is_shown_over_time(const struct backtest_history *h, const struct backtest *b, size_t i)
-{
-	return h->has_row[i] && (b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best);
-}
-
 // ---- demand and replicas over time ----
 
 // Peers start hidden, because many curves hide each other; a peer that rises far above the demand does not flatten the
@@ -102,8 +96,7 @@ static void put_chart(struct buf *out, const struct chart *c, bool has_boxes)
 			buf_printf(out, "<input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
 			           is_peer(s->style) ? "" : " checked=\"\"");
 		svg_chart_put_swatch(out, s->style, s->mark);
-		xml_put_text(out, s->name);
-		buf_puts(out, has_boxes ? "</label>" : "</span>");
+		print_xml(out, has_boxes ? "%s</label>" : "%s</span>", s->name);
 	}
 	buf_puts(out, "</div>\n<div class=\"frame\">");
 	svg_chart_put(out, c);
@@ -118,8 +111,10 @@ static int put_over_time(struct buf *out, const struct backtest_report *r, const
 	if (!o)
 		return -1;
 	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
+	// The settings of a peer that were not its best are in the table and in the frontier only.
 	for (size_t i = 0; i < b->n_rows; i++)
-		if (is_shown_over_time(h, b, i) && b->rows[i].kind != BACKTEST_POLICY)
+		if (h->has_row[i] && b->rows[i].kind != BACKTEST_POLICY &&
+		    (b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best))
 			add_track(o, &h->rows[i], b->rows[i].name, style_of(&b->rows[i]), CHART_STEPS);
 	for (size_t i = 0; i < b->n_rows; i++) // on top
 		if (b->rows[i].kind == BACKTEST_POLICY && h->has_row[i])
@@ -134,9 +129,7 @@ static int put_over_time(struct buf *out, const struct backtest_report *r, const
 	                        .series = o->series,
 	                        .n_series = o->n,
 	                        .height = TIME_HEIGHT};
-	buf_puts(out, "<section id=\"time\" aria-labelledby=\"h-time\"><h2 id=\"h-time\">");
-	buf_puts(out, c.title);
-	buf_puts(out, "</h2>\n");
+	print_xml(out, "<section id=\"time\" aria-labelledby=\"h-time\"><h2 id=\"h-time\">%s</h2>\n", c.title);
 	put_chart(out, &c, true);
 	buf_puts(out, "</section>\n");
 	free(o);
@@ -242,7 +235,7 @@ static void put_frontier_section(struct buf *out, const struct backtest_report *
 	buf_puts(out, "</div></div></figure></section>\n");
 }
 
-// ---- the worst ten minutes ----
+// ---- the worst ten minutes: collecting ----
 
 enum curve { CURVE_DEMAND, CURVE_ACTUAL, CURVE_ORDERED, CURVE_READY, CURVE_WAIT, CURVE_LIMIT, CURVE__COUNT };
 
@@ -253,8 +246,6 @@ struct closeup {
 	struct buf decisions; // as list items
 	size_t n_decisions;
 };
-
-// ---- the worst ten minutes: collecting ----
 
 static void collect_step(void *context, size_t row, enum backtest_kind kind, const struct loop_step *s)
 {
@@ -308,17 +299,14 @@ static void put_decision(struct buf *out, const struct decided *decided)
 	put_clock(out, d->time_ms);
 	put_move(out, d->current, d->desired);
 	explain_message(decided, sentence);
-	buf_printf(out, "<span><span class=\"%s\">%s</span> ", action_class(d), reason_info(d->reason)->name);
-	xml_put_text(out, sentence);
-	buf_puts(out, "</span></summary>\n<ol class=\"steps\">\n");
+	print_xml(out, "<span><span class=\"%s\">%s</span> %s</span></summary>\n<ol class=\"steps\">\n",
+	          action_class(d), reason_info(d->reason)->name, sentence);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = decision_entry(d, i);
 		explain_sentence(decided, t, sentence);
 		buf_printf(out, "<li><span class=\"soft\">%s</span> ", stage_name(t->stage));
 		put_move(out, t->before, t->after);
-		buf_puts(out, "<span>");
-		xml_put_text(out, sentence);
-		buf_puts(out, "</span></li>\n");
+		print_xml(out, "<span>%s</span></li>\n", sentence);
 	}
 	buf_puts(out, "</ol></details></li>\n");
 }
@@ -462,44 +450,38 @@ static void put_value(struct buf *out, double v, const char *unit)
 	}
 }
 
-static void put_objective(struct buf *out, const struct backtest *b)
-{
-	buf_printf(out, "at most %g%% wait longer than ", 100 * b->config.late_ratio);
-	backtest_report_duration(out, llround(b->config.wait_s * 1000));
-}
-
 // ---- heading ----
 
 static void put_facts(struct buf *out, const struct backtest_report *r)
 {
 	const struct backtest *b = r->backtest;
 	const struct recording *rec = b->recording;
-	buf_puts(out, "<dl class=\"facts\"><div><dt>Recording</dt><dd>");
-	xml_put_text(out, b->file);
-	buf_puts(out, "</dd></div><div><dt>Period, UTC</dt><dd>");
+	print_xml(out, "<dl class=\"facts\"><div><dt>Recording</dt><dd>%s</dd></div><div><dt>Period, UTC</dt><dd>",
+	          b->file);
 	put_time(out, rec->time_ms[0]);
 	buf_puts(out, " to ");
 	put_time(out, rec->time_ms[rec->n_rows - 1]);
-	buf_puts(out, "</dd></div><div><dt>Length</dt><dd>");
-	backtest_report_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
+	buf_printf(out, "</dd></div><div><dt>Length</dt><dd>%s",
+	           backtest_report_duration(rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]).text);
 	if (!b->config.open_loop) {
 		buf_printf(out,
 		           "</dd></div><div><dt>Mean demand</dt><dd>%.2f replicas</dd></div><div><dt>Start-up</dt><dd>",
 		           b->demand.mean);
 		backtest_report_startups(r, out);
 		buf_puts(out, "</dd></div><div><dt>Objective</dt><dd>");
-		put_objective(out, b);
+		buf_printf(out, "at most %g%% wait longer than %s", 100 * b->config.late_ratio,
+		           backtest_report_duration(llround(b->config.wait_s * 1000)).text);
 	}
 	buf_puts(out, "</dd></div></dl>");
 }
 
 static void put_header(struct buf *out, const struct backtest_report *r)
 {
-	buf_puts(out, "<header><p class=\"product\">gpuscale backtest</p><div class=\"line1\"><h1>");
-	xml_put_text(out, r->policy->namespace_name);
-	buf_putc(out, '/');
-	xml_put_text(out, r->policy->name);
-	buf_printf(out, "</h1><span class=\"tag strong\">%s</span></div>\n", backtest_report_mode(r->backtest));
+	print_xml(out,
+	          "<header><p class=\"product\">gpuscale backtest</p><div class=\"line1\"><h1>%s/%s</h1><span "
+	          "class=\"tag "
+	          "strong\">%s</span></div>\n",
+	          r->policy->namespace_name, r->policy->name, backtest_report_mode(r->backtest));
 	put_facts(out, r);
 	buf_puts(out, "</header>\n");
 }
@@ -515,19 +497,17 @@ static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 	}
 	buf_printf(
 	        out,
-	        "This policy <strong class=\"%s\">%s the objective</strong>: %.2f%% of the requests wait longer than ",
-	        keeps_objective(b, policy) ? "good" : "bad", keeps_objective(b, policy) ? "keeps" : "misses", late);
-	backtest_report_duration(out, llround(b->config.wait_s * 1000));
-	buf_printf(out, ", and %g%% may. It uses %.2f GPU-hours.", 100 * b->config.late_ratio,
-	           backtest_gpu_hours(r, policy));
+	        "This policy <strong class=\"%s\">%s the objective</strong>: %.2f%% of the requests wait longer than "
+	        "%s, and %g%% may. It uses %.2f GPU-hours.",
+	        keeps_objective(b, policy) ? "good" : "bad", keeps_objective(b, policy) ? "keeps" : "misses", late,
+	        backtest_report_duration(llround(b->config.wait_s * 1000)).text, 100 * b->config.late_ratio,
+	        backtest_gpu_hours(r, policy));
 	for (enum backtest_kind kind = BACKTEST_PEER; kind <= BACKTEST_FIXED; kind++) {
 		struct buf beside;
 		buf_init(&beside, VERDICT_BYTES);
 		bool cheaper = backtest_report_beside(r, kind, &beside);
-		buf_puts(out, cheaper ? " <strong class=\"bad\">" : " ");
-		xml_put_text(out, buf_str(&beside));
-		buf_puts(out, beside.len > 0 ? "." : "");
-		buf_puts(out, cheaper ? "</strong>" : "");
+		print_xml(out, cheaper ? " <strong class=\"bad\">%s%s</strong>" : " %s%s", buf_str(&beside),
+		          beside.len > 0 ? "." : "");
 		buf_done(&beside);
 	}
 }
@@ -594,8 +574,7 @@ static void put_row(struct buf *out, const struct backtest_report *r, const stru
 	           : other                      ? " class=\"other\""
 	                                        : "");
 	svg_chart_put_swatch(out, style_of(row), CHART_POINTS);
-	xml_put_text(out, row->name);
-	buf_printf(out, "</th><td class=\"kind\">%s</td>", backtest_kind_name(row->kind));
+	print_xml(out, "%s</th><td class=\"kind\">%s</td>", row->name, backtest_kind_name(row->kind));
 	put_cell(out, backtest_gpu_hours(r, row), "");
 	if (!isnan(r->price))
 		put_cell(out, backtest_cost(r, row), "");
@@ -652,13 +631,8 @@ static void put_notes(struct buf *out, const struct backtest_report *r)
 	              "class=\"notes\">");
 	if (notes.len == 0)
 		buf_puts(out, "<li>no gaps</li>");
-	for (const char *p = buf_str(&notes); *p;) {
-		size_t len = strcspn(p, "\n");
-		buf_puts(out, "<li>");
-		xml_put_textn(out, p, len);
-		buf_puts(out, "</li>\n");
-		p += len + (p[len] == '\n');
-	}
+	for (const char *line = buf_str(&notes), *end; (end = strchr(line, '\n')); line = end + 1)
+		print_xml(out, "<li>%.*s</li>\n", (int)(end - line), line);
 	buf_puts(out, "</ul></section>\n");
 	buf_done(&notes);
 }
@@ -687,20 +661,12 @@ static int put_content(struct buf *out, const struct backtest_report *r, const s
 	return 0;
 }
 
-static void put_title(struct buf *out, const struct backtest_report *r)
-{
-	buf_puts(out, "Backtest of ");
-	xml_put_text(out, r->policy->name);
-	buf_puts(out, " on ");
-	xml_put_text(out, r->backtest->file);
-}
-
 static int render(struct buf *out, const struct backtest_report *r, const struct backtest_history *h, struct err *e)
 {
 	struct buf page;
 	buf_init(&page, PAGE_BYTES_MAX);
 	const char *rest = html_page_until(&page, backtest_page_begin, "title");
-	put_title(&page, r);
+	print_xml(&page, "Backtest of %s on %s", r->policy->name, r->backtest->file);
 	rest = html_page_until(&page, rest, "toggles");
 	put_toggle_rules(&page);
 	rest = html_page_until(&page, rest, "chart-style");
@@ -728,18 +694,12 @@ int backtest_page_write(const char *path, const struct backtest_report *r, const
 		return -1;
 	}
 	FILE *f = is_stdout ? stdout : fopen(path, "we");
-	if (!f) {
+	if (!f)
 		rc = err_set(e, ERR_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
-	} else {
-		bool failed = fwrite(buf_str(&page), 1, page.len, f) != page.len || fflush(f) != 0;
-		int saved = errno;
-		if (!is_stdout && fclose(f) != 0 && !failed) {
-			failed = true;
-			saved = errno;
-		}
-		if (failed)
-			rc = err_set(e, ERR_IO, "%s: cannot be written: %s", path, strerror(saved));
-	}
+	else if (fwrite(buf_str(&page), 1, page.len, f) != page.len || fflush(f) != 0)
+		rc = err_set(e, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	if (f && !is_stdout && fclose(f) != 0 && rc == 0)
+		rc = err_set(e, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 	buf_done(&page);
 	return rc;
 }

@@ -34,24 +34,24 @@ static const char *mode_name(const struct backtest_report *r)
 	return r->backtest->config.open_loop ? "open-loop" : "closed-loop";
 }
 
-void backtest_report_duration(struct buf *out, int64_t ms)
+struct report_text backtest_report_duration(int64_t ms)
 {
-	char text[NUM_TEXT_BYTES];
-	num_format_about_ms(text, ms);
-	buf_puts(out, text);
+	struct report_text t;
+	num_format_about_ms(t.text, ms);
+	return t;
 }
 
-static void put_time(struct buf *out, int64_t ms)
+static struct report_text show_time(int64_t ms)
 {
-	char text[NUM_TEXT_BYTES];
-	num_format_rfc3339_ms(text, ms);
-	buf_puts(out, text);
+	struct report_text t;
+	num_format_rfc3339_ms(t.text, ms);
+	return t;
 }
 
 void backtest_report_startups(const struct backtest_report *r, struct buf *out)
 {
 	const struct world_config *w = &r->backtest->config.world;
-	backtest_report_duration(out, llround(w->startups_s[0] * 1000));
+	buf_puts(out, backtest_report_duration(llround(w->startups_s[0] * 1000)).text);
 	if (w->n_startups > 1)
 		print_to(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
 }
@@ -158,16 +158,10 @@ static void put_gaps(struct buf *out, const struct demand *d)
 	size_t shown = d->n_gaps < DEMAND_GAPS_MAX ? d->n_gaps : DEMAND_GAPS_MAX;
 	if (d->n_gaps == 0)
 		return;
-	print_to(out, "%zu gap%s without data, ", d->n_gaps, d->n_gaps == 1 ? "" : "s");
-	backtest_report_duration(out, (int64_t)d->n * d->step_ms - d->known_ms);
-	buf_puts(out, " in all: not counted\n");
-	for (size_t i = 0; i < shown; i++) {
-		buf_puts(out, "gap: ");
-		put_time(out, d->gaps[i].from_ms);
-		buf_puts(out, " to ");
-		put_time(out, d->gaps[i].to_ms);
-		buf_putc(out, '\n');
-	}
+	print_to(out, "%zu gap%s without data, %s in all: not counted\n", d->n_gaps, d->n_gaps == 1 ? "" : "s",
+	         backtest_report_duration((int64_t)d->n * d->step_ms - d->known_ms).text);
+	for (size_t i = 0; i < shown; i++)
+		print_to(out, "gap: %s to %s\n", show_time(d->gaps[i].from_ms).text, show_time(d->gaps[i].to_ms).text);
 	if (shown < d->n_gaps)
 		print_to(out, "gap: %zu more\n", d->n_gaps - shown);
 }
@@ -182,11 +176,9 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 		n += left > 0;
 		missing_ms += left;
 	}
-	if (n == 0)
-		return;
-	print_to(out, "%zu gap%s between rows, ", n, n == 1 ? "" : "s");
-	backtest_report_duration(out, missing_ms);
-	buf_puts(out, " in all: not counted\n");
+	if (n > 0)
+		print_to(out, "%zu gap%s between rows, %s in all: not counted\n", n, n == 1 ? "" : "s",
+		         backtest_report_duration(missing_ms).text);
 }
 
 static void put_replicas(const struct backtest *b, struct buf *out)
@@ -238,14 +230,12 @@ static void put_recorded(const struct backtest *b, struct buf *out)
 		         "column replicas has no value while there is demand: the replicas that ran are unknown\n");
 	else
 		buf_puts(out, "recorded replicas: their lateness is simulated, not recorded\n");
-	if (b->recorded_share > 0 && b->recorded_share < 1) {
-		buf_puts(out, "replicas are recorded for ");
-		backtest_report_duration(out, llround((double)b->demand.known_ms * b->recorded_share));
-		buf_puts(out, " of ");
-		backtest_report_duration(out, b->demand.known_ms);
-		buf_puts(out,
-		         ": the row of the recorded replicas counts only this time, all other rows count all of it\n");
-	}
+	if (b->recorded_share > 0 && b->recorded_share < 1)
+		print_to(out,
+		         "replicas are recorded for %s of %s: the row of the recorded replicas counts only this time, "
+		         "all other rows count all of it\n",
+		         backtest_report_duration(llround((double)b->demand.known_ms * b->recorded_share)).text,
+		         backtest_report_duration(b->demand.known_ms).text);
 	put_start(b, out);
 }
 
@@ -268,11 +258,9 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 {
 	put_engine_notes(b, out);
 	put_recorded(b, out);
-	if (b->demand.interpolated) {
-		buf_puts(out, "demand follows straight lines between rows that are ");
-		backtest_report_duration(out, b->recording->step_ms);
-		buf_puts(out, " apart\n");
-	}
+	if (b->demand.interpolated)
+		print_to(out, "demand follows straight lines between rows that are %s apart\n",
+		         backtest_report_duration(b->recording->step_ms).text);
 	put_gaps(out, &b->demand);
 	if (b->demand.total <= 0)
 		buf_puts(out, "the demand is 0 all the time: nothing can be late\n");
@@ -361,15 +349,13 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
 	const struct recording *rec = b->recording;
-	print_to(out, "%s: ", backtest_report_mode(b));
-	put_time(out, rec->time_ms[0]);
-	buf_puts(out, ", ");
-	backtest_report_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
+	print_to(out, "%s: %s, %s", backtest_report_mode(b), show_time(rec->time_ms[0]).text,
+	         backtest_report_duration(rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]).text);
 	if (!b->config.open_loop) {
 		print_to(out, ", mean demand %.2f, start-up ", b->demand.mean);
 		backtest_report_startups(r, out);
-		print_to(out, ", objective: at most %g%% wait longer than ", 100 * b->config.late_ratio);
-		backtest_report_duration(out, llround(b->config.wait_s * 1000));
+		print_to(out, ", objective: at most %g%% wait longer than %s", 100 * b->config.late_ratio,
+		         backtest_report_duration(llround(b->config.wait_s * 1000)).text);
 	}
 	buf_puts(out, "\n\n");
 }

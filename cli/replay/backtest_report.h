@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/num.h"
 #include "replay/backtest.h"
 
 struct buf;
@@ -38,8 +39,11 @@ bool backtest_report_beside(const struct backtest_report *r, enum backtest_kind 
 const char *backtest_report_mode(const struct backtest *b);
 // Writes a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
 void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
-// Writes a duration for people, rounded: "7d", "20s".
-void backtest_report_duration(struct buf *out, int64_t ms);
+// Returns a duration for people, rounded: "7d", "20s".
+struct report_text {
+	char text[NUM_TEXT_BYTES];
+};
+struct report_text backtest_report_duration(int64_t ms);
 // Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".
 void backtest_report_startups(const struct backtest_report *r, struct buf *out);
 // Prints, a line each on standard error, what the replicas of a closed loop serve and how long they take to start where

@@ -97,14 +97,14 @@ static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 static void put_title(const struct tune_report *r, struct buf *out)
 {
 	const struct backtest *b = r->scene;
+	const int64_t *times = b->recording->time_ms;
 	char time[NUM_TEXT_BYTES];
-	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
-	print_to(out, "Closed loop (simulated): %s, ", time);
-	backtest_report_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
-	print_to(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
-	         100 * b->config.late_ratio);
-	backtest_report_duration(out, llround(b->config.wait_s * 1000));
-	print_to(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
+	num_format_rfc3339_ms(time, times[0]);
+	print_to(out,
+	         "Closed loop (simulated): %s, %s, mean demand %.2f, objective: at most %g%% wait longer than %s\n",
+	         time, backtest_report_duration(times[b->recording->n_rows - 1] - times[0]).text, b->demand.mean,
+	         100 * b->config.late_ratio, backtest_report_duration(llround(b->config.wait_s * 1000)).text);
+	print_to(out, "%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
 	         r->tune->n_played, r->space->n);
 }
 
@@ -120,11 +120,6 @@ static void put_scores(const struct tune_report *r, struct table *t, const struc
 	table_cell(t, "%d", out->changes);
 	table_cell(t, "%.2f", gpu_hours(r, in));
 	table_cell(t, "%.2f%%", tune_late_percent(in));
-}
-
-static const char *point_kind(const struct tune *t, size_t i)
-{
-	return i == t->chosen && i != t->present ? "chosen" : i == t->present ? "present" : "front";
 }
 
 static void put_points(const struct tune_report *r, bool wide, struct table *t)
@@ -144,7 +139,7 @@ static void put_points(const struct tune_report *r, bool wide, struct table *t)
 			table_cell(t, "%s", r->space->policy->name);
 		else
 			table_cell(t, "candidate %zu", p->index);
-		table_cell(t, "%s", point_kind(u, i));
+		table_cell(t, "%s", i == u->present ? "present" : i == u->chosen ? "chosen" : "front");
 		put_scores(r, t, &p->in, &p->out);
 	}
 }
@@ -183,20 +178,13 @@ static void put_folds(const struct tune_report *r, struct buf *out)
 	table_finish(&t, out, 0, true);
 }
 
-static void put_share(struct buf *out, const struct tune_report *r, const struct tune_score *s)
-{
-	print_to(out, "%.2f GPU-hours, %.2f%% late", gpu_hours(r, s), tune_late_percent(s));
-}
-
 static void put_too_short(const struct tune *t, struct buf *out)
 {
-	print_to(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
-	backtest_report_duration(out, t->part_ms);
-	buf_puts(out, " of data and needs ");
-	backtest_report_duration(out, t->needed_ms);
-	print_to(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
-	backtest_report_duration(out, TUNE_PARTS * t->needed_ms);
-	buf_putc(out, '\n');
+	print_to(out,
+	         "Nothing recommended: the recording is too short. A part, one of %d, has %s of data and needs %s, %d "
+	         "times the start-up and the longest window of the policy: record at least %s\n",
+	         TUNE_PARTS, backtest_report_duration(t->part_ms).text, backtest_report_duration(t->needed_ms).text,
+	         TUNE_SPANS, backtest_report_duration(TUNE_PARTS * t->needed_ms).text);
 }
 
 static void put_too_late(const struct tune_report *r, struct buf *out)
@@ -225,7 +213,7 @@ static void put_dominated(const struct tune_report *r, struct buf *out)
 		return;
 	buf_puts(out, t->library_does ? "No candidate matches it. No peer dominates the library policy llm-demand: "
 	                              : "llm-demand from the policy library does not meet the objective either: ");
-	put_share(out, r, &t->library_out);
+	print_to(out, "%.2f GPU-hours, %.2f%% late", gpu_hours(r, &t->library_out), tune_late_percent(&t->library_out));
 	buf_puts(out, t->library_does ? " (policies/library/llm-demand.yaml; it needs the signals demand and backlog)\n"
 	                              : "\n");
 }
