@@ -54,8 +54,9 @@ static struct holder holder_of(const struct promql_series *s, struct arena *name
 	                                        instance[0] ? "/" : "", instance)};
 }
 
-int workload_set_add_owner(struct workload_set *s, const struct promql_series *series, struct err *e)
+int workload_set_add_owner(void *set, const struct promql_series *series, struct err *e)
 {
+	struct workload_set *s = set;
 	if (s->n_gpus == WORKLOADS_MAX)
 		return err_set(e, ERR_LIMIT,
 		               "more than %d GPUs with their pods: restrict the Prometheus to one cluster",
@@ -84,16 +85,11 @@ int workload_set_add_owner(struct workload_set *s, const struct promql_series *s
 
 // ---- index ----
 
-static int compare_names(const char *a_namespace, const char *a_name, const struct workload *b)
-{
-	int c = strcmp(a_namespace, b->namespace_name);
-	return c ? c : strcmp(a_name, b->name);
-}
-
 static int compare_workloads(const void *a, const void *b)
 {
-	const struct workload *x = a;
-	return compare_names(x->namespace_name, x->name, b);
+	const struct workload *x = a, *y = b;
+	int c = strcmp(x->namespace_name, y->namespace_name);
+	return c ? c : strcmp(x->name, y->name);
 }
 
 static int compare_devices(const struct workload_gpu *a, const struct workload_gpu *b)
@@ -111,18 +107,8 @@ static int compare_gpus(const void *a, const void *b)
 
 static struct workload *find_workload(struct workload_set *s, const char *namespace_name, const char *name)
 {
-	size_t low = 0, high = s->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int c = compare_names(namespace_name, name, &s->workloads[mid]);
-		if (c == 0)
-			return &s->workloads[mid];
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
+	const struct workload key = {.namespace_name = namespace_name, .name = name};
+	return s->n ? bsearch(&key, s->workloads, s->n, sizeof key, compare_workloads) : NULL;
 }
 
 // While a set is added to, gpus[i] and workloads[i] belong together.
@@ -175,8 +161,9 @@ static int identify(struct workload_set *s, struct workload *w, const struct pro
 	return w->job && w->rank ? 0 : err_no_memory(e);
 }
 
-int workload_set_add_labels(struct workload_set *s, const struct promql_series *series, struct err *e)
+int workload_set_add_labels(void *set, const struct promql_series *series, struct err *e)
 {
+	struct workload_set *s = set;
 	struct workload *w = find_workload(s, promql_label(series, "namespace"), promql_label(series, "pod"));
 	return w && w->namespace_name[0] ? identify(s, w, series, e) : 0;
 }

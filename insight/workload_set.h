@@ -44,13 +44,13 @@ struct workload_set {
 
 void workload_set_init(struct workload_set *s);
 void workload_set_done(struct workload_set *s);
-// Adds the device of a series of verdict_query_owners(). -1 and *e: ERR_LIMIT, ERR_INTERNAL.
-int workload_set_add_owner(struct workload_set *s, const struct promql_series *series, struct err *e);
+// Adds the device of a series of verdict_query_owners() to a struct workload_set. -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int workload_set_add_owner(void *set, const struct promql_series *series, struct err *e);
 // Orders the set once every owner is added, and joins the devices of a workload.
 int workload_set_index(struct workload_set *s, struct err *e);
 // The following need an indexed set. Series of other devices and pods are ignored.
-// Takes a pod's job and rank from a series of verdict_query_pod_labels().
-int workload_set_add_labels(struct workload_set *s, const struct promql_series *series, struct err *e);
+// Takes a pod's job and rank from a series of verdict_query_pod_labels() into a struct workload_set.
+int workload_set_add_labels(void *set, const struct promql_series *series, struct err *e);
 // Takes the value of a series of verdict_query_measure().
 void workload_set_add_value(struct workload_set *s, enum verdict_measure m, const struct promql_series *series);
 // Folds the values of the devices, decides about every workload, and identifies pods without labels by their names.

@@ -94,39 +94,28 @@ static const struct flag_set command = {
 
 #define SERIES_SPARE 200 // GPUs and pods that come between two queries
 
-enum stage { STAGE_OWNERS, STAGE_LABELS, STAGE_MEASURES };
-
+// The measures of a query, by their number in it.
 struct question {
 	struct workload_set *set;
-	enum stage stage;
-	const enum verdict_measure *measures; // of STAGE_MEASURES, by their number in the query
-	int n_measures;
+	enum verdict_measure measures[FUSE_MAX];
+	int n;
 };
 
-static int take(void *arg, const struct promql_series *s, struct err *e)
+static int take_measure(void *arg, const struct promql_series *s, struct err *e)
 {
 	struct question *q = arg;
-	int i;
-	switch (q->stage) {
-	case STAGE_OWNERS:
-		return workload_set_add_owner(q->set, s, e);
-	case STAGE_LABELS:
-		return workload_set_add_labels(q->set, s, e);
-	case STAGE_MEASURES:
-		i = fuse_index(s);
-		if (i >= 0 && i < q->n_measures)
-			workload_set_add_value(q->set, q->measures[i], s);
-		return 0;
-	}
+	int i = fuse_index(s);
+	if (i >= 0 && i < q->n)
+		workload_set_add_value(q->set, q->measures[i], s);
 	return 0;
 }
 
-static int ask(const struct gpu_source *source, const struct buf *query, const char *const *labels, struct question *q,
-               struct err *e)
+static int ask(const struct gpu_source *source, const struct buf *query, const char *const *labels,
+               prometheus_series_fn *take, void *arg, struct err *e)
 {
 	struct promql_question question = {.query = buf_str(query), .labels = labels};
 	return query->failed ? err_set(e, ERR_INTERNAL, "out of memory for the query")
-	                     : gpu_source_ask(source, &question, NULL, take, q, e);
+	                     : gpu_source_ask(source, &question, NULL, take, arg, e);
 }
 
 // How many measures fit into one answer of PROMQL_SERIES_MAX series.
@@ -147,17 +136,15 @@ static int fetch_measures(const struct gpu_source *source, int64_t window_s, str
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	buf_init(&one, PROMQL_QUERY_BYTES_MAX);
 	while (rc == 0 && first < end) {
-		enum verdict_measure measures[FUSE_MAX];
-		struct question q = {.set = set, .stage = STAGE_MEASURES, .measures = measures};
+		struct question q = {.set = set};
 		buf_reset(&query);
-		while (q.n_measures < together && first < end) {
-			measures[q.n_measures] = (enum verdict_measure)first++;
+		for (; q.n < together && first < end; q.n++) {
+			q.measures[q.n] = (enum verdict_measure)first++;
 			buf_reset(&one);
-			verdict_query_measure(&one, measures[q.n_measures], window_s);
-			fuse_add(&query, buf_str(&one), q.n_measures);
-			q.n_measures++;
+			verdict_query_measure(&one, q.measures[q.n], window_s);
+			fuse_add(&query, buf_str(&one), q.n);
 		}
-		rc = ask(source, &query, labels, &q, e);
+		rc = ask(source, &query, labels, take_measure, &q, e);
 	}
 	buf_done(&one);
 	buf_done(&query);
@@ -167,12 +154,11 @@ static int fetch_measures(const struct gpu_source *source, int64_t window_s, str
 // Metrics of other exporters refine a verdict but are optional.
 static void fetch_optional(const struct gpu_source *source, int64_t window_s, struct workload_set *set)
 {
-	struct question labels = {.set = set, .stage = STAGE_LABELS};
 	struct err e;
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
-	if (ask(source, &query, NULL, &labels, &e) < 0)
+	if (ask(source, &query, NULL, workload_set_add_labels, set, &e) < 0)
 		print_error("Labels of pods are not used: %s\n", e.msg);
 	buf_done(&query);
 	if (fetch_measures(source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
@@ -181,11 +167,10 @@ static void fetch_optional(const struct gpu_source *source, int64_t window_s, st
 
 static int fetch(const struct gpu_source *source, int64_t window_s, struct workload_set *set, struct err *e)
 {
-	struct question owners = {.set = set, .stage = STAGE_OWNERS};
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
-	int rc = ask(source, &query, verdict_query_owner_labels(), &owners, e);
+	int rc = ask(source, &query, verdict_query_owner_labels(), workload_set_add_owner, set, e);
 	buf_done(&query);
 	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;
