@@ -50,7 +50,7 @@ struct detect_job {
 struct detect {
 	struct buf *out;
 	struct detect_job **jobs;
-	size_t n_jobs, n_series;
+	size_t n_jobs, cap_jobs, n_series;
 };
 
 static const char *const input_names[] = {"step", "compute", "clock", "power", "activity", "memory", "workingSet"};
@@ -151,13 +151,10 @@ static struct detect_job *job_new(struct detect *d, const char *name, struct err
 		return err_set(e, ERR_LIMIT, "more than %d jobs", DETECT_JOBS_MAX), NULL;
 	if (strlen(name) >= DETECT_NAME_BYTES)
 		return err_set(e, ERR_LIMIT, "the name of a job has more than %d bytes", DETECT_NAME_BYTES - 1), NULL;
-	struct detect_job **jobs =
-	        (struct detect_job **)realloc((void *)d->jobs, (d->n_jobs + 1) * sizeof(struct detect_job *));
-	if (jobs)
-		d->jobs = jobs;
+	bool has_room = alloc_reserve(&d->jobs, d->n_jobs, &d->cap_jobs, sizeof(struct detect_job *), 8) == 0;
 	struct detect_job *j = calloc(1, sizeof *j);
 	char *copy = strdup(name);
-	if (!jobs || !j || !copy) {
+	if (!has_room || !j || !copy) {
 		free(j);
 		free(copy);
 		return err_no_memory(e), NULL;
@@ -351,14 +348,12 @@ struct detect_lines {
 struct detect_lines *detect_lines_new(struct buf *out)
 {
 	struct detect_lines *l = calloc(1, sizeof *l);
-	struct detect *d = detect_new(out);
-	if (!l || !d) {
-		free(l);
-		detect_free(d);
-		return NULL;
-	}
-	l->detect = d;
-	return l;
+	if (l)
+		l->detect = detect_new(out);
+	if (l && l->detect)
+		return l;
+	free(l);
+	return NULL;
 }
 
 void detect_lines_free(struct detect_lines *l)

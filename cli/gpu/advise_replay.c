@@ -58,7 +58,7 @@ struct replay {
 	struct policy_ref fetched;
 	struct policy_signal columns[POLICY_SIGNALS_MAX];
 	char names[POLICY_SIGNALS_MAX][16];
-	struct recording *recording;     // heap
+	struct recording recording;
 	double *demand, *busy, *backlog; // by row, in replicas and replica-seconds; NaN: unknown; heap
 	double request_work;             // mean work of a request; NaN: unknown
 };
@@ -127,7 +127,7 @@ static int fetch(struct replay *r, struct err *e)
 	                               .since_ms = r->request->since_ms,
 	                               .until_ms = r->advice->end_s * 1000,
 	                               .step_ms = r->request->since_ms > SHORT_MS ? STEP_MS : SHORT_STEP_MS};
-	int rc = replay_fetch(&f, r->recording, &notes, e);
+	int rc = replay_fetch(&f, &r->recording, &notes, e);
 	buf_done(&demand);
 	buf_done(&backlog);
 	buf_done(&request_work);
@@ -145,14 +145,14 @@ static int compare_doubles(const void *a, const void *b)
 
 static double cell(const struct replay *r, size_t row, int column)
 {
-	return column < 0 ? NAN : recording_value(r->recording, row, column);
+	return column < 0 ? NAN : recording_value(&r->recording, row, column);
 }
 
 static int32_t most_replicas(const struct replay *r)
 {
-	int column = recording_column(r->recording, REPLICAS);
+	int column = recording_column(&r->recording, REPLICAS);
 	double most = 0;
-	for (size_t row = 0; row < r->recording->n_rows; row++)
+	for (size_t row = 0; row < r->recording.n_rows; row++)
 		most = fmax(most, cell(r, row, column)); // which ignores NaN
 	return (int32_t)fmin(most, FREE_MAX);
 }
@@ -161,7 +161,7 @@ static int32_t most_replicas(const struct replay *r)
 // then the demand is overstated, and so is the cost of the candidates. Returns the number of rows.
 static size_t measure_capacity(struct replay *r, double *scratch)
 {
-	const struct recording *rec = r->recording;
+	const struct recording *rec = &r->recording;
 	int demand = recording_column(rec, REPLAY_DEMAND_COLUMN), ready = recording_column(rec, READY);
 	if (ready < 0)
 		ready = recording_column(rec, REPLICAS);
@@ -184,7 +184,7 @@ static size_t measure_capacity(struct replay *r, double *scratch)
 
 static void set_metrics(struct replay *r)
 {
-	const struct recording *rec = r->recording;
+	const struct recording *rec = &r->recording;
 	int demand = recording_column(rec, REPLAY_DEMAND_COLUMN), ready = recording_column(rec, READY);
 	int backlog = recording_column(rec, BACKLOG), request_work = recording_column(rec, REQUEST_WORK);
 	double sum = 0, n = 0, capacity = r->workload->capacity;
@@ -213,7 +213,7 @@ struct fit {
 static struct fit fit(const struct replay *r, int column, const double *metric)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
-	for (size_t row = 0; row < r->recording->n_rows; row++) {
+	for (size_t row = 0; row < r->recording.n_rows; row++) {
 		double x = metric[row], y = cell(r, row, column);
 		if (isnan(x) || isnan(y))
 			continue;
@@ -232,7 +232,7 @@ static struct fit fit(const struct replay *r, int column, const double *metric)
 
 static bool has_data(const struct replay *r, int column)
 {
-	for (size_t row = 0; row < r->recording->n_rows; row++)
+	for (size_t row = 0; row < r->recording.n_rows; row++)
 		if (!isnan(cell(r, row, column)))
 			return true;
 	return false;
@@ -250,7 +250,7 @@ static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 	        [ORIGIN_DEMAND] = r->demand, [ORIGIN_BACKLOG] = r->backlog, [ORIGIN_UTILIZATION] = r->busy};
 	char name[16];
 	snprintf(name, sizeof name, "%d/%zu", (int)candidate, i);
-	b->column = recording_column(r->recording, name);
+	b->column = recording_column(&r->recording, name);
 	struct fit best = {FIT_MIN, 1};
 	if (!has_data(r, b->column)) {
 		if (s->on_missing == ON_MISSING_HOLD && !run->lacks_data)
@@ -290,7 +290,7 @@ static const char *write_policy(struct replay *r, enum advise_candidate candidat
 	const char *copy = text.failed ? NULL : arena_strdup(&r->advice->arena, buf_str(&text));
 	buf_done(&text);
 	if (!copy)
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 	return copy;
 }
 
@@ -313,7 +313,7 @@ static int keep_fault(struct replay *r, const struct err *fault, struct err *e)
 		return -1;
 	}
 	r->workload->fault = arena_strdup(&r->advice->arena, fault->msg);
-	return r->workload->fault ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return r->workload->fault ? 0 : err_no_memory(e);
 }
 
 static void prepare(struct replay *r, enum advise_candidate candidate)
@@ -350,7 +350,7 @@ static void run_candidate(void *context, size_t i)
 	                                       .bindings = run->bindings};
 	run->backtest = calloc(1, sizeof *run->backtest);
 	run->rc = run->backtest
-	                  ? backtest_run(&config, &run->policy, r->recording, "Prometheus", run->backtest, &run->error)
+	                  ? backtest_run(&config, &run->policy, &r->recording, "Prometheus", run->backtest, &run->error)
 	                  : err_set(&run->error, ERR_INTERNAL, "out of memory");
 }
 
@@ -454,16 +454,16 @@ static void set_bounds(struct replay *r, int32_t most)
 static int replay_recording(struct replay *r, struct err *e)
 {
 	struct advise_workload *w = r->workload;
-	size_t n = r->recording->n_rows, n_known;
+	size_t n = r->recording.n_rows, n_known;
 	double *values = calloc(4 * n, sizeof *values);
 	if (!values)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	r->demand = values;
 	r->busy = values + n;
 	r->backlog = values + 2 * n;
 	int rc = 0;
 	n_known = measure_capacity(r, values + 3 * n);
-	int64_t covered_s = (int64_t)n_known * r->recording->step_ms / 1000;
+	int64_t covered_s = (int64_t)n_known * r->recording.step_ms / 1000;
 	if (r->advice->covered_s < covered_s)
 		r->advice->covered_s = covered_s;
 	if (n_known < ROWS_MIN) {
@@ -492,7 +492,7 @@ static void drop_present(struct replay *r)
 	policy_ref_release(r->runs[ADVISE_PRESENT].ref);
 	r->runs[ADVISE_PRESENT].ref = NULL;
 	r->fetched.policy.n_signals = 0;
-	recording_done(r->recording);
+	recording_done(&r->recording);
 }
 
 static int replay_workload(struct replay *r, struct prometheus_session *session, struct err *e)
@@ -550,11 +550,8 @@ int advise_replay(const struct advise_request *request, struct advice *a, struct
 	struct progress progress = {.what = "replaying", .delay_ms = PROGRESS_DELAY_MS};
 	for (size_t i = 0; rc == 0 && i < a->n; i++) {
 		struct replay *r = calloc(1, sizeof *r);
-		if (r)
-			r->recording = calloc(1, sizeof *r->recording);
-		if (!r || !r->recording) {
-			free(r);
-			rc = err_set(e, ERR_INTERNAL, "out of memory");
+		if (!r) {
+			rc = err_no_memory(e);
 			break;
 		}
 		r->request = request;
@@ -571,8 +568,7 @@ int advise_replay(const struct advise_request *request, struct advice *a, struct
 				backtest_done(r->runs[c].backtest);
 			free(r->runs[c].backtest);
 		}
-		recording_done(r->recording);
-		free(r->recording);
+		recording_done(&r->recording);
 		free(r);
 	}
 	progress_clear(&progress);

@@ -183,14 +183,11 @@ static int cost_replay_hpa(const struct prometheus_options *prometheus, const st
 	                                   .since_ms = since_s * 1000,
 	                                   .until_ms = period->end_s * 1000,
 	                                   .step_ms = since_s > LONG_PERIOD_S ? LONG_STEP_MS : STEP_MS};
-	struct recording *recording = calloc(1, sizeof *recording);
-	if (!recording)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	int rc = replay_fetch(&fetch, recording, notes, e);
+	struct recording recording;
+	int rc = replay_fetch(&fetch, &recording, notes, e);
 	if (rc == 0)
-		rc = replay(policy, recording, ret, notes, e);
-	recording_done(recording);
-	free(recording);
+		rc = replay(policy, &recording, ret, notes, e);
+	recording_done(&recording);
 	return rc;
 }
 
