@@ -190,6 +190,8 @@ static void markup_is_escaped_and_order_is_kept(void **state)
 	xml_put_text(&out, "</script>&\"'\r\n\t\x1b\xff\xe2\x80\xae\xe2\x81\xa6\xc2\x85\xd8\x9c caf\xc3\xa9");
 	expect(&out, "&lt;/script&gt;&amp;&quot;&#39;&#13;\n\t\xef\xbf\xbd\xef\xbf\xbd\\u202e\\u2066\\u0085\\u061c "
 	             "caf\xc3\xa9");
+	print_xml(&out, "<b title=\"%s\">%d%% %.*s%c</b>", "<\xff>", 5, 2, "a&b", '<');
+	expect(&out, "<b title=\"&lt;\xef\xbf\xbd&gt;\">5% a&amp;&lt;</b>");
 	buf_done(&out);
 }
 
