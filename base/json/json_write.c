@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "base/utf8.h"
+
+#define JSON_WRITE_KEY_BYTES 64 // of a format
 
 void json_write_init(struct json_writer *w, struct buf *out, int indent)
 {
@@ -256,4 +259,60 @@ void json_write_member_time(struct json_writer *w, const char *key, int64_t wall
 	char text[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(text, wall_ms);
 	json_write_member_str(w, key, text);
+}
+
+// The arguments of json_write_format(), in a struct, so that a function can take the next one.
+struct values {
+	va_list ap;
+};
+
+static const char *write_value(struct json_writer *w, const char *conversion, struct values *v)
+{
+	switch (conversion[0]) {
+	case 's':
+		json_write_str(w, va_arg(v->ap, const char *));
+		return conversion + 1;
+	case 'd':
+		json_write_i64(w, va_arg(v->ap, int));
+		return conversion + 1;
+	case 'g':
+		json_write_f64(w, va_arg(v->ap, double));
+		return conversion + 1;
+	case 'c':
+		json_write_bool(w, va_arg(v->ap, int));
+		return conversion + 1;
+	default:
+		assert(strncmp(conversion, "ld", 2) == 0 || strncmp(conversion, "zu", 2) == 0);
+		json_write_i64(w, va_arg(v->ap, int64_t)); // a size_t of the program is smaller than INT64_MAX
+		return conversion + 2;
+	}
+}
+
+void json_write_format(struct json_writer *w, const char *fmt, ...)
+{
+	struct values v;
+	char key[JSON_WRITE_KEY_BYTES];
+	va_start(v.ap, fmt);
+	while (*fmt) {
+		size_t len = strcspn(fmt, ":%,{}[]");
+		char sign = fmt[len];
+		if (len > 0) {
+			assert(sign == ':' && len < sizeof key);
+			memcpy(key, fmt, len);
+			key[len] = '\0';
+			json_write_key(w, key);
+		}
+		fmt += len + 1;
+		if (sign == '%')
+			fmt = write_value(w, fmt, &v);
+		else if (sign == '{')
+			json_write_object_begin(w);
+		else if (sign == '}')
+			json_write_object_end(w);
+		else if (sign == '[')
+			json_write_array_begin(w);
+		else if (sign == ']')
+			json_write_array_end(w);
+	}
+	va_end(v.ap);
 }

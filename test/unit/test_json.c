@@ -310,6 +310,22 @@ static void strings_are_escaped_and_valid_utf8(void **state)
 	buf_done(&b);
 }
 
+static void formats_write_members_as_their_functions_do(void **state)
+{
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 4096);
+	json_write_init(&w, &out, 0);
+	json_write_format(&w, "{name:%s,none:%s,n:%d,big:%ld,size:%zu,inner:{ratio:%g,nan:%g},items:[", "a\"b",
+	                  (char *)NULL, -1, INT64_MAX, (size_t)7, 0.25, NAN);
+	json_write_str(&w, "x");
+	json_write_format(&w, "{ok:%c}],last:%c}", true, false);
+	assert_string_equal(buf_str(&out),
+	                    "{\"name\":\"a\\\"b\",\"none\":null,\"n\":-1,\"big\":9223372036854775807,\"size\":7,"
+	                    "\"inner\":{\"ratio\":0.25,\"nan\":null},\"items\":[\"x\",{\"ok\":true}],\"last\":false}");
+	buf_done(&out);
+}
+
 static void messages_are_visible_to_readers_that_decode(void **state)
 {
 	struct buf out;
@@ -377,6 +393,7 @@ int main(void)
 	        cmocka_unit_test(integers_are_whole_and_in_range),
 	        cmocka_unit_test(commas_and_nesting_are_the_writers_business),
 	        cmocka_unit_test(strings_are_escaped_and_valid_utf8),
+	        cmocka_unit_test(formats_write_members_as_their_functions_do),
 	        cmocka_unit_test(messages_are_visible_to_readers_that_decode),
 	        cmocka_unit_test(numbers_that_json_has_not_become_null),
 	        cmocka_unit_test(too_deep_or_too_long_sets_failed),
