@@ -96,12 +96,8 @@ static void event_begin(struct json_writer *w, const struct detect_job *j, int64
                         const char *rank, enum detect_input input)
 {
 	json_write_init(w, j->detect->out, 0);
-	json_write_object_begin(w);
-	json_write_member_f64(w, "time", (double)time_ms / 1000);
-	json_write_member_str(w, "job", j->name);
-	json_write_member_str(w, "event", event);
-	json_write_member_str(w, "rank", rank);
-	json_write_member_str(w, "input", input_names[input]);
+	json_write_format(w, "{time:%g,job:%s,event:%s,rank:%s,input:%s", (double)time_ms / 1000, j->name, event, rank,
+	                  input_names[input]);
 }
 
 static void event_end(struct json_writer *w, struct detect_job *j)
@@ -117,8 +113,7 @@ static void on_rank(void *arg, const struct rank_event *event)
 	if (in->input != in->job->chosen)
 		return;
 	event_begin(&w, in->job, event->time_ms, rank_event_name(event->kind), event->rank, in->input);
-	json_write_member_f64(&w, "ratio", rounded(event->ratio));
-	json_write_member_f64(&w, "since", (double)event->since_ms / 1000);
+	json_write_format(&w, "ratio:%g,since:%g", rounded(event->ratio), (double)event->since_ms / 1000);
 	if (event->n_alike > 0) {
 		json_write_member_array(&w, "with");
 		for (size_t i = 0; i < event->n_alike; i++)
@@ -135,8 +130,8 @@ static void put_leak(struct detect_job *j, const struct series *s, enum leak_cha
 	if (change == LEAK_FOUND && r->bytes_per_epoch > 0) {
 		json_write_member_f64(&w, "bytesPerEpoch", round(r->bytes_per_epoch));
 	} else if (change == LEAK_FOUND) {
-		json_write_member_f64(&w, "bytesPerHour", round(r->bytes_per_hour));
-		json_write_member_f64(&w, "observedHours", rounded(r->observed_hours));
+		json_write_format(&w, "bytesPerHour:%g,observedHours:%g", round(r->bytes_per_hour),
+		                  rounded(r->observed_hours));
 		if (r->hours_to_limit >= 0)
 			json_write_member_f64(&w, "hoursToLimit", rounded(r->hours_to_limit));
 	}

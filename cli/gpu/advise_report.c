@@ -241,16 +241,12 @@ static void put_candidate(struct json_writer *w, const struct advise_workload *w
 {
 	const struct advise_outcome *o = &workload->outcomes[c];
 	double ratio = o->replicas / workload->outcomes[ADVISE_RAN].replicas;
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", advise_candidate_names[c]);
-	json_write_member_f64(w, "replicas", o->is_known ? o->replicas : NAN);
-	json_write_member_f64(w, "latePercent", o->is_known ? o->late_percent : NAN);
-	json_write_member_f64(w, "gpuHours", o->is_known ? ratio * workload->gpu_hours : NAN);
-	json_write_member_f64(w, "cost", o->is_known && workload->has_use ? ratio * workload->cost : NAN);
-	json_write_member_i64(w, "changes", o->changes);
+	json_write_format(w, "{name:%s,replicas:%g,latePercent:%g,gpuHours:%g,cost:%g,changes:%d",
+	                  advise_candidate_names[c], o->is_known ? o->replicas : NAN,
+	                  o->is_known ? o->late_percent : NAN, o->is_known ? ratio * workload->gpu_hours : NAN,
+	                  o->is_known && workload->has_use ? ratio * workload->cost : NAN, o->changes);
 	json_write_member_text(w, "note", o->note);
-	json_write_member_str(w, "policy", workload->policies[c]);
-	json_write_object_end(w);
+	json_write_format(w, "policy:%s}", workload->policies[c]);
 }
 
 static void put_text(struct json_writer *w, const char *key, const struct buf *text)
@@ -268,36 +264,23 @@ void advise_report_json(const struct advice *a, struct buf *out)
 	json_write_object_begin(&w);
 	json_write_member_time(&w, "from", a->start_s * 1000);
 	json_write_member_time(&w, "to", a->end_s * 1000);
-	json_write_member_str(&w, "currency", a->currency);
-	json_write_member_f64(&w, "gpuHours", t.gpu_hours);
-	json_write_member_f64(&w, "cost", t.cost);
-	json_write_member_f64(&w, "idleCost", t.idle_cost);
-	json_write_member_f64(&w, "fakeLoadCost", t.fake_cost);
-	json_write_member_f64(&w, "savedGPUHours", t.saved_hours);
-	json_write_member_f64(&w, "savedCost", t.saved_cost);
-	json_write_member_f64(&w, "savedCostPerMonth", t.saved_month);
-	json_write_member_f64(&w, "otherGPUHours", a->other_gpu_hours);
-	json_write_member_i64(&w, "withoutGPUs", (int64_t)a->n_without_gpus);
-	json_write_member_array(&w, "workloads");
+	json_write_format(&w, "currency:%s,gpuHours:%g,cost:%g,idleCost:%g,fakeLoadCost:%g", a->currency, t.gpu_hours,
+	                  t.cost, t.idle_cost, t.fake_cost);
+	json_write_format(&w, "savedGPUHours:%g,savedCost:%g,savedCostPerMonth:%g", t.saved_hours, t.saved_cost,
+	                  t.saved_month);
+	json_write_format(&w, "otherGPUHours:%g,withoutGPUs:%zu,workloads:[", a->other_gpu_hours, a->n_without_gpus);
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advise_workload *x = &a->workloads[i];
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "namespace", x->namespace_name);
-		json_write_member_str(&w, "kind", x->target.kind);
-		json_write_member_str(&w, "name", x->target.name);
-		json_write_member_str(&w, "autoscaler", x->autoscaler);
-		json_write_member_str(&w, "engine", x->has_engine ? advise_engines[x->engine].name : NULL);
-		json_write_member_str(&w, "library", x->has_engine ? advise_library_name(x->engine) : NULL);
-		json_write_member_f64(&w, "capacity", x->capacity);
-		json_write_member_f64(&w, "gpuHours", x->gpu_hours);
-		json_write_member_f64(&w, "cost", x->has_use ? x->cost : NAN);
-		json_write_member_f64(&w, "idleCost", x->has_use ? x->idle_cost : NAN);
-		json_write_member_f64(&w, "fakeLoadCost", x->has_use ? x->fake_cost : NAN);
-		json_write_member_f64(&w, "measuredLatePercent", x->measured_late_percent);
-		json_write_member_str(&w, "best", advise_candidate_names[x->best]);
-		json_write_member_f64(&w, "savedRatio", x->saved_ratio);
-		json_write_member_f64(&w, "savedGPUHours", advise_saved_hours(x));
-		json_write_member_f64(&w, "savedCost", advise_saved_cost(x));
+		json_write_format(&w, "{namespace:%s,kind:%s,name:%s,autoscaler:%s,engine:%s,library:%s",
+		                  x->namespace_name, x->target.kind, x->target.name, x->autoscaler,
+		                  x->has_engine ? advise_engines[x->engine].name : NULL,
+		                  x->has_engine ? advise_library_name(x->engine) : NULL);
+		json_write_format(&w, "capacity:%g,gpuHours:%g,cost:%g,idleCost:%g,fakeLoadCost:%g", x->capacity,
+		                  x->gpu_hours, x->has_use ? x->cost : NAN, x->has_use ? x->idle_cost : NAN,
+		                  x->has_use ? x->fake_cost : NAN);
+		json_write_format(&w, "measuredLatePercent:%g,best:%s,savedRatio:%g,savedGPUHours:%g,savedCost:%g",
+		                  x->measured_late_percent, advise_candidate_names[x->best], x->saved_ratio,
+		                  advise_saved_hours(x), advise_saved_cost(x));
 		buf_reset(&verdict);
 		advise_put_verdict(&verdict, a, x);
 		put_text(&w, "verdict", &verdict);

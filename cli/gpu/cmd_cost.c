@@ -527,23 +527,18 @@ static void print_json(const struct cost_report *r, struct buf *out)
 			put_number(&w, "saved", format_cents(cell, c->rows[i].saved_cents));
 		json_write_object_end(&w);
 	}
-	json_write_array_end(&w);
-	json_write_member_object(&w, "total");
+	json_write_format(&w, "],total:{");
 	put_figures(&w, r, &c->total);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "unallocated");
+	json_write_format(&w, "},unallocated:{");
 	put_figures(&w, r, &c->unallocated);
-	json_write_object_end(&w);
-	json_write_member_array(&w, "unpriced");
+	json_write_format(&w, "},unpriced:[");
 	for (size_t i = 0; i < c->n_unpriced; i++) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "model", c->unpriced[i].model);
-		json_write_member_i64(&w, "gpus", reported_gpus(r, c->unpriced[i].model));
+		json_write_format(&w, "{model:%s,gpus:%ld", c->unpriced[i].model,
+		                  reported_gpus(r, c->unpriced[i].model));
 		put_number(&w, "gpuSeconds", format_milli(cell, c->unpriced[i].milli));
 		json_write_object_end(&w);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 	buf_putc(out, '\n');
 }
 

@@ -425,48 +425,34 @@ static void put_item(struct json_writer *w, const struct line *l)
 	const struct verdict_info *v = verdict_info(it->row->verdict);
 	enum verdict_measure evidence[VERDICT_EVIDENCE_MAX];
 	size_t n = verdict_evidence(it->row, it->values, evidence);
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", it->namespace_name);
-	json_write_member_str(w, "workload", it->name);
-	json_write_member_str(w, "job", it->job);
-	json_write_member_str(w, "rank", it->rank);
-	json_write_member_i64(w, "gpus", (int64_t)it->n_gpus);
-	json_write_member_str(w, "verdict", v->name);
-	json_write_member_str(w, "level", verdict_level_name(v->level));
-	json_write_member_str(w, "summary", v->summary);
-	json_write_member_str(w, "advice", v->advice);
-	json_write_member_f64(w, "costPerHour", l->cost);
-	json_write_member_f64(w, "lostPerHour", l->lost);
+	json_write_format(w, "{namespace:%s,workload:%s,job:%s,rank:%s,gpus:%zu", it->namespace_name, it->name, it->job,
+	                  it->rank, it->n_gpus);
+	json_write_format(w, "verdict:%s,level:%s,summary:%s,advice:%s", v->name, verdict_level_name(v->level),
+	                  v->summary, v->advice);
+	json_write_format(w, "costPerHour:%g,lostPerHour:%g", l->cost, l->lost);
 	json_write_member_array(w, "evidence");
 	for (size_t i = 0; i < n; i++)
 		json_write_str(w, verdict_measure_info(evidence[i])->name);
-	json_write_array_end(w);
-	json_write_member_object(w, "measures");
+	json_write_format(w, "],measures:{");
 	for (int m = 0; m < MEASURE__COUNT; m++)
 		if (!isnan(it->values[m]))
 			json_write_member_f64(w, verdict_measure_info((enum verdict_measure)m)->name, it->values[m]);
-	json_write_object_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "}}");
 }
 
 static void put_summary(struct json_writer *w, const struct totals *t)
 {
-	json_write_member_object(w, "summary");
-	json_write_member_i64(w, "gpus", (int64_t)t->gpus);
-	json_write_member_i64(w, "measuredGPUs", (int64_t)t->measured);
-	json_write_member_object(w, "gpusBelow");
+	json_write_format(w, "summary:{gpus:%zu,measuredGPUs:%zu,gpusBelow:{", t->gpus, t->measured);
 	for (size_t k = 0; k < N_LIMITS; k++) {
 		char key[CELL_BYTES];
 		snprintf(key, sizeof key, "%.0f", 100 * activity_limits[k]);
 		json_write_member_i64(w, key, (int64_t)t->below[k]);
 	}
-	json_write_object_end(w);
-	json_write_member_object(w, "verdicts");
+	json_write_format(w, "},verdicts:{");
 	for (int v = 0; v < VERDICT__COUNT; v++)
 		if (t->workloads[v] > 0)
 			json_write_member_i64(w, verdict_info((enum verdict)v)->name, (int64_t)t->workloads[v]);
-	json_write_object_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "}}");
 }
 
 static void print_json(const struct diagnosis *r, struct buf *out)
@@ -477,9 +463,7 @@ static void print_json(const struct diagnosis *r, struct buf *out)
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
 	json_write_member_time(&w, "time", clock_wall_ms(&r->session->connections.clock));
-	json_write_member_i64(&w, "windowSeconds", r->args->window_ms / 1000);
-	json_write_member_str(&w, "currency", r->book->currency);
-	json_write_member_array(&w, "items");
+	json_write_format(&w, "windowSeconds:%ld,currency:%s,items:[", r->args->window_ms / 1000, r->book->currency);
 	for (size_t i = 0; i < l.n; i++)
 		put_item(&w, &l.rows[i]);
 	json_write_array_end(&w);

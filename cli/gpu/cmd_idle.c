@@ -253,28 +253,18 @@ static void print_json(const struct idle_report *r, struct buf *out)
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
 	json_write_member_time(&w, "time", r->now_s * 1000);
-	json_write_member_str(&w, "currency", r->book->currency);
-	json_write_member_array(&w, "items");
+	json_write_format(&w, "currency:%s,items:[", r->book->currency);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_row *c = &r->rows[i];
 		bool is_held = c->namespace_name[0];
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "namespace", is_held ? c->namespace_name : NULL);
-		json_write_member_str(&w, "pod", is_held ? c->pod : NULL);
-		json_write_member_str(&w, "model", c->model);
-		json_write_member_f64(&w, "gpus", rounded(c->gpus, 1000));
+		json_write_format(&w, "{namespace:%s,pod:%s,model:%s,gpus:%g", is_held ? c->namespace_name : NULL,
+		                  is_held ? c->pod : NULL, c->model, rounded(c->gpus, 1000));
 		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
-		json_write_member_bool(&w, "isOlder", c->is_older);
-		json_write_member_bool(&w, "isPriced", c->is_priced);
-		json_write_member_f64(&w, "costPerHour", rounded(c->per_hour, 1e6));
-		json_write_member_f64(&w, "costSoFar", rounded(c->so_far, 100));
-		json_write_object_end(&w);
+		json_write_format(&w, "isOlder:%c,isPriced:%c,costPerHour:%g,costSoFar:%g}", c->is_older, c->is_priced,
+		                  rounded(c->per_hour, 1e6), rounded(c->so_far, 100));
 	}
-	json_write_array_end(&w);
-	json_write_member_f64(&w, "gpus", rounded(r->gpus, 1000));
-	json_write_member_f64(&w, "costPerHour", rounded(r->per_hour, 1e6));
-	json_write_member_f64(&w, "costSoFar", rounded(r->so_far, 100));
-	json_write_object_end(&w);
+	json_write_format(&w, "],gpus:%g,costPerHour:%g,costSoFar:%g}", rounded(r->gpus, 1000),
+	                  rounded(r->per_hour, 1e6), rounded(r->so_far, 100));
 	buf_putc(out, '\n');
 }
 

@@ -264,14 +264,9 @@ static void trace_report_notes(const struct trace_report *r, struct buf *out)
 
 // ---- JSON ----
 
-static void put_seconds(struct json_writer *w, const char *key, double ns)
+static double ratio_of(double part, int64_t whole)
 {
-	json_write_member_f64(w, key, ns / 1e9);
-}
-
-static void put_ratio(struct json_writer *w, const char *key, double part, int64_t whole)
-{
-	json_write_member_f64(w, key, percent_of(part, whole) / 100);
+	return percent_of(part, whole) / 100;
 }
 
 static void put_gpu_name(struct json_writer *w, const struct trace_gpu *g)
@@ -286,38 +281,24 @@ static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const
 	int64_t window_ns = gpu_trace_window_ns(t);
 	json_write_object_begin(w);
 	put_gpu_name(w, g);
-	json_write_member_i64(w, "events", (int64_t)g->n_events);
-	put_seconds(w, "busySeconds", (double)g->busy_ns);
-	put_ratio(w, "idleRatio", (double)(window_ns - g->busy_ns), window_ns);
-	put_ratio(w, "onlyCollectiveKernelsRatio", (double)g->collective_ns, window_ns);
-	put_ratio(w, "onlyCollectiveKernelsOfBusyRatio", (double)g->collective_ns, g->busy_ns);
-	put_seconds(w, "longestGapSeconds", (double)g->longest_gap_ns);
+	json_write_format(w, "events:%zu,busySeconds:%g,idleRatio:%g", g->n_events, (double)g->busy_ns / 1e9,
+	                  ratio_of((double)(window_ns - g->busy_ns), window_ns));
+	json_write_format(w, "onlyCollectiveKernelsRatio:%g,onlyCollectiveKernelsOfBusyRatio:%g,longestGapSeconds:%g",
+	                  ratio_of((double)g->collective_ns, window_ns), ratio_of((double)g->collective_ns, g->busy_ns),
+	                  (double)g->longest_gap_ns / 1e9);
 	json_write_member_object(w, "idleSecondsByHostActivity");
 	for (int a = 0; a < TRACE_ACTIVITY__COUNT; a++)
-		put_seconds(w, trace_activity_name((enum trace_activity)a), g->idle_ns[a]);
-	json_write_object_end(w);
-	json_write_object_end(w);
+		json_write_member_f64(w, trace_activity_name((enum trace_activity)a), g->idle_ns[a] / 1e9);
+	json_write_format(w, "}}");
 }
 
 static void put_gap_json(struct json_writer *w, const struct trace_gap *g)
 {
 	json_write_object_begin(w);
 	put_gpu_name(w, g->gpu);
-	put_seconds(w, "startSeconds", (double)g->start_ns);
-	put_seconds(w, "lengthSeconds", (double)(g->end_ns - g->start_ns));
-	json_write_member_str(w, "hostActivity", trace_activity_name(g->activity));
-	json_write_member_str(w, "hostOperation", g->host[0] ? g->host : NULL);
-	json_write_object_end(w);
-}
-
-static void put_kernel_json(struct json_writer *w, const struct kernel_time *k)
-{
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", k->name);
-	put_seconds(w, "totalSeconds", (double)k->total_ns);
-	put_seconds(w, "maxSeconds", (double)k->max_ns);
-	json_write_member_i64(w, "count", (int64_t)k->count);
-	json_write_object_end(w);
+	json_write_format(w, "startSeconds:%g,lengthSeconds:%g,hostActivity:%s,hostOperation:%s}",
+	                  (double)g->start_ns / 1e9, (double)(g->end_ns - g->start_ns) / 1e9,
+	                  trace_activity_name(g->activity), g->host[0] ? g->host : NULL);
 }
 
 static void trace_report_json(const struct trace_report *r, struct buf *out)
@@ -325,25 +306,21 @@ static void trace_report_json(const struct trace_report *r, struct buf *out)
 	const struct gpu_trace *t = r->trace;
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", "gpuscale.dev/v1alpha1");
-	json_write_member_str(&w, "kind", "TraceReport");
-	put_seconds(&w, "windowSeconds", (double)gpu_trace_window_ns(t));
-	json_write_member_i64(&w, "events", (int64_t)r->n_events);
-	json_write_member_i64(&w, "eventsLeftOut", (int64_t)(r->n_negative + r->n_unmatched + t->n_zero));
-	json_write_member_array(&w, "gpus");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,windowSeconds:%g,events:%zu,eventsLeftOut:%zu,gpus:[",
+	                  "gpuscale.dev/v1alpha1", "TraceReport", (double)gpu_trace_window_ns(t) / 1e9, r->n_events,
+	                  r->n_negative + r->n_unmatched + t->n_zero);
 	for (size_t i = 0; i < t->n_gpus; i++)
 		put_gpu_json(&w, t, t->gpus[i]);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "longestGaps");
+	json_write_format(&w, "],longestGaps:[");
 	for (size_t i = 0; i < t->n_longest; i++)
 		put_gap_json(&w, &t->longest[i]);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "topKernels");
-	for (size_t i = 0; i < n_kernels(r); i++)
-		put_kernel_json(&w, &t->kernels.rows[i]);
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "],topKernels:[");
+	for (size_t i = 0; i < n_kernels(r); i++) {
+		const struct kernel_time *k = &t->kernels.rows[i];
+		json_write_format(&w, "{name:%s,totalSeconds:%g,maxSeconds:%g,count:%zu}", k->name,
+		                  (double)k->total_ns / 1e9, (double)k->max_ns / 1e9, k->count);
+	}
+	json_write_format(&w, "]}");
 	buf_putc(out, '\n');
 }
 

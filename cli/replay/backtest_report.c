@@ -133,22 +133,12 @@ static void put_json_variants(const struct backtest_report *r, struct json_write
 	const struct variant_cost *c = r->variants;
 	if (!c)
 		return;
-	json_write_member_object(w, "variants");
-	json_write_member_str(w, "currency", r->currency);
-	json_write_member_f64(w, "cost", c->cost);
-	json_write_member_f64(w, "alikeCost", c->alike_cost);
-	json_write_member_f64(w, "startedReplicas", c->switches);
-	json_write_member_f64(w, "shortSeconds", c->short_s);
-	json_write_member_array(w, "items");
-	for (size_t i = 0; i < c->variants->n; i++) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", c->variants->items[i].name);
-		json_write_member_f64(w, "replicaHours", c->replica_s[i] / 3600);
-		json_write_member_f64(w, "cost", c->replica_s[i] / 3600 * c->now[i].price);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "variants:{currency:%s,cost:%g,alikeCost:%g,startedReplicas:%g,shortSeconds:%g,items:[",
+	                  r->currency, c->cost, c->alike_cost, c->switches, c->short_s);
+	for (size_t i = 0; i < c->variants->n; i++)
+		json_write_format(w, "{name:%s,replicaHours:%g,cost:%g}", c->variants->items[i].name,
+		                  c->replica_s[i] / 3600, c->replica_s[i] / 3600 * c->now[i].price);
+	json_write_format(w, "]}");
 }
 
 // ---- notes ----
@@ -390,31 +380,26 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 // ---- JSON and CSV ----
 
 // Four decimals are more than the model is worth.
-static void member_f64(struct json_writer *w, const char *key, double v)
+static double figure(double v)
 {
-	json_write_member_f64(w, key, isfinite(v) ? round(v * 1e4) / 1e4 : v);
+	return isfinite(v) ? round(v * 1e4) / 1e4 : v;
 }
 
 static void put_json_row(const struct backtest_report *r, const struct backtest_row *row, struct json_writer *w)
 {
 	const struct score *s = &row->score;
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", row->name);
-	json_write_member_str(w, "kind", backtest_kind_name(row->kind));
+	json_write_format(w, "{name:%s,kind:%s", row->name, backtest_kind_name(row->kind));
 	if (row->kind == BACKTEST_PEER && r->backtest->config.sweep_threads == 0)
 		json_write_member_bool(w, "best", row->is_best);
-	member_f64(w, "gpuHours", backtest_gpu_hours(r, row));
-	member_f64(w, "cost", backtest_cost(r, row));
-	member_f64(w, "latePercent", score_late_percent(s));
-	member_f64(w, "p95WaitSeconds", score_wait_quantile_s(s, P95));
-	json_write_member_i64(w, "directionChanges", s->changes);
-	member_f64(w, "atMaxPercent", score_at_max_percent(s));
-	if (r->backtest->config.engine) {
-		member_f64(w, "itlP50Seconds", score_token_gap_quantile_s(s, 0.5));
-		member_f64(w, "itlP95Seconds", score_token_gap_quantile_s(s, P95));
-		member_f64(w, "itlP99Seconds", score_token_gap_quantile_s(s, 0.99));
-		member_f64(w, "capacity", score_capacity(s));
-	}
+	json_write_format(w, "gpuHours:%g,cost:%g,latePercent:%g", figure(backtest_gpu_hours(r, row)),
+	                  figure(backtest_cost(r, row)), figure(score_late_percent(s)));
+	json_write_format(w, "p95WaitSeconds:%g,directionChanges:%d,atMaxPercent:%g",
+	                  figure(score_wait_quantile_s(s, P95)), s->changes, figure(score_at_max_percent(s)));
+	if (r->backtest->config.engine)
+		json_write_format(w, "itlP50Seconds:%g,itlP95Seconds:%g,itlP99Seconds:%g,capacity:%g",
+		                  figure(score_token_gap_quantile_s(s, 0.5)),
+		                  figure(score_token_gap_quantile_s(s, P95)),
+		                  figure(score_token_gap_quantile_s(s, 0.99)), figure(score_capacity(s)));
 	json_write_object_end(w);
 }
 
@@ -437,33 +422,24 @@ static void put_json_lines(const struct backtest_report *r, const char *key,
 static void put_json_loop(const struct backtest *b, struct json_writer *w)
 {
 	const struct world_config *c = &b->config.world;
-	member_f64(w, "meanDemand", b->demand.mean);
-	json_write_member_array(w, "startupSeconds");
+	json_write_format(w, "meanDemand:%g,startupSeconds:[", figure(b->demand.mean));
 	for (size_t i = 0; i < c->n_startups; i++)
 		json_write_f64(w, c->startups_s[i]);
 	json_write_array_end(w);
 	if (c->capacity_ratio > 0)
-		member_f64(w, "capacityRatio", c->capacity_ratio);
+		json_write_member_f64(w, "capacityRatio", figure(c->capacity_ratio));
 	if (b->startup_is_learnt || b->ratio_is_learnt)
 		json_write_member_bool(w, "learnt", true);
-	json_write_member_object(w, "objective");
-	member_f64(w, "latePercent", 100 * b->config.late_ratio);
-	member_f64(w, "waitSeconds", b->config.wait_s);
-	json_write_object_end(w);
-	if (b->config.engine) {
-		json_write_member_object(w, "engine");
-		member_f64(w, "tokensPerSecond", b->config.engine->figure);
-		member_f64(w, "maxTokensPerSecond", b->config.engine->max_tokens_s);
-		member_f64(w, "maxRequestsPerSecond", b->config.engine->max_requests_s);
-		json_write_object_end(w);
-	}
+	json_write_format(w, "objective:{latePercent:%g,waitSeconds:%g}", figure(100 * b->config.late_ratio),
+	                  figure(b->config.wait_s));
+	if (b->config.engine)
+		json_write_format(w, "engine:{tokensPerSecond:%g,maxTokensPerSecond:%g,maxRequestsPerSecond:%g}",
+		                  figure(b->config.engine->figure), figure(b->config.engine->max_tokens_s),
+		                  figure(b->config.engine->max_requests_s));
 	json_write_member_array(w, "gaps");
-	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++) {
-		json_write_object_begin(w);
-		json_write_member_time(w, "from", b->demand.gaps[i].from_ms);
-		json_write_member_time(w, "to", b->demand.gaps[i].to_ms);
-		json_write_object_end(w);
-	}
+	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++)
+		json_write_format(w, "{from:%s,to:%s}", show_time(b->demand.gaps[i].from_ms).text,
+		                  show_time(b->demand.gaps[i].to_ms).text);
 	json_write_array_end(w);
 }
 
@@ -472,13 +448,9 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 	const struct backtest *b = r->backtest;
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "mode", mode_name(r));
-	json_write_member_str(&w, "file", b->file);
-	json_write_member_str(&w, "namespace", r->policy->namespace_name);
-	json_write_member_str(&w, "policy", r->policy->name);
-	json_write_member_time(&w, "from", b->recording->time_ms[0]);
-	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
+	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s,from:%s,to:%s", mode_name(r), b->file,
+	                  r->policy->namespace_name, r->policy->name, show_time(b->recording->time_ms[0]).text,
+	                  show_time(b->recording->time_ms[b->recording->n_rows - 1]).text);
 	if (!b->config.open_loop)
 		put_json_loop(b, &w);
 	put_json_lines(r, "verdict", put_verdict, &w);

@@ -310,12 +310,9 @@ static void put_table(const struct tune_report *r, bool wide, struct buf *out)
 static void put_json_score(const struct tune_report *r, struct json_writer *w, const char *key,
                            const struct tune_score *s)
 {
-	json_write_member_object(w, key);
-	json_write_member_f64(w, "gpuHours", gpu_hours(r, s));
-	json_write_member_f64(w, "cost", gpu_hours(r, s) * r->price);
-	json_write_member_f64(w, "latePercent", tune_late_percent(s));
-	json_write_member_i64(w, "directionChanges", s->changes);
-	json_write_object_end(w);
+	json_write_key(w, key);
+	json_write_format(w, "{gpuHours:%g,cost:%g,latePercent:%g,directionChanges:%d}", gpu_hours(r, s),
+	                  gpu_hours(r, s) * r->price, tune_late_percent(s), s->changes);
 }
 
 static void put_json_scores(const struct tune_report *r, struct json_writer *w, const struct tune_score *in,
@@ -330,16 +327,12 @@ static void put_json_numbers(const struct tune_report *r, struct json_writer *w,
 	json_write_member_array(w, "changes");
 	for (size_t i = 0; i < r->space->n; i++) {
 		const struct tune_number *n = &r->space->numbers[i];
-		char text[TUNE_TEXT_BYTES];
+		char from[TUNE_TEXT_BYTES], to[TUNE_TEXT_BYTES];
 		if (p->values[i] == n->present)
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "path", n->path);
-		tune_number_text(n, n->present, text);
-		json_write_member_str(w, "from", text);
-		tune_number_text(n, p->values[i], text);
-		json_write_member_str(w, "to", text);
-		json_write_object_end(w);
+		tune_number_text(n, n->present, from);
+		tune_number_text(n, p->values[i], to);
+		json_write_format(w, "{path:%s,from:%s,to:%s}", n->path, from, to);
 	}
 	json_write_array_end(w);
 }
@@ -349,13 +342,11 @@ static void put_json_points(const struct tune_report *r, struct json_writer *w)
 	const struct tune *t = r->tune;
 	json_write_member_array(w, "points");
 	for (size_t i = 0; i < t->n_points; i++) {
-		json_write_object_begin(w);
-		json_write_member_i64(w, "candidate", (int64_t)t->points[i].index);
-		json_write_member_bool(w, "present", i == t->present);
-		json_write_member_bool(w, "chosen", i == t->chosen);
-		json_write_member_bool(w, "front", t->points[i].is_front);
-		put_json_scores(r, w, &t->points[i].in, &t->points[i].out);
-		put_json_numbers(r, w, &t->points[i]);
+		const struct tune_point *p = &t->points[i];
+		json_write_format(w, "{candidate:%zu,present:%c,chosen:%c,front:%c", p->index, i == t->present,
+		                  i == t->chosen, p->is_front);
+		put_json_scores(r, w, &p->in, &p->out);
+		put_json_numbers(r, w, p);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -365,10 +356,9 @@ static void put_json_peers(const struct tune_report *r, struct json_writer *w)
 {
 	json_write_member_array(w, "peers");
 	for (size_t i = 0; i < r->tune->n_peers; i++) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", r->tune->peers[i].name);
-		json_write_member_bool(w, "best", r->tune->peers[i].is_best);
-		put_json_scores(r, w, &r->tune->peers[i].in, &r->tune->peers[i].out);
+		const struct tune_peer *p = &r->tune->peers[i];
+		json_write_format(w, "{name:%s,best:%c", p->name, p->is_best);
+		put_json_scores(r, w, &p->in, &p->out);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -384,9 +374,7 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 		put_json_score(r, w, "outOfSample", &f->out);
 		put_json_score(r, w, "presentInSample", &f->present_in);
 		put_json_score(r, w, "presentOutOfSample", &f->present_out);
-		json_write_member_f64(w, "gainInSample", f->gain_in);
-		json_write_member_f64(w, "gainOutOfSample", f->gain_out);
-		json_write_object_end(w);
+		json_write_format(w, "gainInSample:%g,gainOutOfSample:%g}", f->gain_in, f->gain_out);
 	}
 	json_write_array_end(w);
 }
@@ -398,9 +386,7 @@ static void put_json_library(const struct tune_report *r, struct json_writer *w)
 		json_write_member_null(w, "library");
 		return;
 	}
-	json_write_member_object(w, "library");
-	json_write_member_str(w, "name", "llm-demand");
-	json_write_member_bool(w, "notDominated", t->library_does);
+	json_write_format(w, "library:{name:%s,notDominated:%c", "llm-demand", t->library_does);
 	put_json_scores(r, w, &t->library_in, &t->library_out);
 	json_write_object_end(w);
 }
@@ -412,19 +398,11 @@ static void put_json_tests(const struct tune_report *r, struct json_writer *w)
 		json_write_member_null(w, "tests");
 		return;
 	}
-	json_write_member_object(w, "tests");
-	json_write_member_str(w, "file", tune_tests_path(r->tests));
-	json_write_member_i64(w, "count", (int64_t)tune_tests_count(r->tests));
-	json_write_member_i64(w, "failingCandidates", (int64_t)t->n_failing);
-	json_write_member_array(w, "broken");
-	for (size_t i = 0; i < t->broken.n; i++) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", t->broken.tests[i].name);
-		json_write_member_i64(w, "line", t->broken.tests[i].line);
-		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "tests:{file:%s,count:%zu,failingCandidates:%zu,broken:[", tune_tests_path(r->tests),
+	                  tune_tests_count(r->tests), t->n_failing);
+	for (size_t i = 0; i < t->broken.n; i++)
+		json_write_format(w, "{name:%s,line:%d}", t->broken.tests[i].name, t->broken.tests[i].line);
+	json_write_format(w, "]}");
 }
 
 static void put_json(const struct tune_report *r, struct buf *out)
@@ -433,33 +411,21 @@ static void put_json(const struct tune_report *r, struct buf *out)
 	const struct backtest *b = r->scene;
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "mode", "closed-loop");
-	json_write_member_str(&w, "file", b->file);
-	json_write_member_str(&w, "namespace", r->space->policy->namespace_name);
-	json_write_member_str(&w, "policy", r->space->policy->name);
+	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s", "closed-loop", b->file,
+	                  r->space->policy->namespace_name, r->space->policy->name);
 	json_write_member_time(&w, "from", b->recording->time_ms[0]);
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
-	json_write_member_f64(&w, "meanDemand", b->demand.mean);
-	json_write_member_object(&w, "objective");
-	json_write_member_f64(&w, "latePercent", 100 * b->config.late_ratio);
-	json_write_member_f64(&w, "waitSeconds", b->config.wait_s);
-	json_write_object_end(&w);
-	json_write_member_i64(&w, "candidates", (int64_t)t->n_played);
-	json_write_member_i64(&w, "numbers", (int64_t)r->space->n);
-	json_write_member_str(&w, "verdict", tune_verdict_name(t->verdict));
-	json_write_member_bool(&w, "keepsObjective", t->keeps_objective);
-	json_write_member_str(&w, "dominatedBy", t->dominated_by);
-	json_write_member_f64(&w, "lateBoundPercent", t->late_bound);
-	json_write_member_f64(&w, "lateStressedPercent", t->late_stressed);
+	json_write_format(&w, "meanDemand:%g,objective:{latePercent:%g,waitSeconds:%g}", b->demand.mean,
+	                  100 * b->config.late_ratio, b->config.wait_s);
+	json_write_format(&w, "candidates:%zu,numbers:%zu,verdict:%s,keepsObjective:%c,dominatedBy:%s", t->n_played,
+	                  r->space->n, tune_verdict_name(t->verdict), t->keeps_objective, t->dominated_by);
+	json_write_format(&w, "lateBoundPercent:%g,lateStressedPercent:%g", t->late_bound, t->late_stressed);
 	put_json_library(r, &w);
 	put_json_tests(r, &w);
-	json_write_member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
-	json_write_member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
-	json_write_member_f64(&w, "gainInSample", t->gain_in);
-	json_write_member_f64(&w, "gainOutOfSample", t->gain_out);
-	json_write_member_f64(&w, "gainOfChosen", t->gain_chosen);
-	json_write_member_f64(&w, "gap", t->gap);
+	json_write_format(&w, "partSeconds:%g,neededPartSeconds:%g", (double)t->part_ms / 1000,
+	                  (double)t->needed_ms / 1000);
+	json_write_format(&w, "gainInSample:%g,gainOutOfSample:%g,gainOfChosen:%g,gap:%g", t->gain_in, t->gain_out,
+	                  t->gain_chosen, t->gap);
 	put_json_numbers(r, &w, &t->points[t->chosen]);
 	put_json_folds(r, &w);
 	put_json_points(r, &w);
