@@ -317,7 +317,7 @@ static void formats_write_members_as_their_functions_do(void **state)
 	buf_init(&out, 4096);
 	json_write_init(&w, &out, 0);
 	json_write_format(&w, "{name:%s,none:%s,n:%d,big:%ld,size:%zu,inner:{ratio:%g,nan:%g},items:[", "a\"b",
-	                  (char *)NULL, -1, INT64_MAX, (size_t)7, 0.25, NAN);
+	                  (const char *)*state, -1, INT64_MAX, (size_t)7, 0.25, NAN);
 	json_write_str(&w, "x");
 	json_write_format(&w, "{ok:%c}],last:%c}", true, false);
 	assert_string_equal(buf_str(&out),
