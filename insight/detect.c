@@ -380,11 +380,6 @@ static int time_of(double s, int64_t *ret_ms, struct err *e)
 	return 0;
 }
 
-static int64_t epoch_of(double epoch)
-{
-	return epoch >= 0 && epoch <= EPOCH_MAX ? (int64_t)epoch : -1;
-}
-
 static int add_value(struct detect_job *job, int input, const char *rank, double value, const double *limits,
                      double epoch, struct err *e)
 {
@@ -392,7 +387,7 @@ static int add_value(struct detect_job *job, int input, const char *rank, double
 		return detect_add(job, (enum detect_input)input, rank, value, e);
 	double limit = limits[input - DETECT_MEMORY];
 	return detect_add_memory(job, (enum detect_input)input, rank, value, isfinite(limit) && limit > 0 ? limit : 0,
-	                         epoch_of(epoch), e);
+	                         epoch >= 0 && epoch <= EPOCH_MAX ? (int64_t)epoch : -1, e);
 }
 
 // ---- JSON ----

@@ -34,23 +34,15 @@ void gpu_use_done(struct gpu_use_set *s)
 	arena_done(&s->names);
 }
 
-static uint64_t hash_row(const char *model, const char *namespace_name, const char *part)
-{
-	return hash_mix(hash_text(hash_text(hash_text(HASH_START, model), namespace_name), part));
-}
-
-static bool is_row(const struct gpu_use *r, const char *model, const char *namespace_name, const char *part)
-{
-	return strcmp(r->part, part) == 0 && strcmp(r->namespace_name, namespace_name) == 0 &&
-	       strcmp(r->model, model) == 0;
-}
-
 static uint32_t *slot_of(const struct gpu_use_set *s, const char *model, const char *namespace_name, const char *part)
 {
-	size_t i = (size_t)hash_row(model, namespace_name, part) & (s->n_slots - 1);
-	while (s->slots[i] && !is_row(&s->rows[s->slots[i] - 1], model, namespace_name, part))
-		i = (i + 1) & (s->n_slots - 1);
-	return &s->slots[i];
+	uint64_t hash = hash_mix(hash_text(hash_text(hash_text(HASH_START, model), namespace_name), part));
+	for (size_t i = (size_t)hash & (s->n_slots - 1);; i = (i + 1) & (s->n_slots - 1)) {
+		const struct gpu_use *r = s->slots[i] ? &s->rows[s->slots[i] - 1] : NULL;
+		if (!r || (strcmp(r->part, part) == 0 && strcmp(r->namespace_name, namespace_name) == 0 &&
+		           strcmp(r->model, model) == 0))
+			return &s->slots[i];
+	}
 }
 
 // Twice as many slots as rows, so that a search always meets a free one.

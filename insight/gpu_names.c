@@ -74,11 +74,6 @@ struct selector {
 	size_t len, n_matchers;
 };
 
-static bool is_text(const char *text, const char *start, size_t len)
-{
-	return strlen(text) == len && memcmp(text, start, len) == 0;
-}
-
 // Appends the matchers as the exporter of the naming labels its series.
 static void put_matchers(struct buf *out, const struct selector *s, enum gpu_naming naming)
 {
@@ -102,7 +97,7 @@ static void put_expressions(struct buf *out, const struct selector *s, enum gpu_
 		buf_printf(out, "%s / %.10g", renamed->name_4_9, renamed->factor);
 	for (size_t i = 0; i < sizeof equivalents / sizeof equivalents[0]; i++) {
 		const struct equivalent *q = &equivalents[i];
-		if (q->naming != naming || !is_text(q->legacy, s->name, s->len))
+		if (q->naming != naming || strlen(q->legacy) != s->len || memcmp(q->legacy, s->name, s->len) != 0)
 			continue;
 		buf_puts(out, out->len ? " or " : opening[naming]);
 		put_expression(out, q);

@@ -10,8 +10,8 @@
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
 
-#define SUBQUERY_STEPS  20 // steps of a window
-#define SUBQUERY_STEP_S 1  // the least
+#define SUBQUERY_STEPS  20         // steps of a window
+#define SUBQUERY_STEP_S INT64_C(1) // the least
 
 // As gpu:owner:info of the rules: with honor_labels, the labels are pod and namespace, without it exported_pod and
 // exported_namespace.
@@ -19,12 +19,6 @@
 	"group by (namespace, pod) (label_replace(label_replace(DCGM_FI_DEV_FB_USED{exported_pod!=\"\"}, \"pod\", "    \
 	"\"$1\", \"exported_pod\", \"(.+)\"), \"namespace\", \"$1\", \"exported_namespace\", \"(.+)\") or "            \
 	"DCGM_FI_DEV_FB_USED{exported_pod=\"\",pod!=\"\"})"
-
-static int64_t step_of(int64_t window_s)
-{
-	int64_t step_s = window_s / SUBQUERY_STEPS;
-	return step_s < SUBQUERY_STEP_S ? SUBQUERY_STEP_S : step_s;
-}
 
 #define MEAN(family) "avg_over_time(" family "[$W])"
 
@@ -37,7 +31,8 @@ static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 		else if (*c == '$' && c[1] == 'L')
 			buf_printf(out, "%" PRId64 "s", VERDICT_LONG_WINDOWS * window_s);
 		else if (*c == '$' && c[1] == 'S')
-			buf_printf(out, "%" PRId64 "s", step_of(window_s));
+			buf_printf(out, "%" PRId64 "s",
+			           window_s < SUBQUERY_STEPS ? SUBQUERY_STEP_S : window_s / SUBQUERY_STEPS);
 		else if (*c == '$' && c[1] == 'B')
 			put_windows(out, GPU_BUSY(MEAN), window_s);
 		else {

@@ -151,7 +151,6 @@ struct policy_ref *advise_policy(const char *text, struct err *e);
 struct advise_totals {
 	double days, covered_days, gpu_hours, cost, idle_cost, fake_cost;
 	double saved_hours, saved_cost, saved_month; // month: 30 days, by the time that is covered
-	size_t n_not_replayed;
 };
 struct advise_totals advise_sum(const struct advice *a);
 

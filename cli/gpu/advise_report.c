@@ -38,7 +38,6 @@ struct advise_totals advise_sum(const struct advice *a)
 		t.fake_cost += w->fake_cost;
 		t.saved_hours += advise_saved_hours(w);
 		t.saved_cost += advise_saved_cost(w);
-		t.n_not_replayed += w->fault ? 1 : 0;
 	}
 	t.days = (double)(a->end_s - a->start_s) / DAY_S;
 	t.covered_days = (double)a->covered_s / DAY_S;

@@ -259,7 +259,7 @@ struct column {
 
 struct fetch {
 	struct column *columns;
-	size_t n, n_steps;
+	size_t n, n_steps, n_named; // n_named: columns of a job that was asked for
 	int64_t start_ms, step_ms;
 	int input; // of the query in progress
 	struct rank_names names;
@@ -278,7 +278,7 @@ static int add_series(void *arg, const struct promql_series *s, struct err *e)
 	                     .values = malloc(f->n_steps * sizeof *c->values)};
 	f->n++;
 	if (!c->key || !c->values)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	size_t len = strlen(c->key);
 	if (len > 0 && c->key[len - 1] == '/')
 		c->key[len - 1] = '\0'; // without the label of the part
@@ -383,11 +383,6 @@ static int read_all(struct prometheus_session *session, const struct detect_fetc
 
 // ---- jobs and ranks ----
 
-static bool is_of_trainer(int input)
-{
-	return input == DETECT_STEP || input == DETECT_COMPUTE;
-}
-
 static int name_by_table(struct fetch *f, const struct detect_fetch *o, struct column *c, struct err *e)
 {
 	size_t len = strcspn(c->key, "/");
@@ -396,15 +391,15 @@ static int name_by_table(struct fetch *f, const struct detect_fetch *o, struct c
 	snprintf(pod, sizeof pod, "%.*s", (int)len, c->key);
 	const char *job = rank_names_find(&f->names, pod, &rank);
 	if (!job)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (strcmp(o->job, DETECT_EVERY_JOB) != 0 && strcmp(o->job, job) != 0)
 		return 0; // c->job stays NULL
 	c->job = arena_printf(&f->arena, "%s%s%s", o->namespace_name, o->namespace_name[0] ? "/" : "", job);
-	if (is_of_trainer(c->input) && part[0]) // the trainer's own label
+	if ((c->input == DETECT_STEP || c->input == DETECT_COMPUTE) && part[0]) // the trainer's own label
 		c->rank = part;
 	else
 		c->rank = part[0] ? arena_printf(&f->arena, "%s/%s", rank, part) : arena_strdup(&f->arena, rank);
-	return c->job && c->rank ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	return c->job && c->rank ? 0 : err_no_memory(e);
 }
 
 static int name_all(struct fetch *f, const struct detect_fetch *o, struct err *e)
@@ -415,15 +410,9 @@ static int name_all(struct fetch *f, const struct detect_fetch *o, struct err *e
 		c->rank = c->key;
 		if (!o->pods && name_by_table(f, o, c, e) < 0)
 			return -1;
+		f->n_named += c->job != NULL;
 	}
 	return 0;
-}
-
-// Whether the key is that of the pod, or of a part of it.
-static bool is_of_pod(const char *key, const char *pod)
-{
-	size_t len = strlen(pod);
-	return strncmp(key, pod, len) == 0 && (!key[len] || key[len] == '/');
 }
 
 static void find_limits(struct fetch *f)
@@ -435,7 +424,9 @@ static void find_limits(struct fetch *f)
 			const struct column *o = &f->columns[k];
 			if (!c->limit && o->input == wanted && strcmp(o->key, c->key) == 0)
 				c->limit = o;
-			if (!c->epoch && o->input == EPOCH && is_of_pod(c->key, o->key))
+			size_t len = strlen(o->key); // the epochs are those of the pod
+			if (!c->epoch && o->input == EPOCH && strncmp(c->key, o->key, len) == 0 &&
+			    (!c->key[len] || c->key[len] == '/'))
 				c->epoch = o;
 		}
 	}
@@ -502,14 +493,6 @@ static int feed(struct fetch *f, struct detect *d, struct err *e)
 	return 0;
 }
 
-static bool has_job(const struct fetch *f)
-{
-	for (size_t i = 0; i < f->n; i++)
-		if (f->columns[i].job)
-			return true;
-	return false;
-}
-
 // Feeds the values of the jobs to `d`, in the order of time. With fetch->pods, a rank is a pod, or POD/GPU where GPUs
 // of a pod have values of their own; else it is the rank in its job, or RANK/GPU, and the job is NAMESPACE/JOB. Returns
 // 0, or -1 and *e: ERR_INPUT for quotes in the names, ERR_NOT_FOUND without a value at all, and as detect_add().
@@ -528,11 +511,11 @@ static int detect_fetch(struct prometheus_session *session, const struct detect_
 	f.start_ms = end_ms - (int64_t)(f.n_steps - 1) * f.step_ms;
 	f.columns = calloc(SERIES_MAX, sizeof *f.columns);
 	arena_init(&f.arena, OUTPUT_MAX);
-	int rc = f.columns ? read_all(session, fetch, &f, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = f.columns ? read_all(session, fetch, &f, e) : err_no_memory(e);
 	progress_clear(&session->progress);
 	if (rc == 0)
 		rc = name_all(&f, fetch, e);
-	if (rc == 0 && !has_job(&f))
+	if (rc == 0 && f.n_named == 0)
 		rc = err_set(
 		        e, ERR_NOT_FOUND,
 		        "no value of any %s \"%s\" in namespace \"%s\": check the name, and that the exporter or the "
@@ -563,7 +546,7 @@ static int run_past(const struct detect_args *a, struct err *e)
 	context_init(&view, a->output);
 	struct detect *d = detect_new(&view.events);
 	struct detect_fetch fetch = a->fetch;
-	int rc = d ? detect_fetch(&session, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = d ? detect_fetch(&session, &fetch, d, e) : err_no_memory(e);
 	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->has_namespace) {
 		struct err other;
 		err_clear(&other);

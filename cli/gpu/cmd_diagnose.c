@@ -221,20 +221,16 @@ struct lines {
 
 // ---- selection and costs ----
 
-static bool names_workload(const char *wanted, const struct workload *w)
-{
-	size_t len = strlen(wanted);
-	return strcmp(w->name, wanted) == 0 || strcmp(w->job, wanted) == 0 ||
-	       (strncmp(w->name, wanted, len) == 0 && w->name[len] == '-');
-}
-
 // Whether the arguments select the workload.
 static bool selects(const struct diagnosis *r, size_t workload)
 {
 	const struct workload *w = &r->set.workloads[workload];
 	const char *namespace_name = r->args->scope.namespace_name, *name = r->args->workload;
-	return (!namespace_name || strcmp(w->namespace_name, namespace_name) == 0) &&
-	       (!name || names_workload(name, w));
+	size_t len = name ? strlen(name) : 0;
+	if (namespace_name && strcmp(w->namespace_name, namespace_name) != 0)
+		return false;
+	return !name || strcmp(w->name, name) == 0 || strcmp(w->job, name) == 0 ||
+	       (strncmp(w->name, name, len) == 0 && w->name[len] == '-');
 }
 
 // A shared GPU counts in even parts, an instance as its share of the GPU. What a model without a price costs is
@@ -522,11 +518,6 @@ struct printed {
 	enum verdict verdict;
 };
 
-static uint64_t id_of(const struct workload *w)
-{
-	return hash_text(hash_text(HASH_START, w->namespace_name), w->name);
-}
-
 // Selects the workloads whose verdict differs from the printed one; replaces *printed.
 static int select_changed(const struct workload_set *s, struct printed **printed, size_t *n_printed, bool *only)
 {
@@ -534,7 +525,9 @@ static int select_changed(const struct workload_set *s, struct printed **printed
 	if (!now)
 		return -1;
 	for (size_t i = 0; i < s->n; i++) {
-		now[i] = (struct printed){id_of(&s->workloads[i]), s->workloads[i].row->verdict};
+		const struct workload *w = &s->workloads[i];
+		now[i] =
+		        (struct printed){hash_text(hash_text(HASH_START, w->namespace_name), w->name), w->row->verdict};
 		size_t k = 0; // both are in the order of the names: equal positions are the usual case
 		if (i < *n_printed && (*printed)[i].workload == now[i].workload)
 			k = i;

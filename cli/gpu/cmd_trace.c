@@ -139,16 +139,21 @@ static int read_file(const char *path, struct trace_report *r, struct err *e)
 #define TIME_BYTES 32
 #define NAME_WIDTH 60
 
+struct time_text {
+	char text[TIME_BYTES];
+};
+
 // "1.234s", "56.7ms", "8.9us"
-static const char *show_ns(char out[TIME_BYTES], double ns)
+static struct time_text show_ns(double ns)
 {
+	struct time_text t;
 	if (ns >= 1e9)
-		snprintf(out, TIME_BYTES, "%.3fs", ns / 1e9);
+		snprintf(t.text, sizeof t.text, "%.3fs", ns / 1e9);
 	else if (ns >= 1e6)
-		snprintf(out, TIME_BYTES, "%.3fms", ns / 1e6);
+		snprintf(t.text, sizeof t.text, "%.3fms", ns / 1e6);
 	else
-		snprintf(out, TIME_BYTES, "%.1fus", ns / 1e3);
-	return out;
+		snprintf(t.text, sizeof t.text, "%.1fus", ns / 1e3);
+	return t;
 }
 
 static double percent_of(double part, int64_t whole)
@@ -171,7 +176,7 @@ static void put_gpus(const struct gpu_trace *t, struct buf *out)
 	_Static_assert(sizeof order / sizeof *order == TRACE_ACTIVITY__COUNT, "every activity has a column");
 	int64_t window_ns = gpu_trace_window_ns(t);
 	struct table table;
-	char time[TIME_BYTES], name[GPU_TRACE_TEXT];
+	char name[GPU_TRACE_TEXT];
 	table_init(&table, head);
 	for (size_t i = 0; i < t->n_gpus; i++) {
 		const struct trace_gpu *g = t->gpus[i];
@@ -180,7 +185,7 @@ static void put_gpus(const struct gpu_trace *t, struct buf *out)
 		table_cell(&table, "%.1f%%", 100 * gpu_trace_idle_ratio(t, g));
 		for (size_t a = 0; a < sizeof order / sizeof *order; a++)
 			table_cell(&table, "%.1f%%", percent_of(g->idle_ns[order[a]], window_ns));
-		table_cell(&table, "%s", show_ns(time, (double)g->longest_gap_ns));
+		table_cell(&table, "%s", show_ns((double)g->longest_gap_ns).text);
 		table_cell(&table, "%.1f%% (%.1f%% of busy)", percent_of((double)g->collective_ns, window_ns),
 		           percent_of((double)g->collective_ns, g->busy_ns));
 	}
@@ -191,13 +196,13 @@ static void put_gaps(const struct gpu_trace *t, struct buf *out)
 {
 	static const char *const head[] = {"GPU", "START", "LENGTH", "HOST-ACTIVITY", "HOST-OPERATION", NULL};
 	struct table table;
-	char time[TIME_BYTES], name[GPU_TRACE_TEXT];
+	char name[GPU_TRACE_TEXT];
 	table_init(&table, head);
 	for (size_t i = 0; i < t->n_longest; i++) {
 		const struct trace_gap *g = &t->longest[i];
 		table_cell(&table, "%s", gpu_trace_name(g->gpu, name));
-		table_cell(&table, "+%s", show_ns(time, (double)g->start_ns));
-		table_cell(&table, "%s", show_ns(time, (double)(g->end_ns - g->start_ns)));
+		table_cell(&table, "+%s", show_ns((double)g->start_ns).text);
+		table_cell(&table, "%s", show_ns((double)(g->end_ns - g->start_ns)).text);
 		table_cell(&table, "%s", trace_activity_name(g->activity));
 		table_cell(&table, "%.*s", NAME_WIDTH, g->host[0] ? g->host : "-");
 	}
@@ -218,15 +223,14 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 	static const char *const head[] = {"TIME", "OF-BUSY", "COUNT", "MEAN", "MAX", "KERNEL", NULL};
 	int64_t busy = busy_ns(r->trace);
 	struct table table;
-	char time[TIME_BYTES];
 	table_init(&table, head);
 	for (size_t i = 0; i < n_kernels(r); i++) {
 		const struct kernel_time *k = &r->trace->kernels.rows[i];
-		table_cell(&table, "%s", show_ns(time, (double)k->total_ns));
+		table_cell(&table, "%s", show_ns((double)k->total_ns).text);
 		table_cell(&table, "%.1f%%", percent_of((double)k->total_ns, busy));
 		table_cell(&table, "%zu", k->count);
-		table_cell(&table, "%s", show_ns(time, (double)k->total_ns / (double)k->count));
-		table_cell(&table, "%s", show_ns(time, (double)k->max_ns));
+		table_cell(&table, "%s", show_ns((double)k->total_ns / (double)k->count).text);
+		table_cell(&table, "%s", show_ns((double)k->max_ns).text);
 		table_cell(&table, "%.*s", NAME_WIDTH, k->name);
 	}
 	buf_puts(out, "\nTop kernels\n");
@@ -235,9 +239,8 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 
 static void trace_report_table(const struct trace_report *r, struct buf *out)
 {
-	char time[TIME_BYTES];
 	print_to(out, "%zu events in %s; percentages are shares of this window\n\n", r->n_events,
-	         show_ns(time, (double)gpu_trace_window_ns(r->trace)));
+	         show_ns((double)gpu_trace_window_ns(r->trace)).text);
 	put_gpus(r->trace, out);
 	if (r->trace->n_longest > 0)
 		put_gaps(r->trace, out);
@@ -248,7 +251,6 @@ static void trace_report_table(const struct trace_report *r, struct buf *out)
 // Appends a line for everything that was left out of the report.
 static void trace_report_notes(const struct trace_report *r, struct buf *out)
 {
-	char time[TIME_BYTES];
 	if (r->n_negative > 0)
 		print_to(out, "%zu events were left out, because they end before they start\n", r->n_negative);
 	if (r->n_unmatched > 0)
@@ -259,7 +261,7 @@ static void trace_report_notes(const struct trace_report *r, struct buf *out)
 		         r->trace->n_zero);
 	if (r->trace->unattributed_below_ns > 0)
 		print_to(out, "gaps shorter than %s were not compared with the host: they count as unknown\n",
-		         show_ns(time, (double)r->trace->unattributed_below_ns));
+		         show_ns((double)r->trace->unattributed_below_ns).text);
 }
 
 // ---- JSON ----
