@@ -512,13 +512,6 @@ static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 	}
 }
 
-static void put_open_verdict(struct buf *out, const struct backtest_report *r)
-{
-	const struct backtest *b = r->backtest;
-	buf_printf(out, "This policy asks for %.2f GPU-hours; what ran used %.2f.",
-	           backtest_gpu_hours(r, backtest_policy_row(b)), backtest_gpu_hours(r, &b->rows[0]));
-}
-
 static void put_number(struct buf *out, const char *name, double v, const char *unit, const double *actual)
 {
 	buf_printf(out, "<div><dt>%s</dt><dd>", name);
@@ -644,7 +637,9 @@ static int put_content(struct buf *out, const struct backtest_report *r, const s
 	put_header(out, r);
 	buf_puts(out, "<main>\n<p class=\"verdict\">");
 	if (open_loop)
-		put_open_verdict(out, r);
+		buf_printf(out, "This policy asks for %.2f GPU-hours; what ran used %.2f.",
+		           backtest_gpu_hours(r, backtest_policy_row(r->backtest)),
+		           backtest_gpu_hours(r, &r->backtest->rows[0]));
 	else
 		put_closed_verdict(out, r);
 	buf_puts(out, "</p>\n");
