@@ -173,55 +173,44 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 	return rc;
 }
 
-// --decisions: one line of JSON per decision, as `gpuscale step` prints them.
-struct decision_log {
-	FILE *file;
+// What is written and added up while the backtest runs.
+struct collector {
+	FILE *decisions; // one line of JSON per decision, as `gpuscale step` prints them; NULL: not written
 	const struct policy *policy;
 	struct scale_target target;
 	struct buf line;
-	bool failed;
+	bool failed;                      // to write the decisions
+	struct backtest_history *history; // NULL: without a page
+	struct variant_cost *variants;    // NULL: the policy has none
 };
 
 static void log_decision(void *context, const struct decision *decision)
 {
-	struct decision_log *log = context;
+	struct collector *c = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
 	const struct decided decided = {
-	        .policy = log->policy, .target = &log->target, .decision = decision, .details = no_details};
+	        .policy = c->policy, .target = &c->target, .decision = decision, .details = no_details};
 	struct json_writer w;
-	buf_reset(&log->line);
-	json_write_init(&w, &log->line, 0);
+	buf_reset(&c->line);
+	json_write_init(&w, &c->line, 0);
 	explain_decision_json(&w, &decided);
-	buf_putc(&log->line, '\n');
-	if (log->line.failed || fwrite(buf_str(&log->line), 1, log->line.len, log->file) != log->line.len)
-		log->failed = true;
+	buf_putc(&c->line, '\n');
+	if (c->line.failed || fwrite(buf_str(&c->line), 1, c->line.len, c->decisions) != c->line.len)
+		c->failed = true;
 }
 
-static int close_log(struct decision_log *log, const char *path, struct err *e)
+static void on_step(void *context, size_t row, enum backtest_kind kind, const struct loop_step *step)
 {
-	bool failed = log->file && (fclose(log->file) != 0 || log->failed);
-	buf_done(&log->line);
-	return failed ? err_set(e, ERR_IO, "%s: cannot be written", path) : 0;
+	const struct collector *c = context;
+	if (c->history)
+		backtest_history_add(c->history, row, kind, step);
+	if (c->variants && kind == BACKTEST_POLICY)
+		variant_cost_add(c->variants, step);
 }
 
 static void show_progress(void *progress, size_t done, size_t total, const char *name)
 {
 	progress_show(progress, done, total, name);
-}
-
-// What is added up step by step. Both may be NULL.
-struct steps {
-	struct backtest_history *history;
-	struct variant_cost *variants;
-};
-
-static void on_step(void *steps, size_t row, enum backtest_kind kind, const struct loop_step *step)
-{
-	const struct steps *s = steps;
-	if (s->history)
-		backtest_history_add(s->history, row, kind, step);
-	if (s->variants && kind == BACKTEST_POLICY)
-		variant_cost_add(s->variants, step);
 }
 
 // Prepares the cost of the variants of the policy, with the prices of `book`.
@@ -245,50 +234,41 @@ static struct variant_cost *variants_new(const struct backtest_args *a, const st
 static int backtest(const struct backtest_args *a, const struct replay_input *in, const struct engine_model *engine,
                     const struct price_book *book, struct err *e)
 {
-	struct decision_log log = {.policy = in->policy, .target = policy_ref_of(in->policy)->target};
+	struct collector c = {.policy = in->policy, .target = policy_ref_of(in->policy)->target};
 	struct backtest_config config = a->replay.config;
 	struct progress progress = {.what = "running"};
 	config.engine = engine;
 	config.on_progress = show_progress;
 	config.progress = &progress;
-	buf_init(&log.line, DECISION_LINE_MAX);
+	config.context = config.step_context = &c;
 	if (a->replay.target) // of a fleet
-		log.target.name = a->replay.target;
-	log.file = a->decisions ? fopen(a->decisions, "we") : NULL;
-	if (a->decisions && !log.file)
+		c.target.name = a->replay.target;
+	c.decisions = a->decisions ? fopen(a->decisions, "we") : NULL;
+	if (a->decisions && !c.decisions)
 		return err_set(e, ERR_IO, "%s: cannot be opened for writing: %s", a->decisions, strerror(errno));
-	if (log.file) {
-		config.on_decision = log_decision;
-		config.context = &log;
-	}
+	buf_init(&c.line, DECISION_LINE_MAX);
 	struct backtest *b = malloc(sizeof *b);
-	struct backtest_history *history = a->html ? malloc(sizeof *history) : NULL;
-	struct steps steps = {history, variants_new(a, in->policy, book)};
-	if (history)
-		backtest_history_init(history, &in->recording);
-	if (history || steps.variants) {
-		config.on_step = on_step;
-		config.step_context = &steps;
-	}
-	int rc = b && (history || !a->html) ? backtest_run(&config, in->policy, &in->recording, in->file, b, e)
-	                                    : err_set(e, ERR_INTERNAL, "out of memory");
+	c.history = a->html ? malloc(sizeof *c.history) : NULL;
+	c.variants = variants_new(a, in->policy, book);
+	if (c.history)
+		backtest_history_init(c.history, &in->recording);
+	config.on_decision = c.decisions ? log_decision : NULL;
+	config.on_step = c.history || c.variants ? on_step : NULL;
+	int rc = b && (c.history || !a->html) ? backtest_run(&config, in->policy, &in->recording, in->file, b, e)
+	                                      : err_no_memory(e);
 	int code = -1;
 	progress_clear(&progress);
-	if (close_log(&log, a->decisions, rc == 0 ? e : NULL) < 0)
-		rc = -1;
+	buf_done(&c.line);
+	if (c.decisions && (fclose(c.decisions) != 0 || c.failed) && rc == 0)
+		rc = err_set(e, ERR_IO, "%s: cannot be written", a->decisions);
 	if (rc == 0) {
-		const struct backtest_report r = {b,
-		                                  in->policy,
-		                                  a->price,
-		                                  a->gpus_per_replica,
-		                                  buf_str(&in->notes),
-		                                  steps.variants,
-		                                  book->currency};
-		if (!history || backtest_page_write(a->html, &r, history, e) == 0)
+		const struct backtest_report r = {
+		        b, in->policy, a->price, a->gpus_per_replica, buf_str(&in->notes), c.variants, book->currency};
+		if (!c.history || backtest_page_write(a->html, &r, c.history, e) == 0)
 			code = print(a, &r) < 0 ? EXIT_FAILED : check_limits(a, &r);
 	}
-	free(history);
-	free(steps.variants);
+	free(c.history);
+	free(c.variants);
 	if (b)
 		backtest_done(b);
 	free(b);
