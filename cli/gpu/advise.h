@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `gpuscale advise` knows of the workloads of a cluster: found by advise_find.c, replayed by advise_replay.c,
-// printed by advise_report.c and advise_page.c; advise_engine.c
+// printed by advise_report.c; advise_engine.c
 // knows the engines.
 #ifndef GPUSCALE_CLI_GPU_ADVISE_H
 #define GPUSCALE_CLI_GPU_ADVISE_H
@@ -148,21 +148,9 @@ void advice_done(struct advice *a);
 // Decodes one policy from YAML. Returns it with one reference, or NULL and *e: ERR_INPUT with the first fault.
 struct policy_ref *advise_policy(const char *text, struct err *e);
 
-struct advise_totals {
-	double days, covered_days, gpu_hours, cost, idle_cost, fake_cost;
-	double saved_hours, saved_cost, saved_month; // month: 30 days, by the time that is covered
-};
-struct advise_totals advise_sum(const struct advice *a);
-
-// Returns the policy to write for a workload: the best one, or else the objective where it keeps its promise.
-enum advise_candidate advise_recommended(const struct advise_workload *w);
 // Returns the saving in GPU-hours and in money over the period; 0: nothing to gain, or unknown.
 double advise_saved_hours(const struct advise_workload *w);
 double advise_saved_cost(const struct advise_workload *w);
-// Appends a sentence on what to do about the workload.
-void advise_put_verdict(struct buf *out, const struct advice *a, const struct advise_workload *w);
-// Appends the command that shows the decisions of the recommended policy and writes nothing.
-void advise_put_command(struct buf *out, const struct advice *a, const struct advise_workload *w);
 void advise_report_table(const struct advice *a, struct buf *out);
 void advise_report_json(const struct advice *a, struct buf *out);
 // One workload as a policy file: the figures as comments, then the recommended policy.
