@@ -2,11 +2,14 @@
 #include "runtime/shard/shards.h"
 
 #include <event2/event.h>
+#include <event2/util.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/process/log.h"
 #include "base/timer.h"
@@ -16,14 +19,392 @@
 
 #define LEASE_CONNECTIONS 4
 
-// ---- one shard ----
+// ---- the states of one shard ----
+
+_Static_assert(ERR__COUNT <= 32, "logged_kinds has one bit per error kind");
+
+int64_t shards_now_ms(const struct shards *s)
+{
+	return clock_boot_ms(s->options.clock);
+}
+
+static void poll_in(struct shards *s, int64_t wait_ms)
+{
+	timer_start(s->poll, wait_ms);
+}
+
+void shards_report(struct shards *s, bool *has_error, const struct err *error)
+{
+	*has_error = error != NULL;
+	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member_has_error && !s->watch_has_error;
+	for (int32_t k = 0; k < s->options.n_shards; k++)
+		is_good = is_good && !s->shards[k].has_error;
+	if (error)
+		snprintf(s->error, sizeof s->error, "%s", error->msg);
+	else if (is_good)
+		s->error[0] = '\0';
+	// One line per kind for all leases, because they have the same cause. A timeout must not hide a missing right.
+	uint32_t kind_bit = error ? UINT32_C(1) << error->kind : 0;
+	bool is_new = (kind_bit & ~s->logged_kinds) != 0;
+	s->logged_kinds = s->error[0] ? s->logged_kinds | kind_bit : 0;
+	if (is_new)
+		LOG(s->options.log, LOG_ERROR, "Cannot read or write leases; retrying",
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else if (!was_good && is_good)
+		LOG(s->options.log, LOG_INFO, "Lease access recovered", LOG_S("namespace", s->namespace_name));
+}
+
+// The last step of shards_stop(), once no lease is left.
+static void check_stopped(struct shards *s)
+{
+	if (!s->is_stopping || !s->is_member_gone)
+		return;
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		if (s->shards[k].state != SHARD_AWAY)
+			return;
+	}
+	timer_start(s->stopped, 0);
+}
+
+// Counts and logs the loss of an owned shard, and calls on_lost. why: for the log.
+static void report_loss(struct shards *s, struct shard *shard, const char *why)
+{
+	s->term++;
+	s->lost++;
+	LOG(s->options.log, LOG_INFO, "Lost shard", LOG_I("shard", shard->index), LOG_S("why", why));
+	s->options.callbacks.on_lost(s->options.arg, shard->index);
+}
+
+// Releases the lease of the shard now.
+static void release(struct shard *shard)
+{
+	shard->state = SHARD_RELEASING;
+	evtimer_del(shard->leave);
+	lease_release(shard->lease);
+}
+
+// Releases the shard, if this process holds it. why: for the log.
+static void leave(struct shards *s, struct shard *shard, const char *why)
+{
+	if (shard->state == SHARD_TAKEN) {
+		release(shard);
+	} else if (shard->state == SHARD_OWNED) {
+		shard->state = SHARD_LEAVING;
+		timer_start(shard->leave, lease_write_timeout_ms(&s->options.timing));
+		report_loss(s, shard, why);
+	}
+}
+
+static void own(struct shards *s, struct shard *shard)
+{
+	shard->state = SHARD_OWNED;
+	s->gained++;
+	LOG(s->options.log, LOG_INFO, "Acquired shard", LOG_I("shard", shard->index),
+	    LOG_I("shards", s->options.n_shards), LOG_S("identity", s->identity));
+	s->options.callbacks.on_gained(s->options.arg, shard->index);
+}
+
+void shards_drained(struct shards *s, int32_t index)
+{
+	if (s && index >= 0 && index < s->options.n_shards && s->shards[index].state == SHARD_LEAVING)
+		release(&s->shards[index]);
+}
+
+// The lease of a member that stopped this long ago, or of a shard above the present number, is deleted.
+#define GARBAGE_DURATIONS 20
+
+static int64_t period_ms(const struct shards *s)
+{
+	uint32_t bits = 0;
+	evutil_secure_rng_get_bytes(&bits, sizeof bits);
+	int64_t period = s->options.timing.retry_period_ms;
+	return period + (int64_t)(bits % (uint64_t)(period / 5 + 1));
+}
+
+// ---- evaluation of the leases ----
+
+// Lists the names of the running members; this process first.
+static size_t live_members(const struct shards *s, const char *names[MEMBERS_MAX])
+{
+	size_t n = 0;
+	int64_t now = shards_now_ms(s);
+	names[n++] = s->identity;
+	for (size_t i = 0; i < s->board.n && n < MEMBERS_MAX; i++) {
+		const struct lease_cache_entry *entry = &s->board.items[i];
+		// A member that never renewed may exit before it acquires a shard.
+		if (entry->record.is_member && entry->record.n_shards == s->options.n_shards && entry->was_renewed &&
+		    strcmp(entry->record.holder, s->identity) != 0 && lease_cache_is_live(&s->board, entry, now))
+			names[n++] = entry->record.holder;
+	}
+	return n;
+}
+
+// The number of shards in the lease of shard 0 is the one in use.
+static bool disagrees(const struct shards *s)
+{
+	const struct lease_cache_entry *first = lease_cache_find_shard(&s->board, 0);
+	return s->shards[0].state == SHARD_AWAY && first && first->record.n_shards != s->options.n_shards;
+}
+
+// Returns whether a process with another number of shards may still hold one of them.
+static bool has_disagreeing_holder(const struct shards *s)
+{
+	int64_t now = shards_now_ms(s);
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct lease_cache_entry *entry = &s->board.items[i];
+		if (entry->shard >= 0 && entry->record.n_shards != s->options.n_shards &&
+		    strcmp(entry->record.holder, s->identity) != 0 && lease_cache_is_live(&s->board, entry, now))
+			return true;
+	}
+	return false;
+}
+
+static void log_disagreement(struct shards *s, bool disagree)
+{
+	const struct lease_cache_entry *first = lease_cache_find_shard(&s->board, 0);
+	if (disagree == s->disagrees)
+		return;
+	s->disagrees = disagree;
+	if (disagree)
+		LOG(s->options.log, LOG_WARNING, "Shard count differs between replicas; waiting",
+		    LOG_I("ownShards", s->options.n_shards), LOG_I("theirShards", first->record.n_shards),
+		    LOG_S("holder", first->record.holder));
+	else
+		LOG(s->options.log, LOG_INFO, "All replicas have the same shard count",
+		    LOG_I("shards", s->options.n_shards));
+}
+
+// A shard whose lease was acquired is owned once a list that started afterwards shows that all processes use one number
+// of shards: the list contains any process that acquired a lease under another number before, and one that comes later
+// sees this lease.
+static void own_taken(struct shards *s, bool disagree, bool is_list)
+{
+	bool has_first = s->shards[0].state != SHARD_AWAY || lease_cache_find_shard(&s->board, 0);
+	bool is_clear = has_first && !has_disagreeing_holder(s);
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		struct shard *shard = &s->shards[k];
+		if (shard->state != SHARD_TAKEN && shard->state != SHARD_OWNED)
+			continue;
+		if (disagree)
+			leave(s, shard, "another number of shards is in force");
+		else if (shard->state == SHARD_TAKEN && is_list && shard->taken_after < s->list_number && is_clear)
+			own(s, shard);
+	}
+}
+
+static void seek(struct shards *s, bool disagree)
+{
+	const char *names[MEMBERS_MAX];
+	size_t owner[SHARDS_MAX];
+	s->n_members = live_members(s, names);
+	shard_plan(s->options.n_shards, names, s->n_members, owner);
+	bool is_barred = s->is_stopping || shards_now_ms(s) < s->barred_until_ms;
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		struct shard *shard = &s->shards[k];
+		bool is_mine = owner[k] == 0;
+		if (shard->state == SHARD_AWAY) {
+			const struct lease_cache_entry *entry = lease_cache_find_shard(&s->board, k);
+			lease_set_candidate(shard->lease, is_mine && !is_barred && (!disagree || k == 0));
+			lease_observe(shard->lease, entry ? &entry->record : NULL);
+		} else if (!is_mine && (shard->state == SHARD_OWNED || shard->state == SHARD_TAKEN)) {
+			leave(s, shard, "another process should have it");
+		}
+	}
+}
+
+// ---- unused leases ----
+
+static void on_deleted(void *arg, const struct http_response *response, const struct err *error)
+{
+	// deleted, renewed by its holder, or retried at the next list
+}
+
+// Deletes at most one lease per list, and only in the version that was listed.
+static void sweep(struct shards *s)
+{
+	int64_t before = shards_now_ms(s) - GARBAGE_DURATIONS * s->options.timing.duration_ms;
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct lease_cache_entry *entry = &s->board.items[i];
+		bool is_unused = entry->record.is_member || (entry->shard >= s->options.n_shards && !s->disagrees);
+		if (!is_unused || entry->seen_ms > before || strcmp(entry->record.holder, s->identity) == 0)
+			continue;
+		struct buf path, body;
+		struct err e;
+		buf_init(&path, K8S_PATH_BYTES_MAX);
+		buf_init(&body, K8S_PATH_BYTES_MAX);
+		buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s", s->namespace_name,
+		           entry->record.name);
+		buf_printf(&body,
+		           "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"preconditions\":{\"resourceVersion\":"
+		           "\"%s\"}}",
+		           entry->record.version);
+		if (k8s_request(s->client, "DELETE", buf_str(&path), "application/json", body.data, body.len,
+		                on_deleted, s, &e) == 0)
+			LOG(s->options.log, LOG_INFO, "Deleting unused lease", LOG_S("lease", entry->record.name),
+			    LOG_S("holder", entry->record.holder));
+		buf_done(&path);
+		buf_done(&body);
+		return;
+	}
+}
+
+// ---- listing ----
+
+struct reading {
+	struct shards *shards;
+	bool no_memory;
+};
+
+static void on_record(void *arg, const struct lease_record *record)
+{
+	struct reading *r = arg;
+	if (lease_cache_observe(&r->shards->board, record, shards_now_ms(r->shards)) < 0)
+		r->no_memory = true;
+}
+
+// Returns when to check next: after a period, or as soon as a lease expires.
+static int64_t next_poll_ms(const struct shards *s)
+{
+	int64_t now = shards_now_ms(s), wait = period_ms(s);
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct lease_cache_entry *entry = &s->board.items[i];
+		if (!lease_cache_is_live(&s->board, entry, now))
+			continue;
+		int64_t end = entry->seen_ms + s->options.timing.duration_ms - now + 1;
+		if (end > 0 && end < wait)
+			wait = end;
+	}
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		if (s->shards[k].state == SHARD_TAKEN && s->shards[k].taken_after == s->list_number)
+			return 0;
+	}
+	return wait;
+}
+
+static bool is_any_taken(const struct shards *s)
+{
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		if (s->shards[k].state == SHARD_TAKEN)
+			return true;
+	}
+	return false;
+}
+
+static void act_on_board(struct shards *s, bool is_list)
+{
+	bool disagree = disagrees(s);
+	if (is_list || shards_watch_is_fresh(s)) // which replaces the list that failed
+		shards_report(s, &s->list_has_error, NULL);
+	log_disagreement(s, disagree);
+	own_taken(s, disagree, is_list);
+	seek(s, disagree);
+	sweep(s);
+	if (!s->is_stopping)
+		poll_in(s, next_poll_ms(s));
+}
+
+static void on_list(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct shards *s = arg;
+	struct err e;
+	s->is_listing = false;
+	if (s->is_closing)
+		return;
+	if (response) {
+		struct reading reading = {.shards = s};
+		int rc = lease_list_decode(response->body, response->body_len, on_record, &reading, &e);
+		if (rc == 0 && reading.no_memory)
+			rc = err_set(&e, ERR_INTERNAL, "out of memory");
+		error = rc < 0 ? &e : NULL;
+	}
+	if (error) {
+		struct err wrapped = *error;
+		err_wrap(&wrapped, "leases in namespace %s", s->namespace_name);
+		shards_report(s, &s->list_has_error, &wrapped);
+		poll_in(s, period_ms(s));
+		return;
+	}
+	lease_cache_end(&s->board, s->polled_list);
+	shards_watch_match(s);
+	act_on_board(s, true);
+}
+
+static int start_list(struct shards *s, struct err *e)
+{
+	struct buf path;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path,
+	           "/apis/coordination.k8s.io/v1/namespaces/%s/leases?limit=%d&labelSelector=", s->namespace_name,
+	           LEASES_MAX);
+	http_append_urlencoded(&path, LEASE_LABEL_GROUP "=");
+	http_append_urlencoded(&path, s->lease_name);
+	s->list_number++;
+	s->polled_list = lease_cache_begin(&s->board);
+	s->is_listing = true;
+	// Without a resourceVersion, the response comes from the server's store, not from its cache.
+	int rc = k8s_request(s->client, "GET", buf_str(&path), NULL, NULL, 0, on_list, s, e);
+	buf_done(&path);
+	if (rc < 0)
+		s->is_listing = false;
+	return rc;
+}
+
+static void follow_clock(struct shards *s)
+{
+	int64_t step = clock_step_detector_check(&s->clock_step_detector, s->options.clock);
+	if (step == 0)
+		step = s->clock_step_ms;
+	if (step == 0)
+		return;
+	s->clock_step_ms = 0;
+	s->barred_until_ms = shards_now_ms(s) + 3 * s->options.timing.retry_period_ms;
+	LOG(s->options.log, LOG_ERROR, "Wall clock was set; releasing all leases", LOG_I("stepMs", step),
+	    LOG_I("limitMs", s->clock_step_detector.limit_ms));
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		lease_set_candidate(s->shards[k].lease, s->shards[k].state != SHARD_AWAY);
+		leave(s, &s->shards[k], "the wall clock was set");
+	}
+}
+
+// Checks the clock, lists the leases when necessary, and decides which leases to seek and which to release.
+static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct shards *s = arg;
+	struct err e;
+	if (s->is_stopping)
+		return;
+	follow_clock(s);
+	poll_in(s, period_ms(s));
+	// The owner of a single shard only renews its lease.
+	bool is_alone = s->options.n_shards == 1 && s->shards[0].state == SHARD_OWNED;
+	shards_watch_keep(s, !is_alone);
+	if (s->is_listing || is_alone)
+		return;
+	if (!is_any_taken(s) && shards_watch_is_fresh(s))
+		act_on_board(s, false); // a lease may have expired
+	else if (start_list(s, &e) < 0)
+		shards_report(s, &s->list_has_error, &e);
+}
+
+// The same, for a change that the watch reported.
+static void on_changed(evutil_socket_t fd, short what, void *arg)
+{
+	struct shards *s = arg;
+	if (s->is_stopping)
+		return;
+	follow_clock(s);
+	if (!s->is_listing && !is_any_taken(s)) // else a list follows
+		act_on_board(s, false);
+}
+
+// ---- callbacks of the leases ----
 
 // Every write that was in flight when the shard was lost has ended by now.
 static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct shard *shard = arg;
 	if (shard->state == SHARD_LEAVING)
-		shard_release(shard);
+		release(shard);
 }
 
 static void on_lease_gained(void *arg)
@@ -32,7 +413,7 @@ static void on_lease_gained(void *arg)
 	shard->state = SHARD_TAKEN;
 	shard->taken_after = shard->owner->list_number;
 	if (!shard->owner->is_listing)
-		shards_poll_in(shard->owner, 0);
+		poll_in(shard->owner, 0);
 }
 
 static void on_lease_lost(void *arg, const char *why)
@@ -43,9 +424,9 @@ static void on_lease_lost(void *arg, const char *why)
 	shard->state = SHARD_AWAY;
 	evtimer_del(shard->leave);
 	if (was_owned)
-		shards_report_loss(s, shard, why);
-	shards_poll_in(s, 0);
-	shards_check_stopped(s);
+		report_loss(s, shard, why);
+	poll_in(s, 0);
+	check_stopped(s);
 }
 
 static void on_lease_released(void *arg)
@@ -53,7 +434,7 @@ static void on_lease_released(void *arg)
 	struct shard *shard = arg;
 	struct shards *s = shard->owner;
 	shard->state = SHARD_AWAY;
-	shards_check_stopped(s);
+	check_stopped(s);
 }
 
 static void on_lease_error(void *arg, const struct err *error)
@@ -61,8 +442,6 @@ static void on_lease_error(void *arg, const struct err *error)
 	struct shard *shard = arg;
 	shards_report(shard->owner, &shard->has_error, error);
 }
-
-// ---- the member lease ----
 
 static void on_member_error(void *arg, const struct err *error)
 {
@@ -74,17 +453,7 @@ static void on_member_released(void *arg)
 {
 	struct shards *s = arg;
 	s->is_member_gone = true;
-	shards_check_stopped(s);
-}
-
-static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
-{
-	shards_on_poll(arg);
-}
-
-static void on_changed(evutil_socket_t fd, short what, void *arg)
-{
-	shards_on_changed(arg);
+	check_stopped(s);
 }
 
 static void on_stopped(evutil_socket_t fd, short what, void *arg)
@@ -221,7 +590,7 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 		return NULL;
 	}
 	s->options.config = NULL; // the client has a copy
-	shards_poll_in(s, 0);
+	poll_in(s, 0);
 	return s;
 }
 
@@ -236,13 +605,13 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 		struct shard *shard = &s->shards[k];
 		if (shard->state == SHARD_AWAY)
 			lease_set_candidate(shard->lease, false);
-		shards_leave(s, shard, "this process is stopping");
+		leave(s, shard, "this process is stopping");
 	}
 	if (s->member)
 		lease_release(s->member);
 	// By then, leases that the server did not release have expired.
 	timer_start(s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
-	shards_check_stopped(s);
+	check_stopped(s);
 }
 
 void shards_free(struct shards *s)
@@ -289,7 +658,7 @@ static int check_clock(struct shards *s, struct err *e)
 	if (s->clock_step_ms == 0) {
 		s->clock_step_ms = clock_step_detector_check(&s->clock_step_detector, s->options.clock);
 		if (s->clock_step_ms != 0)
-			shards_poll_in(s, 0); // releases the leases from the loop, not within the caller
+			poll_in(s, 0); // releases the leases from the loop, not within the caller
 	}
 	return s->clock_step_ms != 0 ? err_set(e, ERR_CANCELED, "not written: the wall clock was set") : 0;
 }

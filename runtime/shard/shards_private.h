@@ -66,29 +66,10 @@ struct shards {
 	void *done_arg;
 };
 
-// shard_states.c
 int64_t shards_now_ms(const struct shards *s);
-// Sets the poll timer.
-void shards_poll_in(struct shards *s, int64_t wait_ms);
-// Releases the shard, if this process holds it. why: for the log.
-void shards_leave(struct shards *s, struct shard *shard, const char *why);
-// Releases the lease of the shard now.
-void shard_release(struct shard *shard);
-// Counts and logs the loss of an owned shard, and calls on_lost. why: for the log.
-void shards_report_loss(struct shards *s, struct shard *shard, const char *why);
-// The last step of shards_stop(), once no lease is left.
-void shards_check_stopped(struct shards *s);
-// Makes the shard owned and calls on_gained.
-void shards_own(struct shards *s, struct shard *shard);
 // Records whether one kind of request failed. Logs the first failure of each error kind, and the recovery. error NULL:
 // the request works.
 void shards_report(struct shards *s, bool *has_error, const struct err *error);
-
-// shards_poll.c: the callback of the timer. Checks the clock, lists the leases when necessary, and decides which leases
-// to seek and which to release.
-void shards_on_poll(struct shards *s);
-// The same, for a change that the watch reported.
-void shards_on_changed(struct shards *s);
 
 // shards_watch.c: keeps the lease cache up to date by a watch.
 // Starts the watch, or stops it when it is not needed. The cache keeps its entries.

@@ -121,7 +121,7 @@ static struct informer *new_informer(struct shards *s, struct err *e)
 }
 
 // The cache keeps its entries: they say how long each lease has been unchanged.
-static void stop(struct shards *s)
+void shards_watch_free(struct shards *s)
 {
 	while (s->informer && informer_list(s->informer))
 		forget(informer_list(s->informer));
@@ -130,17 +130,12 @@ static void stop(struct shards *s)
 	s->informer = NULL;
 }
 
-void shards_watch_free(struct shards *s)
-{
-	stop(s);
-}
-
 void shards_watch_keep(struct shards *s, bool is_needed)
 {
 	struct err e;
 	char key[INFORMER_KEY_BYTES];
 	if (!is_needed) {
-		stop(s);
+		shards_watch_free(s);
 		shards_report(s, &s->watch_has_error, NULL);
 		evtimer_del(s->changed);
 		return;
@@ -153,7 +148,7 @@ void shards_watch_keep(struct shards *s, bool is_needed)
 		shards_watch_match(s);
 		return;
 	}
-	stop(s);
+	shards_watch_free(s);
 	shards_report(s, &s->watch_has_error, &e); // the leases are polled instead
 }
 
