@@ -201,19 +201,12 @@ static void forget_objects(void *arg)
 
 static int list_objects(struct takeover *t, struct err *e)
 {
+	static const struct kube_pages objects = {"ScaledObjects", PAGES_MAX, on_scaled_object, forget_objects};
 	const struct autoscaler_kind_info *kind = &autoscaler_kinds[AUTOSCALER_SCALED_OBJECT];
 	char path[PATH_BYTES];
 	snprintf(path, sizeof path, "/apis/%s/%s", kind->group_version, kind->plural);
 	forget_objects(t);
-	return kube_pages_fetch(&t->session,
-	                        &(struct kube_pages){.path = path,
-	                                             .selector = "",
-	                                             .what = "ScaledObjects",
-	                                             .pages_max = PAGES_MAX,
-	                                             .item = on_scaled_object,
-	                                             .restart = forget_objects,
-	                                             .arg = t},
-	                        e);
+	return kube_pages_fetch(&t->session, &objects, path, "", t, e);
 }
 
 // ---- the HorizontalPodAutoscalers of KEDA ----
@@ -257,17 +250,10 @@ static void forget_hpas(void *arg)
 
 static int list_hpas(struct takeover *t, bool deletes, struct err *e)
 {
+	static const struct kube_pages hpas = {"HorizontalPodAutoscalers", PAGES_MAX, on_hpa, forget_hpas};
 	t->n_hpas = 0;
 	t->deletes = deletes;
-	return kube_pages_fetch(&t->session,
-	                        &(struct kube_pages){.path = "/apis/autoscaling/v1/horizontalpodautoscalers",
-	                                             .selector = "",
-	                                             .what = "HorizontalPodAutoscalers",
-	                                             .pages_max = PAGES_MAX,
-	                                             .item = on_hpa,
-	                                             .restart = forget_hpas,
-	                                             .arg = t},
-	                        e);
+	return kube_pages_fetch(&t->session, &hpas, "/apis/autoscaling/v1/horizontalpodautoscalers", "", t, e);
 }
 
 // ---- steps ----

@@ -205,14 +205,8 @@ static int read_list(struct finder *f, const char *group_version, const char *pl
 	const char *namespace_name = f->request->namespace_name;
 	snprintf(path, sizeof path, "/apis/%s%s%s/%s", group_version, namespace_name ? "/namespaces/" : "",
 	         namespace_name ? namespace_name : "", plural);
-	const struct kube_pages pages = {.path = path,
-	                                 .selector = "",
-	                                 .what = plural,
-	                                 .pages_max = PAGES_MAX,
-	                                 .item = item,
-	                                 .restart = restart,
-	                                 .arg = f};
-	if (kube_pages_fetch(f->kube, &pages, e) == 0)
+	const struct kube_pages pages = {plural, PAGES_MAX, item, restart};
+	if (kube_pages_fetch(f->kube, &pages, path, "", f, e) == 0)
 		return 0;
 	if (e->code == 404)
 		return 1;

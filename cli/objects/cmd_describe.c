@@ -369,19 +369,13 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 static int fetch_events(struct connections *session, const char *kind, const struct policy_view *p,
                         struct policy_events *events, struct err *e)
 {
+	static const struct kube_pages pages = {"Events", EVENTS_PAGES_MAX, policy_events_add, policy_events_init};
 	char path[POLICY_PATH_BYTES_MAX], selector[POLICY_PATH_BYTES_MAX];
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events", p->namespace_name);
-	snprintf(selector, sizeof selector, "fieldSelector=involvedObject.kind%%3D%s%%2CinvolvedObject.name%%3D%s",
-	         kind, p->name);
-	const struct kube_pages pages = {.path = path,
-	                                 .selector = selector,
-	                                 .what = "Events",
-	                                 .pages_max = EVENTS_PAGES_MAX,
-	                                 .item = policy_events_add,
-	                                 .restart = policy_events_init,
-	                                 .arg = events};
+	snprintf(selector, sizeof selector, "fieldSelector=involvedObject.kind=%s,involvedObject.name=%s", kind,
+	         p->name);
 	policy_events_init(events);
-	return kube_pages_fetch(session, &pages, e);
+	return kube_pages_fetch(session, &pages, path, selector, events, e);
 }
 
 static void describe_all(struct buf *out, struct connections *session, const struct policy_views *v)

@@ -12,7 +12,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "base/print.h"
@@ -458,42 +457,29 @@ static void restart_targets(void *arg)
 	table_init(&l->table, target_heads);
 }
 
-static int fetch(struct connections *session, struct listing *l, const char *path, const char *what,
-                 const char *selector, kube_item_fn *item, void (*dropped)(void *arg), struct err *e)
-{
-	struct buf text;
-	buf_init(&text, 4 * FLEET_SELECTOR_BYTES_MAX);
-	buf_puts(&text, "labelSelector=");
-	http_append_urlencoded(&text, selector);
-	const struct kube_pages pages = {.path = path,
-	                                 .selector = selector[0] ? buf_str(&text) : "",
-	                                 .what = what,
-	                                 .pages_max = PAGES_MAX,
-	                                 .item = item,
-	                                 .restart = dropped,
-	                                 .arg = l};
-	int rc = kube_pages_fetch(session, &pages, e);
-	buf_done(&text);
-	return rc;
-}
+static const struct kube_pages spaces = {"namespaces", PAGES_MAX, add_space, restart_spaces};
 
 static int list_targets(struct connections *session, struct listing *l, const struct fleet_selection *fleet,
                         struct err *e)
 {
 	const struct workload_kind *kind = workload_kind_find(fleet->api_version, fleet->kind, NULL);
-	char path[PATH_BYTES];
+	const struct kube_pages targets = {kind->plural, PAGES_MAX, put_target, restart_targets};
+	char path[PATH_BYTES], selector[FLEET_SELECTOR_BYTES_MAX + 32];
 	if (!kind->plural)
 		return err_set(e, ERR_UNSUPPORTED, "not supported: a fleet of kind %s", fleet->kind);
 	if (fleet->spans) {
 		restart_spaces(l);
-		if (fetch(session, l, "/api/v1/namespaces", "namespaces", fleet->namespaces.text, add_space,
-		          restart_spaces, e) < 0)
+		snprintf(selector, sizeof selector, "%s%s", fleet->namespaces.text[0] ? "labelSelector=" : "",
+		         fleet->namespaces.text);
+		if (kube_pages_fetch(session, &spaces, "/api/v1/namespaces", selector, l, e) < 0)
 			return -1;
 		snprintf(path, sizeof path, "/apis/apps/v1/%s", kind->plural);
 	} else {
 		snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s", l->policy->namespace_name, kind->plural);
 	}
-	return fetch(session, l, path, kind->plural, fleet->selector.text, put_target, restart_targets, e);
+	snprintf(selector, sizeof selector, "%s%s", fleet->selector.text[0] ? "labelSelector=" : "",
+	         fleet->selector.text);
+	return kube_pages_fetch(session, &targets, path, selector, l, e);
 }
 
 // Lists the objects that the policy selects, as the API server has them, with what the status says about the worst.

@@ -70,14 +70,19 @@ static int read_continue(const struct kube_pages *p, const struct buf *body, cha
 	return 0;
 }
 
-static int fetch_page(struct connections *c, const struct kube_pages *p, char more[KUBE_PAGES_CONTINUE_BYTES],
-                      struct err *e)
+static int fetch_page(struct connections *c, const struct kube_pages *p, const char *collection, const char *selector,
+                      char more[KUBE_PAGES_CONTINUE_BYTES], void *arg, struct err *e)
 {
 	struct buf path, body;
+	size_t name_len = strcspn(selector, "=");
 	buf_init(&path, PATH_BYTES_MAX);
 	buf_init(&body, JSON_BYTES_MAX);
-	buf_printf(&path, "%s?limit=%d%s%s%s", p->path, KUBE_PAGES_OBJECTS, p->selector[0] ? "&" : "", p->selector,
-	           more[0] ? "&continue=" : "");
+	buf_printf(&path, "%s?limit=%d", collection, KUBE_PAGES_OBJECTS);
+	if (selector[0]) {
+		buf_printf(&path, "&%.*s=", (int)name_len, selector);
+		http_append_urlencoded(&path, selector + name_len + 1);
+	}
+	buf_puts(&path, more[0] ? "&continue=" : "");
 	http_append_urlencoded(&path, more);
 	int rc = path.failed ? err_set(e, ERR_LIMIT, "the list of %s: the request is longer than %d bytes", p->what,
 	                               PATH_BYTES_MAX)
@@ -85,22 +90,23 @@ static int fetch_page(struct connections *c, const struct kube_pages *p, char mo
 	if (rc == 0)
 		rc = read_continue(p, &body, more, e);
 	if (rc == 0)
-		rc = kube_pages_each(p->what, buf_str(&body), body.len, p->item, p->arg, e);
+		rc = kube_pages_each(p->what, buf_str(&body), body.len, p->item, arg, e);
 	buf_done(&path);
 	buf_done(&body);
 	return rc;
 }
 
-int kube_pages_fetch(struct connections *c, const struct kube_pages *p, struct err *e)
+int kube_pages_fetch(struct connections *c, const struct kube_pages *p, const char *path, const char *selector,
+                     void *arg, struct err *e)
 {
 	char more[KUBE_PAGES_CONTINUE_BYTES] = "";
 	int rc = 0, restarts = 0;
 	struct progress progress = {.what = p->what};
 	progress_watch(&progress, c->loop);
 	for (int pages = 0; rc == 0 && pages < p->pages_max && (pages == 0 || more[0]); pages++) {
-		rc = fetch_page(c, p, more, e);
+		rc = fetch_page(c, p, path, selector, more, arg, e);
 		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) {
-			p->restart(p->arg);
+			p->restart(arg);
 			more[0] = '\0';
 			pages = -1;
 			rc = 0;

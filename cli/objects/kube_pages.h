@@ -21,20 +21,20 @@ int kube_request(struct connections *c, const char *method, const char *path, co
 // Processes one object of a list. Returns 0, or -1 and *e to stop.
 typedef int kube_item_fn(void *arg, struct json_span object, struct err *e);
 
+// A list of objects.
 struct kube_pages {
-	const char *path;     // of the collection
-	const char *selector; // "labelSelector=" or "fieldSelector=" and its value, encoded; "": all
-	const char *what;     // for errors: "GPUAutoscalers"
-	int pages_max;        // more pages are ERR_LIMIT
-	kube_item_fn *item;   // called for each object of each page
+	const char *what;   // for errors: "GPUAutoscalers"
+	int pages_max;      // more pages are ERR_LIMIT
+	kube_item_fn *item; // called for each object of each page
 	// Discards the objects so far, because the server dropped their list and it starts over.
 	void (*restart)(void *arg);
-	void *arg;
 };
 
-// Fetches all pages. Returns 0, or -1 and *e: the errors of kube_request() and item(), ERR_PROTOCOL for a reply
+// Fetches all pages of the collection at `path`. selector: "labelSelector=" or "fieldSelector=" and its value, which is
+// encoded here; "": all. Returns 0, or -1 and *e: the errors of kube_request() and item(), ERR_PROTOCOL for a reply
 // that is not a list, ERR_LIMIT.
-int kube_pages_fetch(struct connections *c, const struct kube_pages *p, struct err *e);
+int kube_pages_fetch(struct connections *c, const struct kube_pages *p, const char *path, const char *selector,
+                     void *arg, struct err *e);
 
 // Calls item() for each item of the list `json` of `len` bytes, until it returns -1. `what` names the list in errors.
 // Returns 0, -1 and *e of item(), or ERR_PROTOCOL when `json` is not a list: that is not an empty one.

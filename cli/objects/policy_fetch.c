@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
@@ -146,24 +145,16 @@ static void start_over(void *arg)
 // it: a cluster without this kind, or missing permissions.
 static int fetch_all(struct connections *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
 {
-	char path[POLICY_PATH_BYTES_MAX];
-	struct buf selector;
+	const struct kube_pages pages = {object_kind_info(s->kind)->kinds, PAGES_MAX, policy_views_add_item,
+	                                 start_over};
+	char path[POLICY_PATH_BYTES_MAX], selector[SELECTOR_BYTES_MAX + 32];
 	if (policy_path(s, NULL, path, e) < 0)
 		return -1;
-	buf_init(&selector, 3 * SELECTOR_BYTES_MAX + 32);
-	buf_puts(&selector, s->selector ? "labelSelector=" : "");
-	http_append_urlencoded(&selector, s->selector ? s->selector : "");
-	const struct kube_pages pages = {.path = path,
-	                                 .selector = buf_str(&selector),
-	                                 .what = object_kind_info(s->kind)->kinds,
-	                                 .pages_max = PAGES_MAX,
-	                                 .item = policy_views_add_item,
-	                                 .restart = start_over,
-	                                 .arg = v};
-	int rc = kube_pages_fetch(session, &pages, e);
+	snprintf(selector, sizeof selector, "%s%s", s->selector ? "labelSelector=" : "",
+	         s->selector ? s->selector : "");
+	int rc = kube_pages_fetch(session, &pages, path, selector, v, e);
 	if (rc < 0)
 		policy_fetch_explain(e, s->kind, NULL);
-	buf_done(&selector);
 	policy_views_sort(v);
 	return rc;
 }

@@ -178,21 +178,12 @@ static void restart_events(void *arg)
 
 static int fetch(struct connections *session, struct listing *l, struct err *e)
 {
-	const struct kube_pages nodes = {.path = "/api/v1/nodes",
-	                                 .selector = "",
-	                                 .what = "nodes",
-	                                 .pages_max = PAGES_MAX,
-	                                 .item = add_node,
-	                                 .restart = restart_nodes,
-	                                 .arg = l};
-	const struct kube_pages events = {.path = "/api/v1/namespaces/default/events",
-	                                  .selector = "fieldSelector=involvedObject.kind%3DNode",
-	                                  .what = "Events",
-	                                  .pages_max = PAGES_MAX,
-	                                  .item = add_event,
-	                                  .restart = restart_events,
-	                                  .arg = l};
-	return kube_pages_fetch(session, &nodes, e) < 0 || kube_pages_fetch(session, &events, e) < 0 ? -1 : 0;
+	static const struct kube_pages nodes = {"nodes", PAGES_MAX, add_node, restart_nodes};
+	static const struct kube_pages events = {"Events", PAGES_MAX, add_event, restart_events};
+	if (kube_pages_fetch(session, &nodes, "/api/v1/nodes", "", l, e) < 0)
+		return -1;
+	return kube_pages_fetch(session, &events, "/api/v1/namespaces/default/events",
+	                        "fieldSelector=involvedObject.kind=Node", l, e);
 }
 
 static void put_document(const struct listing *l, struct buf *out)

@@ -106,15 +106,11 @@ static void drop_pools(void *arg)
 
 static int read_pools(struct plan_objects *o, struct connections *session)
 {
-	const struct kube_pages pages = {.path = POOL_PATH,
-	                                 .selector = "",
-	                                 .what = "GPUPools",
-	                                 .pages_max = POOL_SET_MAX / KUBE_PAGES_OBJECTS + 1,
-	                                 .item = add_pool,
-	                                 .restart = drop_pools,
-	                                 .arg = o};
+	static const struct kube_pages pools = {"GPUPools", POOL_SET_MAX / KUBE_PAGES_OBJECTS + 1, add_pool,
+	                                        drop_pools};
 	struct err e = {0};
-	if (kube_pages_fetch(session, &pages, &e) == 0 || e.code == 404) // 404: the cluster has no pools
+	if (kube_pages_fetch(session, &pools, POOL_PATH, "", o, &e) == 0 ||
+	    e.code == 404) // 404: the cluster has no pools
 		return EXIT_OK;
 	return command_failed(COMMAND, &e);
 }
