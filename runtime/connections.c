@@ -16,7 +16,6 @@
 #include "promql/promql_source.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"
-#include "runtime/options/ha_options.h"
 #include "runtime/query/query_hub.h"
 
 #define CONNECTIONS_ARENA_MAX  (8 * 1024 * 1024)

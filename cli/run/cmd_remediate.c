@@ -17,7 +17,6 @@
 #include "runtime/connections.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
-#include "runtime/options/ha_options.h"
 
 #define COMMAND         "gpuscale remediate"
 #define CLEAN_MAX_MS    REMEDY_DAY_MS

@@ -17,7 +17,6 @@
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
-#include "runtime/options/ha_options.h"
 #include "runtime/options/serve_options.h"
 
 struct run_args {

@@ -8,7 +8,6 @@
 #include "base/print.h"
 #include "cli/term/table.h"
 #include "runtime/options/controller_options.h"
-#include "runtime/options/ha_options.h"
 
 #define ROW_OF(name, summary) {#name, summary, cmd_##name},
 static const struct command table[] = {COMMANDS(ROW_OF)};

@@ -16,7 +16,7 @@
 #include "k8s/server/access_review.h"
 #include "k8s/server/metrics_api.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/options/tls_follower.h"
+#include "runtime/options/serve_options.h"
 
 #define REPLY_BYTES_MAX (16 * 1024 * 1024)
 #define PEM_BYTES_MAX   (64 * 1024)

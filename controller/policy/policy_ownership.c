@@ -11,7 +11,7 @@
 #include "controller/status/status_writer.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
-#include "runtime/options/ha_options.h"
+#include "runtime/options/controller_options.h"
 #include "runtime/shard/shards.h"
 
 #define LEAVING_POLL_MS 20 // interval of the checks whether a lost shard can be released

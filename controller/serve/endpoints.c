@@ -36,9 +36,7 @@
 #include "runtime/connections.h"
 #include "runtime/endpoint_reply.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/options/endpoint_token.h"
 #include "runtime/options/serve_options.h"
-#include "runtime/options/tls_follower.h"
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards.h"
 

@@ -20,7 +20,7 @@
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
 #include "runtime/connections.h"
-#include "runtime/options/ha_options.h"
+#include "runtime/options/controller_options.h"
 #include "runtime/shard/shards.h"
 
 #define TICK_ARENA_MAX   (8 * 1024 * 1024)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that several commands share: how to reach Prometheus and the API server, how to log.
+// Flags that several commands share: how to reach Prometheus and the API server, how to log,
+// which of several processes acts.
 // Each group is a set of flags; its options are the struct of the same name.
 #ifndef GPUSCALE_RUNTIME_OPTIONS_CONTROLLER_OPTIONS_H
 #define GPUSCALE_RUNTIME_OPTIONS_CONTROLLER_OPTIONS_H
@@ -9,6 +10,7 @@
 
 #include "base/process/log.h"
 #include "k8s/client/k8s_config_load.h"
+#include "k8s/lease/lease_rules.h"
 #include "promql/promql_source.h"
 #include "runtime/options/flag_table.h"
 
@@ -20,6 +22,8 @@
 struct arena;
 struct buf;
 struct err;
+struct k8s_config;
+struct shards_options;
 
 struct prometheus_options {
 	struct promql_options query; // of the source called default; .http is filled in later, .url NULL: none
@@ -50,6 +54,27 @@ struct kube_options {
 	struct k8s_config_options config;
 };
 extern const struct flag_set kube_flags;
+
+// High availability: leader election, its times, shards.
+struct ha_options {
+	enum { HA_DEFAULT, HA_ON, HA_OFF } leader_elect;
+	struct lease_timing timing;
+	const char *lease_name, *lease_namespace, *identity; // NULL: the default
+	int32_t n_shards;
+	char own_identity[LEASE_IDENTITY_BYTES]; // HOSTNAME_UUID, generated when none is given
+};
+// Its options are a struct ha_options that ha_options_init() has filled.
+extern const struct flag_set ha_flags;
+void ha_options_init(struct ha_options *o);
+
+// Returns whether leader election is on: by --leader-elect, else is_default (policies come from the API server, and
+// this process runs in a cluster).
+bool ha_options_is_on(const struct ha_options *o, bool is_default);
+// Fills the values of the flags into *ret_shards (timing, names, identity, n_shards); the caller fills the rest.
+// config: of the API server; its namespace is the default of --lease-namespace. Strings belong to o and config.
+// Generates the identity if none is given.
+int ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards,
+                     struct err *e);
 
 struct log_options {
 	enum log_format format;

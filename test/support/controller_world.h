@@ -9,7 +9,7 @@
 #include "controller/controller.h"
 #include "controller/source/policy_store.h"
 #include "runtime/connections.h"
-#include "runtime/options/ha_options.h"
+#include "runtime/options/controller_options.h"
 #include "test/fake/k8s_harness.h"
 
 #define WORLD_SPACE "serving" // the namespace of all policies

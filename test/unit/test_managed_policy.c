@@ -23,7 +23,7 @@
 #include "promql/promql_source.h"
 #include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/options/ha_options.h"
+#include "runtime/options/controller_options.h"
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards_private.h"
 #include "test/fake/k8s_harness.h"

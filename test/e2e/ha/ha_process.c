@@ -21,7 +21,6 @@
 #include "k8s/lease/lease_private.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
-#include "runtime/options/ha_options.h"
 #include "runtime/shard/shards.h"
 #include "runtime/shard/shards_private.h"
 
