@@ -2,7 +2,6 @@
 #include "runtime/connections.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

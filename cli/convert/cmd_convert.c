@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
-#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/buf.h"

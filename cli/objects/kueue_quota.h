@@ -4,7 +4,6 @@
 #ifndef GPUSCALE_CLI_OBJECTS_KUEUE_QUOTA_H
 #define GPUSCALE_CLI_OBJECTS_KUEUE_QUOTA_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

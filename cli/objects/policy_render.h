@@ -4,7 +4,6 @@
 #define GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "policies/explain/explain.h"

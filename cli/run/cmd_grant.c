@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale grant -f POOL: the allocator of a pool as a line filter, so that anyone can test it.
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

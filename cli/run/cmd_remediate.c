@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale remediate: takes failing GPUs out of service and returns them; with --replay FILE, the planner as a filter,
 // so that anyone can replay an incident.
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/err.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale run
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -12,7 +11,6 @@
 #include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 #include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale step -f FILE: the engine as a line filter, so that a program can close a loop around it.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/plan_render.h"
 
-#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/print.h"

@@ -2,7 +2,6 @@
 #include "cli/term/progress.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 
 #include "base/must.h"
 #include "promql/freshness.h"
-#include "promql/promql.h"
 #include "promql/promql_source.h"
 
 struct query_memory {

@@ -5,7 +5,6 @@
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_FAILOVER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/query/query_hub.h"

@@ -2,7 +2,6 @@
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

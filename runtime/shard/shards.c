@@ -14,7 +14,6 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "k8s/client/object_name.h"
-#include "k8s/client/scale.h"
 #include "runtime/shard/shards_private.h"
 
 #define LEASE_CONNECTIONS 4
