@@ -24,8 +24,7 @@
 #include "policies/schema/policy_schema.h"
 #include "runtime/connections.h"
 
-#define DESCRIBE_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
-#define EVENTS_PAGES_MAX    200
+#define EVENTS_PAGES_MAX 200
 
 struct describe_args {
 	struct policy_scope scope;
@@ -416,32 +415,22 @@ static void write_all(struct buf *out, struct connections *session, const struct
 	buf_putc(out, '\n');
 }
 
+static int print(void *arg, struct connections *session, struct policy_views *v, struct buf *out)
+{
+	const struct describe_args *a = arg;
+	if (output_is_document(a->output))
+		write_all(out, session, v);
+	else if (a->output == OUTPUT_NAME)
+		policy_render_list(out, v, NULL, OUTPUT_NAME, false, false, 0);
+	else
+		describe_all(out, session, v);
+	return EXIT_OK;
+}
+
 int cmd_describe(int argc, char **argv)
 {
 	struct describe_args args = {.output = OUTPUT_TEXT,
 	                             .scope.kinds = 1U << OBJECT_POLICY | 1U << OBJECT_SCALED_OBJECT};
 	args_parse(&command, argc, argv, &args);
-	struct connections session;
-	int code = policy_fetch_open(&session, &args.scope, "gpuscale describe");
-	if (code != EXIT_OK)
-		return code;
-	struct policy_views v;
-	code = policy_fetch_named(&session, &args.scope, "gpuscale describe", &v);
-	struct buf out;
-	buf_init(&out, DESCRIBE_OUTPUT_MAX);
-	bool is_document = output_is_document(args.output);
-	if (v.n == 0 && code == EXIT_OK && !is_document)
-		policy_fetch_say_none(&args.scope);
-	else if (is_document && (v.n > 0 || code == EXIT_OK))
-		write_all(&out, &session, &v);
-	else if (args.output == OUTPUT_NAME)
-		policy_render_list(&out, &v, NULL, OUTPUT_NAME, false, false, 0);
-	else
-		describe_all(&out, &session, &v);
-	if (output_print("gpuscale describe", &out, out.len ? args.output : OUTPUT_TEXT) < 0)
-		code = EXIT_FAILED;
-	buf_done(&out);
-	policy_views_done(&v);
-	connections_close(&session);
-	return code;
+	return policy_fetch_run(&args.scope, "gpuscale describe", args.output, print, &args);
 }

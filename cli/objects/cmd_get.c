@@ -39,8 +39,7 @@
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
 
-#define KINDS          (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
-#define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
+#define KINDS (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 
 struct get_args {
 	struct policy_scope scope;
@@ -482,16 +481,15 @@ static int list_targets(struct connections *session, struct listing *l, const st
 	return kube_pages_fetch(session, &targets, path, selector, l, e);
 }
 
-// Lists the objects that the policy selects, as the API server has them, with what the status says about the worst.
+// Appends the objects that the policy selects, as the API server has them, with what the status says about the worst.
 // Prints errors, and returns the exit code.
-static int fleet_get(struct connections *session, const struct policy_view *policy)
+static int fleet_get(struct connections *session, const struct policy_view *policy, struct buf *out)
 {
 	struct schema_errors *errors = calloc(2, sizeof *errors);
 	struct policy_ref *body = policy_ref_new();
 	struct policy_object object;
 	struct policy_document document;
 	struct listing l = {.policy = policy};
-	struct buf out;
 	struct err e = {0};
 	int code = EXIT_FAILED;
 	if (!errors || !body) {
@@ -502,7 +500,6 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 	}
 	schema_errors_init(&errors[0], "");
 	schema_errors_init(&errors[1], "");
-	buf_init(&out, WATCH_OUTPUT_MAX);
 	buf_init(&l.spaces, WATCH_OUTPUT_MAX);
 	table_init(&l.table, target_heads);
 	if (policy_object_decode(policy->json, strlen(policy->json), &body->arena, &object, &document, &errors[0],
@@ -516,12 +513,9 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 		code = command_failed("gpuscale get", &e);
 	else
 		code = EXIT_OK;
-	if (code == EXIT_OK) {
-		table_print(&l.table, &out, 0, true);
-		code = output_print("gpuscale get", &out, OUTPUT_TABLE) < 0 ? EXIT_FAILED : EXIT_OK;
-	}
+	if (code == EXIT_OK)
+		table_finish(&l.table, out, 0, true);
 	table_done(&l.table);
-	buf_done(&out);
 	buf_done(&l.spaces);
 	policy_ref_release(body);
 	free(errors);
@@ -530,45 +524,29 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 
 // ---- the command ----
 
-static int print(const struct get_args *a, struct policy_views *v, int64_t now_ms)
+static int print(void *arg, struct connections *session, struct policy_views *v, struct buf *out)
 {
-	struct buf out;
-	buf_init(&out, GET_OUTPUT_MAX);
+	const struct get_args *a = arg;
+	int64_t now_ms = clock_wall_ms(&session->clock);
 	bool is_table = a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
+	if (a->targets)
+		return fleet_get(session, &v->items[0], out);
 	if (is_table && a->scope.kind == OBJECT_POOL)
-		render_pools(&out, v, a->output == OUTPUT_WIDE, now_ms);
+		render_pools(out, v, a->output == OUTPUT_WIDE, now_ms);
 	else
-		policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces,
-		                   now_ms);
-	int rc = output_print("gpuscale get", &out, a->output);
-	buf_done(&out);
-	return rc;
-}
-
-static int get(const struct get_args *a, struct connections *session)
-{
-	struct policy_views v;
-	int code = policy_fetch_named(session, &a->scope, "gpuscale get", &v);
-	// A missing policy was reported; a document without it would look complete.
-	if (code == EXIT_OK || v.n > 0) {
-		if (v.n == 0 && !output_is_document(a->output))
-			policy_fetch_say_none(&a->scope);
-		else if (a->targets)
-			code = fleet_get(session, &v.items[0]);
-		else if (print(a, &v, clock_wall_ms(&session->clock)) < 0)
-			code = EXIT_FAILED;
-	}
-	policy_views_done(&v);
-	return code;
+		policy_render_list(out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
+	return EXIT_OK;
 }
 
 static int get_all(struct get_args *a)
 {
 	struct connections session;
+	if (!a->watch)
+		return policy_fetch_run(&a->scope, "gpuscale get", a->output, print, a);
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
-	code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
+	code = get_watch(&session, &a->scope, &a->book, a->output);
 	connections_close(&session);
 	return code;
 }

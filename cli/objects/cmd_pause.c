@@ -20,6 +20,7 @@
 
 struct pause_args {
 	struct policy_scope scope;
+	const char *command;
 	bool pause; // else resume
 	bool all;
 	const char *reason;
@@ -106,32 +107,19 @@ static int resume_one(struct connections *session, const struct policy_view *p, 
 	return 0;
 }
 
-static int run(int argc, char **argv, struct pause_args *args, const struct flag_set *command)
+static int change_all(void *arg, struct connections *session, struct policy_views *v, struct buf *out)
 {
-	args_parse(command, argc, argv, args);
-	const char *name = args->pause ? "gpuscale pause" : "gpuscale resume";
-	struct connections session;
-	int code = policy_fetch_open(&session, &args->scope, name);
-	if (code != EXIT_OK)
-		return code;
-	struct policy_views v;
-	code = policy_fetch_named(&session, &args->scope, name, &v);
-	for (size_t i = 0; i < v.n; i++) {
+	const struct pause_args *a = arg;
+	int code = EXIT_OK;
+	for (size_t i = 0; i < v->n; i++) {
 		struct err e;
 		err_clear(&e);
-		const struct policy_view *p = &v.items[i];
-		int rc = args->pause ? pause_one(&session, p, args, &e) : resume_one(&session, p, args, &e);
-		if (rc < 0) {
-			print_error("%s: %s/%s: %s\n", name, p->namespace_name, p->name, e.msg);
-			code = EXIT_FAILED;
-		}
-	}
-	if (v.n == 0 && code == EXIT_OK)
-		policy_fetch_say_none(&args->scope);
-	if (fflush(stdout) != 0)
+		const struct policy_view *p = &v->items[i];
+		if ((a->pause ? pause_one(session, p, a, &e) : resume_one(session, p, a, &e)) == 0)
+			continue;
+		print_error("%s: %s/%s: %s\n", a->command, p->namespace_name, p->name, e.msg);
 		code = EXIT_FAILED;
-	policy_views_done(&v);
-	connections_close(&session);
+	}
 	return code;
 }
 
@@ -144,8 +132,9 @@ int cmd_pause(int argc, char **argv)
 	        .about = "Keep the replicas of GPUAutoscalers as they are until `gpuscale resume`: sets the "
 	                 "annotation " POLICY_ANNOTATION_PAUSED
 	                 ". Prints the mode before and after; pausing a paused policy has no effect."};
-	struct pause_args args = {.pause = true};
-	return run(argc, argv, &args, &command);
+	struct pause_args args = {.command = "gpuscale pause", .pause = true};
+	args_parse(&command, argc, argv, &args);
+	return policy_fetch_run(&args.scope, args.command, OUTPUT_TEXT, change_all, &args);
 }
 
 int cmd_resume(int argc, char **argv)
@@ -156,6 +145,7 @@ int cmd_resume(int argc, char **argv)
 	        .args = "NAME..",
 	        .about = "Let paused GPUAutoscalers scale again: removes the annotation " POLICY_ANNOTATION_PAUSED
 	                 ". A policy with spec.paused: true stays paused, which is an error."};
-	struct pause_args args = {.pause = false};
-	return run(argc, argv, &args, &command);
+	struct pause_args args = {.command = "gpuscale resume"};
+	args_parse(&command, argc, argv, &args);
+	return policy_fetch_run(&args.scope, args.command, OUTPUT_TEXT, change_all, &args);
 }

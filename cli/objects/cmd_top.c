@@ -13,8 +13,6 @@
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
 
-#define TOP_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
-
 struct top_args {
 	struct policy_scope scope;
 	enum output_format output;
@@ -40,27 +38,12 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
-static int top(struct top_args *a)
+static int print(void *arg, struct connections *session, struct policy_views *v, struct buf *out)
 {
-	struct connections session;
-	int code = policy_fetch_open(&session, &a->scope, "gpuscale top");
-	if (code != EXIT_OK)
-		return code;
-	struct policy_views v;
-	code = policy_fetch_named(&session, &a->scope, "gpuscale top", &v);
-	struct buf out;
-	buf_init(&out, TOP_OUTPUT_MAX);
-	if (v.n > 0 || (code == EXIT_OK && output_is_document(a->output)))
-		policy_render_top(&out, &v, &a->book, a->output, a->scope.all_namespaces, !a->no_headers,
-		                  clock_wall_ms(&session.clock));
-	else if (code == EXIT_OK)
-		policy_fetch_say_none(&a->scope);
-	if (output_print("gpuscale top", &out, out.len ? a->output : OUTPUT_TEXT) < 0)
-		code = EXIT_FAILED;
-	buf_done(&out);
-	policy_views_done(&v);
-	connections_close(&session);
-	return code;
+	const struct top_args *a = arg;
+	policy_render_top(out, v, &a->book, a->output, a->scope.all_namespaces, !a->no_headers,
+	                  clock_wall_ms(&session->clock));
+	return EXIT_OK;
 }
 
 int cmd_top(int argc, char **argv)
@@ -71,7 +54,7 @@ int cmd_top(int argc, char **argv)
 	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;
 	if (price_option_read(args.prices, &prices, &args.book, "gpuscale top") == 0)
-		code = top(&args);
+		code = policy_fetch_run(&args.scope, "gpuscale top", args.output, print, &args);
 	arena_done(&prices);
 	return code;
 }

@@ -14,6 +14,7 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
+#include "cli/term/output.h"
 #include "k8s/client/object_name.h"
 #include "runtime/connections.h"
 
@@ -224,4 +225,30 @@ void policy_fetch_say_none(const struct policy_scope *s)
 		print_error("No resources found\n");
 	else
 		print_error("No resources found in %s namespace.\n", s->namespace_name);
+}
+
+int policy_fetch_run(struct policy_scope *s, const char *command, enum output_format format,
+                     policy_fetch_print_fn *print, void *arg)
+{
+	struct connections session;
+	struct policy_views v;
+	struct buf out;
+	int code = policy_fetch_open(&session, s, command);
+	if (code != EXIT_OK)
+		return code;
+	code = policy_fetch_named(&session, s, command, &v);
+	buf_init(&out, POLICY_OUTPUT_MAX);
+	// A missing object was reported; a document without it would look complete.
+	if (v.n > 0 || (code == EXIT_OK && output_is_document(format))) {
+		int print_code = print(arg, &session, &v, &out);
+		code = print_code == EXIT_OK ? code : print_code;
+	} else if (code == EXIT_OK) {
+		policy_fetch_say_none(s);
+	}
+	if (output_print(command, &out, out.len ? format : OUTPUT_TEXT) < 0)
+		code = EXIT_FAILED;
+	buf_done(&out);
+	policy_views_done(&v);
+	connections_close(&session);
+	return code;
 }

@@ -7,16 +7,19 @@
 #include <stddef.h>
 
 #include "cli/term/object_kind.h"
+#include "policies/explain/explain.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"
 
 struct arena;
+struct buf;
 struct err;
 struct connections;
 struct policy_views;
 
 #define POLICY_FETCH_NAMES_MAX 256
 #define POLICY_PATH_BYTES_MAX  1024
+#define POLICY_OUTPUT_MAX      ((size_t)512 * 1024 * 1024) // of a command
 
 // What the command line selects, with kubectl's meaning of -n, -A and -l. The command adds the arguments itself.
 struct policy_scope {
@@ -48,6 +51,12 @@ int policy_fetch_open(struct connections *session, struct policy_scope *s, const
 // any case. Prints errors, one per name, and returns the exit code.
 int policy_fetch_named(struct connections *session, const struct policy_scope *s, const char *command,
                        struct policy_views *ret_views);
+// Appends what a command prints about `v` to `out`. Returns the exit code.
+typedef int policy_fetch_print_fn(void *arg, struct connections *session, struct policy_views *v, struct buf *out);
+// Runs a command about the objects of the scope: fetches them, and prints them as `print` does in `format`. `print` is
+// not called without objects, unless the format is a document, which is empty then. Returns the exit code.
+int policy_fetch_run(struct policy_scope *s, const char *command, enum output_format format,
+                     policy_fetch_print_fn *print, void *arg);
 // Prints "No resources found in X namespace." on stderr, like kubectl; of pools, without a namespace.
 void policy_fetch_say_none(const struct policy_scope *s);
 // Adds a hint to the error of a request about objects of the kind. Returns -1.
