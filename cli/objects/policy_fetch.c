@@ -245,7 +245,7 @@ int policy_fetch_run(struct policy_scope *s, const char *command, enum output_fo
 	} else if (code == EXIT_OK) {
 		policy_fetch_say_none(s);
 	}
-	if (output_print(command, &out, out.len ? format : OUTPUT_TEXT) < 0)
+	if (out.len || out.failed ? output_print(command, &out, format) < 0 : fflush(stdout) != 0)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);

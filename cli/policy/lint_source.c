@@ -123,6 +123,7 @@ bool lint_source_label_query(const char *query, struct buf *out, char ret_writte
 
 struct answer {
 	bool done, failed;
+	bool is_confined; // the query that was sent
 	struct err error;
 	size_t n_series, n_warnings, n_without_pod;
 	enum promql_type type;
@@ -218,7 +219,7 @@ static bool is_about_the_query(enum err_kind kind)
 }
 
 static int ask(struct connections *c, const char *namespace_name, const struct policy_signal *signal, int64_t time_ms,
-               struct answer *a, bool *ret_is_confined, struct err *e)
+               struct answer *a, struct err *e)
 {
 	static const char *const labels[] = {"pod", "exported_pod", NULL};
 	struct buf confined;
@@ -230,7 +231,7 @@ static int ask(struct connections *c, const char *namespace_name, const struct p
 	struct promql_question question = {.query = query, .time_ms = time_ms, .labels = labels};
 	const struct promql_ticket ticket = {.namespace_name = namespace_name};
 	int rc = source && query ? promql_failover_ask(source, &question, &ticket, keep, a, e) : -1;
-	*ret_is_confined = query && query != signal->query;
+	a->is_confined = query && query != signal->query;
 	buf_done(&confined);
 	if (rc < 0)
 		return -1;
@@ -259,8 +260,7 @@ int lint_source_had_data(struct connections *c, const char *namespace_name, cons
                          int64_t time_ms, bool *ret_had, struct err *e)
 {
 	struct answer a;
-	bool is_confined;
-	if (ask(c, namespace_name, signal, time_ms, &a, &is_confined, e) < 0)
+	if (ask(c, namespace_name, signal, time_ms, &a, e) < 0)
 		return -1;
 	*ret_had = a.failed ? a.error.kind != ERR_REJECTED : a.n_series > 0;
 	return 0;
@@ -271,9 +271,8 @@ static bool has_series(struct connections *c, const char *namespace_name, const 
 {
 	struct policy_signal other = *signal;
 	struct err e;
-	bool is_confined;
 	other.query = query;
-	return ask(c, namespace_name, &other, 0, ret, &is_confined, &e) == 0 && !ret->failed && ret->n_series > 0;
+	return ask(c, namespace_name, &other, 0, ret, &e) == 0 && !ret->failed && ret->n_series > 0;
 }
 
 const char *lint_source_hint(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
@@ -302,8 +301,7 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e)
 {
 	struct answer a;
-	bool is_confined;
-	if (ask(c, q->namespace_name, q->signal, 0, &a, &is_confined, e) < 0)
+	if (ask(c, q->namespace_name, q->signal, 0, &a, e) < 0)
 		return -1;
 	if (!a.failed) {
 		char hint[LINT_HINT_BYTES] = "";
@@ -315,7 +313,7 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
 	struct lint_query refused = *q;
 	refused.warnings = errors;
 	// The position in a confined query is not the position in the file.
-	size_t place = is_confined || a.error.kind != ERR_REJECTED ? 0 : place_of(a.error.msg, q->node->text);
+	size_t place = a.is_confined || a.error.kind != ERR_REJECTED ? 0 : place_of(a.error.msg, q->node->text);
 	if (a.error.kind == ERR_REJECTED)
 		lint_query_warn(&refused, place, 1, "the source rejects the query: %s", a.error.msg);
 	else

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/must.h"
 #include "promql/promql_source.h"
 
@@ -81,19 +82,11 @@ static bool find_difference(const struct query_answer *a, const struct query_ans
 	return false;
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t h = 5381;
-	for (; *text; text++)
-		h = h * 33 + (unsigned char)*text;
-	return h;
-}
-
 // Servers scrape at different moments, so a value that jumps differs for a tick. Servers disagree when one query does,
 // QUERY_DISAGREEMENTS times in a row.
 static void note_difference(struct query_agreement *g, const struct failover_call *c, const double values[2])
 {
-	uint64_t hash = hash_of(c->query);
+	uint64_t hash = hash_text(HASH_START, c->query);
 	if (g->n_in_row == 0 || c->now_ms - g->disagree_ms >= QUERY_DISAGREEMENT_MS) {
 		g->query_hash = hash;
 		g->n_in_row = 0;
@@ -124,7 +117,7 @@ static void note_agreement(struct failover_call *c)
 	}
 	if (is_different)
 		note_difference(g, c, values);
-	else if (n_current > 1 && g->query_hash == hash_of(c->query))
+	else if (n_current > 1 && g->query_hash == hash_text(HASH_START, c->query))
 		g->n_in_row = 0;
 	if (c->now_ms - g->disagree_ms >= QUERY_DISAGREEMENT_MS)
 		g->is_disagreeing = false;

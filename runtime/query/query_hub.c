@@ -493,10 +493,9 @@ static struct hub_source *part_for(struct query_hub *hub, const struct promql_so
 	return NULL;
 }
 
-// fn may ask again, so that the hub drops the answer.
-static void answer_again(const struct query_entry *q, query_answer_fn *fn, void *arg)
+// Takes ownership of the reference to a: fn may ask again, so that the hub drops the answer.
+static void answer_now(struct query_answer *a, query_answer_fn *fn, void *arg)
 {
-	struct query_answer *a = query_answer_ref(q->answer);
 	fn(arg, a);
 	query_answer_unref(a);
 }
@@ -506,13 +505,10 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 {
 	struct err e;
 	const struct promql_source *first = promql_sources_find(hub->sources, question->source, &e);
-	if (!first) {
-		struct query_answer *a = query_answer_failed(OBS_FAILED, e.msg);
-		fn(arg, a);
-		query_answer_unref(a);
-	} else {
+	if (first)
 		query_hub_ask_server(hub, first, question, now_ms, fn, arg);
-	}
+	else
+		answer_now(query_answer_failed(OBS_FAILED, e.msg), fn, arg);
 }
 
 void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
@@ -523,9 +519,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	struct query_entry *q = entry_for(s, question->query);
 	if (q->refusal) {
 		q->asked_for_ms = now_ms; // keep the entry alive
-		struct query_answer *a = query_answer_failed(OBS_FAILED, q->refusal);
-		fn(arg, a);
-		query_answer_unref(a);
+		answer_now(query_answer_failed(OBS_FAILED, q->refusal), fn, arg);
 		return;
 	}
 	// Stale data must stay visible for a while, or it could not be distinguished from data that never existed.
@@ -536,14 +530,14 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		q->max_series = max_series;
 	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
 		hub->shared++;
-		answer_again(q, fn, arg);
+		answer_now(query_answer_ref(q->answer), fn, arg);
 		return;
 	}
 	query_record_begin(&q->record, promql_source_epoch(s->source));
 	if (q->answer && !q->in_flight && query_record_wait_ms(&q->record, now_ms) > 0) {
 		s->postponed++;
 		q->asked_for_ms = now_ms;
-		answer_again(q, fn, arg);
+		answer_now(query_answer_ref(q->answer), fn, arg);
 		return;
 	}
 	if (q->n_waiters == q->cap_waiters) {
