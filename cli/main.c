@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "base/print.h"
+#include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "cli/term/complete.h"
 
 // ---- standard streams ----
 

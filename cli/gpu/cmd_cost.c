@@ -16,7 +16,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
-#include "cli/objects/shape_read.h"
+#include "cli/objects/kube_pages.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/replay/replay_input.h"
 #include "cli/term/args.h"

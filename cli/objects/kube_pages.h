@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of commands to an API server: each waits for its reply; a list is fetched page by page.
+// Requests of commands to an API server: each waits for its reply; a list is fetched page by
+// page.
 #ifndef GPUSCALE_CLI_OBJECTS_KUBE_PAGES_H
 #define GPUSCALE_CLI_OBJECTS_KUBE_PAGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf;
 struct connections;
 struct err;
 struct json_span;
+struct resource_names;
+struct scale_ref;
+struct target_shape;
 
 // Sends one request, with the retries of the client, and waits. `ret_body` (may be NULL) receives the body of the
 // reply. Returns -1 and fills `e` for any status other than 2xx; e->code is the HTTP status.
@@ -39,5 +44,13 @@ int kube_pages_fetch(struct connections *c, const struct kube_pages *p, const ch
 // Calls item() for each item of the list `json` of `len` bytes, until it returns -1. `what` names the list in errors.
 // Returns 0, -1 and *e of item(), or ERR_PROTOCOL when `json` is not a list: that is not an empty one.
 int kube_pages_each(const char *what, const char *json, size_t len, kube_item_fn *item, void *arg, struct err *e);
+
+// Fetches what a replica of a scale target needs (k8s/capacity/shape_fetch.h). Returns 0, or -1 and *e; then *ret has
+// what was read until then. Call target_shape_done(ret) in any case.
+int shape_read(struct connections *c, const struct scale_ref *ref, struct resource_names *names,
+               struct target_shape *ret, struct err *e);
+// Returns how many GPUs the pod template of the target requests (replica_shape_gpus), or 0 and *e when that is unknown
+// or none.
+int32_t shape_read_gpus(struct connections *c, const struct scale_ref *ref, struct err *e);
 
 #endif

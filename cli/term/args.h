@@ -14,4 +14,13 @@ struct flag_set;
 // into it.
 void args_parse(const struct flag_set *command, int argc, char **argv, void *options);
 
+// `gpuscale __complete WORD..`: the candidates for the last word, from the tables of commands and flags. The scripts of
+// `gpuscale completion` and kubectl_complete-gpuscale call it. It prints a line "CANDIDATE<TAB>DESCRIPTION" each, and
+// at last ":4", or ":0" where the shell should offer files: the protocol of cobra, which kubectl reads.
+#define COMPLETE_COMMAND "__complete"
+// Prints the candidates for words[n - 1], the last of n words after the program's name. Returns the exit code. A
+// command is called with COMPLETE_COMMAND as argv[0]: args_parse() then prints the candidates for its last argument,
+// and exits.
+int complete_words(int n, char **words);
+
 #endif
