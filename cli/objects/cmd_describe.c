@@ -15,7 +15,6 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "cli/objects/policy_view.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"

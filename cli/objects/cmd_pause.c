@@ -9,7 +9,6 @@
 #include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/objects/policy_view.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "policies/schema/policy_schema.h"

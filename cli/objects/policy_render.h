@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints GPUAutoscalers as tables and documents for `get` and `top`.
+// Prints GPUAutoscalers as tables and documents for `get` and `top`, and decisions for `plan`.
 #ifndef GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
 #define GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
 
@@ -9,6 +9,7 @@
 #include "policies/explain/explain.h"
 
 struct buf;
+struct decided;
 struct json_writer;
 struct policy_view;
 struct policy_views;
@@ -35,5 +36,8 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
                        enum output_format format, bool with_namespace, bool with_head, int64_t now_ms);
 // Writes the object as the server stores it, without managedFields.
 void policy_render_object(struct json_writer *w, const struct policy_view *p);
+// `gpuscale plan`: a row per decision, then the trace of each.
+// Appends the tables of n decisions. `wide`: with ready replicas, the range and the message of each decision.
+void plan_render(struct buf *out, const struct decided *items, size_t n, bool wide);
 
 #endif

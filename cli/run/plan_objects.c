@@ -12,7 +12,6 @@
 #include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/objects/policy_view.h"
 #include "cli/term/commands.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"

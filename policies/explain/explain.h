@@ -73,7 +73,7 @@ void explain_decision_json(struct json_writer *w, const struct decided *d);
 // Appends the trace as aligned lines, indented by `indent` spaces.
 void explain_trace(struct buf *out, const struct decided *d, int indent);
 // Appends a whole DecisionList as JSON, or the names of its policies; for OUTPUT_YAML, the caller converts the JSON.
-// cli/run/plan_render.h has the tables.
+// cli/objects/policy_render.h has the tables.
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
 
 // ---- the grant of a member of a pool, as a sentence ----

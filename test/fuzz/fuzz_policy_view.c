@@ -15,8 +15,8 @@
 #include "base/json/json_span.h"
 #include "cli/objects/cmd_describe.h"
 #include "cli/objects/kube_pages.h"
+#include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "cli/objects/policy_view.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 

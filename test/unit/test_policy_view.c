@@ -15,7 +15,7 @@
 #include "base/json/json_span.h"
 #include "cli/objects/cmd_describe.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/policy_view.h"
+#include "cli/objects/policy_fetch.h"
 
 #define POLICY(name, more)                                                                                             \
 	"{\"kind\":\"GPUAutoscaler\",\"metadata\":{\"namespace\":\"ml\",\"name\":\"" name "\"" more                    \

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cli/run/plan_render.h"
+#include "cli/objects/policy_render.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
