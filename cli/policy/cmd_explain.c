@@ -18,7 +18,7 @@
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
 #include "replay/engine_model.h"
-#include "runtime/metrics/metrics_table.h"
+#include "runtime/metrics/metrics.h"
 #include "runtime/options/flag_table.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)

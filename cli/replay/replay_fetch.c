@@ -31,7 +31,7 @@
 #define UNPROCESSABLE    422 // HTTP: what servers answer to a query that loads too much
 #define REPLICAS_COLUMN  "replicas"
 #define READY_COLUMN     "ready"
-#define OWN_SPEC_METRIC  "gpuscale_current_replicas" // as in metrics_table.h
+#define OWN_SPEC_METRIC  "gpuscale_current_replicas" // as in metrics.h
 #define OWN_READY_METRIC "gpuscale_ready_replicas"
 _Static_assert(COLUMNS_MAX <= RECORDING_COLUMNS_MAX, "a column per query");
 _Static_assert(REPLAY_PAGE_POINTS <= PROMQL_STEPS_MAX, "a page is one range query");

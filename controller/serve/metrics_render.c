@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders /metrics: the counters and the state of the controller as samples of the families in
-// runtime/metrics/metrics_table.h.
+// runtime/metrics/metrics.h.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,7 @@
 #include "policies/price/price_book.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"
-#include "runtime/metrics/metrics_private.h"
-#include "runtime/metrics/metrics_table.h"
+#include "runtime/metrics/metrics.h"
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards.h"
 

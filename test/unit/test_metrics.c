@@ -26,7 +26,6 @@
 #include "policies/price/price_book.h"
 #include "promql/promql_source.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/metrics/metrics_table.h"
 #include "runtime/query/query_hub.h"
 #include "runtime/shard/shards.h"
 
