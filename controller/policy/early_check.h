@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the signals of a policy between two of its ticks. When one has moved, the policy ticks at once, at most once
 // per interval in addition to its own ticks. An early check sends the queries of the policy, combined with similar ones
-// (runtime/query/early_query.h) or else with any others (runtime/query/query_hub.h). It neither reads the target nor
+// (runtime/query/early_query.c) or else with any others (runtime/query/query_hub.h). It neither reads the target nor
 // decides anything, so it costs a fraction of a tick.
 #ifndef GPUSCALE_CONTROLLER_POLICY_EARLY_CHECK_H
 #define GPUSCALE_CONTROLLER_POLICY_EARLY_CHECK_H

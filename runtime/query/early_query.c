@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/query/early_query.h"
+#include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
 #include <stdlib.h>

@@ -7,15 +7,17 @@
 #define GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/query/early_query.h"
 #include "runtime/query/query_answer.h"
 
 struct err;
+struct event;
 struct promql_source;
 struct promql_sources;
 struct query_hub;
+struct query_peeks;
 
 // Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
 #define QUERY_SERIES_SINGLE 8
@@ -44,11 +46,41 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 // The same for one server of the source, whatever question->source is.
 void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
                           const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg);
-// Requests from the source the present value of question->query. Calls fn from the loop, or before this function
+
+// ---- early checks ----
+
+#define QUERY_PEEKS_TOGETHER 64   // queries in one request: as many as a full slot has policies
+#define EARLY_QUERY_MS       2000 // the longest that a request may be queued, and the longest that it may take
+
+enum early_query_outcome {
+	EARLY_QUERY_ANSWERED,
+	EARLY_QUERY_FAILED, // by the source; later questions may succeed
+	EARLY_QUERY_UNFIT,  // the combined query was refused, or its answer cannot be used: send the query alone
+	EARLY_QUERY_OUTCOME__COUNT
+};
+// n_series: of this query; value: of the first series, for EARLY_QUERY_ANSWERED with n_series > 0.
+typedef void early_query_fn(void *arg, enum early_query_outcome outcome, size_t n_series, double value);
+// Requests from the source the present value of question->query, without the age of its data, which is enough to notice
+// that the value has moved. Queries that differ only in label values (promql/similar.h) are sent as one: for the
+// server, the queries of 64 policies cost about as much as one query. Calls fn from the loop, or before this function
 // returns. Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be
 // combined with others, or the source has several servers.
 bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
                            early_query_fn *fn, void *arg);
+
+// early_query.c, for the hub only. flush: an event of the caller that calls query_peeks_flush() at the next turn of the
+// loop; not owned. Returns NULL when memory is exhausted.
+struct query_peeks *query_peeks_new(struct event *flush);
+// Every question must have been answered.
+void query_peeks_free(struct query_peeks *peeks);
+// Returns false when the query cannot be combined with others; then fn is not called. Copies the query.
+bool query_peeks_ask(struct query_peeks *peeks, struct promql_source *source, const char *query, int64_t now_ms,
+                     early_query_fn *fn, void *arg);
+// Sends the queued queries now.
+void query_peeks_flush(struct query_peeks *peeks);
+
+// ---- the queue and its counters ----
+
 // Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
 void query_hub_flush(struct query_hub *hub);
 // Forgets queries that no policy requested since before_ms.

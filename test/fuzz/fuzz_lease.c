@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "k8s/lease/lease_record.h"
-#include "runtime/shard/lease_cache.h"
+#include "runtime/shard/shards_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

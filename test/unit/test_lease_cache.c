@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "runtime/shard/clock_step_detector.h"
-#include "runtime/shard/lease_cache.h"
+#include "runtime/shard/shards_private.h"
 #include "test/support/manual_clock.h"
 
 static void saw(struct lease_cache *b, const char *name, const char *version, const char *holder, int64_t now_ms)
