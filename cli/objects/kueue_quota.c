@@ -40,25 +40,21 @@ struct question {
 
 // ---- the metrics ----
 
-static int copy_label(const struct promql_series *s, const char *label, char *out, size_t size, struct err *e)
-{
-	const char *value = promql_label(s, label);
-	size_t len = strlen(value ? value : "");
-	if (len >= size)
-		return err_set(e, ERR_LIMIT, "the label %s has more than %zu bytes", label, size - 1);
-	memcpy(out, value ? value : "", len);
-	out[len] = '\0';
-	return 0;
-}
-
 static int read_labels(const struct promql_series *s, struct kueue_quota *q, struct err *e)
 {
-	return copy_label(s, COHORT, q->cohort, sizeof q->cohort, e) < 0 ||
-	                       copy_label(s, CLUSTER_QUEUE, q->cluster_queue, sizeof q->cluster_queue, e) < 0 ||
-	                       copy_label(s, FLAVOR, q->flavor, sizeof q->flavor, e) < 0 ||
-	                       copy_label(s, RESOURCE, q->resource, sizeof q->resource, e) < 0
-	               ? -1
-	               : 0;
+	const struct {
+		const char *label;
+		char *to;
+		size_t size;
+	} rows[] = {{COHORT, q->cohort, sizeof q->cohort},
+	            {CLUSTER_QUEUE, q->cluster_queue, sizeof q->cluster_queue},
+	            {FLAVOR, q->flavor, sizeof q->flavor},
+	            {RESOURCE, q->resource, sizeof q->resource}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (snprintf(rows[i].to, rows[i].size, "%s", promql_label(s, rows[i].label)) >= (int)rows[i].size)
+			return err_set(e, ERR_LIMIT, "the label %s has more than %zu bytes", rows[i].label,
+			               rows[i].size - 1);
+	return 0;
 }
 
 // An accelerator is counted in whole pieces. A quota without a limit is infinite.

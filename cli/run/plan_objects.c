@@ -32,26 +32,26 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, co
 {
 	struct policy_object object;
 	struct policy_document document;
+	if (view->deleted_ms)
+		return 0;
 	struct policy_ref *ref = policy_ref_new();
 	if (!ref)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	schema_errors_init(o->errors, "");
 	schema_errors_init(o->unknown, "");
-	if (view->deleted_ms) {
-		policy_ref_release(ref);
-	} else if (policy_object_decode(view->json, strlen(view->json), &ref->arena, &object, &document, o->errors,
-	                                o->unknown) == 0) {
+	if (policy_object_decode(view->json, strlen(view->json), &ref->arena, &object, &document, o->errors,
+	                         o->unknown) == 0) {
 		policy_ref_set(ref, &document);
 		o->policies[o->n_policies++] = &ref->policy;
-	} else if (shown->namespace_name && strcmp(shown->namespace_name, view->namespace_name) != 0) {
-		policy_ref_release(ref);
-	} else {
+		return 0;
+	}
+	if (!shown->namespace_name || strcmp(shown->namespace_name, view->namespace_name) == 0) {
 		char line[ERR_MSG_BYTES];
 		pool_object_put_errors(o->errors, line, sizeof line);
 		print_error(COMMAND ": %s/%s: %s\n", view->namespace_name, view->name, line);
 		o->n_errors++;
-		policy_ref_release(ref);
 	}
+	policy_ref_release(ref);
 	return 0;
 }
 

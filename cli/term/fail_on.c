@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/term/fail_on.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,20 +68,11 @@ int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n,
 
 bool fail_on_is_met(const struct fail_on *f, double value)
 {
-	if (isnan(value))
-		return false;
-	switch (f->comparison) {
-	case FAIL_ABOVE:
-		return value > f->limit;
-	case FAIL_AT_LEAST:
-		return value >= f->limit;
-	case FAIL_BELOW:
-		return value < f->limit;
-	case FAIL_AT_MOST:
-	case FAIL_COMPARISON__COUNT:
-		break;
-	}
-	return value <= f->limit;
+	const bool is_met[FAIL_COMPARISON__COUNT] = {[FAIL_ABOVE] = value > f->limit,
+	                                             [FAIL_AT_LEAST] = value >= f->limit,
+	                                             [FAIL_BELOW] = value < f->limit,
+	                                             [FAIL_AT_MOST] = value <= f->limit};
+	return is_met[f->comparison]; // NaN meets none
 }
 
 void fail_on_add(void *options, char *text, struct argp_state *state)

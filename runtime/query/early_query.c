@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Combines the early checks of policies into one request.
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
@@ -30,9 +31,8 @@ struct early_group {
 	struct promql_source *source;
 	int64_t now_ms;
 	char *shape;
-	size_t bytes; // size of the queries
-	char *names;  // names of the labels that identify a query
-	const char *labels[SIMILAR_LABELS_MAX + 1];
+	size_t bytes;                               // size of the queries
+	const char *labels[SIMILAR_LABELS_MAX + 1]; // that identify a query, in peeks[0]
 	size_t n, cap;
 	struct early *peeks;
 };
@@ -62,7 +62,6 @@ static void finish(struct early_group *g, enum early_query_outcome outcome)
 		free(g->peeks[i].query);
 	}
 	free(g->peeks);
-	free(g->names);
 	free(g->shape);
 	free(g);
 }
@@ -98,19 +97,13 @@ static void put_query(struct early_group *g, struct buf *text)
 {
 	const char *queries[QUERY_PEEKS_TOGETHER];
 	struct similar_query parsed[QUERY_PEEKS_TOGETHER];
-	struct buf names;
 	for (size_t i = 0; i < g->n; i++) {
 		queries[i] = g->peeks[i].query;
 		parsed[i] = g->peeks[i].parsed;
 	}
 	similar_put_all(text, queries, parsed, g->n);
-	buf_init(&names, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < parsed[0].n; i++)
-		buf_put(&names, parsed[0].name[i], strlen(parsed[0].name[i]) + 1);
-	g->names = names.data;
-	const char *at = names.data;
-	for (size_t i = 0; i < parsed[0].n; i++, at += strlen(at) + 1)
-		g->labels[i] = at;
+		g->labels[i] = g->peeks[0].parsed.name[i];
 }
 
 static void send_group(struct early_group *g)
