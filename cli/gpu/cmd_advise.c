@@ -12,7 +12,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/price_option.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 

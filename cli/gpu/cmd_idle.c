@@ -21,7 +21,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/price_option.h"
 #include "cli/term/prometheus_session.h"
 #include "cli/term/table.h"
 #include "insight/gpu_use_query.h"

@@ -25,7 +25,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/price_option.h"
 #include "cli/term/table.h"
 #include "controller/fleet/fleet_targets.h"
 #include "controller/source/policy_object.h"

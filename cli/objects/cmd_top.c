@@ -8,7 +8,6 @@
 #include "cli/term/commands.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
-#include "cli/term/price_option.h"
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
 

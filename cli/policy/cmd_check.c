@@ -22,7 +22,6 @@
 #include "cli/policy/lint_source.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/prometheus_session.h"

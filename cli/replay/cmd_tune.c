@@ -19,7 +19,6 @@
 #include "cli/replay/replay_input.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
-#include "cli/term/fail_on.h"
 #include "cli/term/flags.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"

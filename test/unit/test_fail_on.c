@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "cli/term/fail_on.h"
+#include "cli/term/flags.h"
 
 enum { LATE, P95_WAIT, GPU_HOURS, COST, CHANGES, AT_MAX };
 static const struct fail_metric metrics[] = {
