@@ -14,7 +14,8 @@ struct err;
 #define EXIT_USAGE   2
 #define EXIT_CHANGES 3
 
-// The table: name, summary. cli/*/cmd_NAME.c defines cmd_NAME(), except that cmd_pause.c defines cmd_resume(), too.
+// The table: name, summary. cli/*/cmd_NAME.c defines cmd_NAME(), except that cmd_pause.c defines cmd_resume(), too, and
+// cmd_filters.c those of step, grant and spread.
 // clang-format off
 #define COMMANDS(ROW) \
 	ROW(run,        "run the controller: observe, decide, act") \
