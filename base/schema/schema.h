@@ -144,6 +144,7 @@ struct schema_errors {
 	size_t n;         // stored
 	size_t dropped;   // beyond the limit
 	const char *noun; // for one of them, in "36 more errors"; schema_errors_init() sets "error"
+	const char *mark; // in front of each with a position, such as "warning: "; schema_errors_init() sets ""
 };
 void schema_errors_init(struct schema_errors *e, const char *file);
 // Adds one at node's position (node NULL: position 0:0).

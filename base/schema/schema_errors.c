@@ -16,6 +16,7 @@ void schema_errors_init(struct schema_errors *e, const char *file)
 	e->n = 0;
 	e->dropped = 0;
 	e->noun = "error";
+	e->mark = "";
 }
 
 void schema_vreport_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, va_list ap)
@@ -124,6 +125,8 @@ void schema_errors_print(struct schema_errors *e, struct buf *out)
 			buf_printf(out, "%d:%d:", error->line, error->col);
 		if (e->file || error->line > 0)
 			buf_putc(out, ' ');
+		if (error->line > 0)
+			buf_puts(out, e->mark);
 		if (error->path[0])
 			buf_printf(out, "%s: ", error->path);
 		buf_printf(out, "%s\n", error->message);

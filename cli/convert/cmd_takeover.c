@@ -46,7 +46,7 @@ struct takeover {
 	struct connections session;
 	int64_t until_mono_ms;
 	int64_t replicas, status_replicas, saved_replicas; // of the Deployment; saved: -1: no annotation
-	size_t n_objects, n_unsupported, n_without_hpa, n_hpas;
+	size_t n_objects, n_unsupported, n_without_hpa;
 	size_t n_unclaimed;  // supported objects whose status still names an HPA of KEDA
 	size_t n_not_acting; // supported objects on which gpuscale does not act
 	bool deletes;        // list_hpas() deletes what it finds
@@ -235,7 +235,6 @@ static int on_hpa(void *arg, struct json_span object, struct err *e)
 	struct autoscaler_object o;
 	if (!autoscaler_decode(AUTOSCALER_HPA, object.text, object.len, &o) || !o.scaled_object[0])
 		return 0;
-	t->n_hpas++;
 	if (t->deletes)
 		return delete_hpa(t, &o, object, e);
 	if (t->reports)
@@ -243,15 +242,9 @@ static int on_hpa(void *arg, struct json_span object, struct err *e)
 	return 0;
 }
 
-static void forget_hpas(void *arg)
-{
-	((struct takeover *)arg)->n_hpas = 0;
-}
-
 static int list_hpas(struct takeover *t, bool deletes, struct err *e)
 {
-	static const struct kube_pages hpas = {"HorizontalPodAutoscalers", PAGES_MAX, on_hpa, forget_hpas};
-	t->n_hpas = 0;
+	static const struct kube_pages hpas = {"HorizontalPodAutoscalers", PAGES_MAX, on_hpa, NULL};
 	t->deletes = deletes;
 	return kube_pages_fetch(&t->session, &hpas, "/apis/autoscaling/v1/horizontalpodautoscalers", "", t, e);
 }

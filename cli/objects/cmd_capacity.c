@@ -7,9 +7,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json/json_span.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
+#include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
@@ -241,14 +241,10 @@ static int select_files(struct report *s, const struct path_options *files)
 }
 
 // Returns a text of spec.scaleTargetRef, or `absent`.
-static const char *find_of_target(struct policy_views *v, const struct policy_view *p, const char *key,
-                                  const char *absent)
+static const char *find_of_target(const struct policy_view *p, const char *key, const char *absent)
 {
-	const char *const path[] = {"spec", "scaleTargetRef", key, NULL};
-	char text[256];
-	int len = json_span_text(json_span_path((struct json_span){p->json, strlen(p->json)}, path), text, sizeof text);
-	const char *copy = len > 0 ? arena_strdup(&v->arena, text) : NULL;
-	return copy ? copy : absent;
+	const char *text = doc_get_text(doc_get(doc_get(p->root, "spec"), "scaleTargetRef"), key, "");
+	return text[0] ? text : absent;
 }
 
 static int select_objects(struct report *s, struct connections *session, const struct policy_scope *scope)
@@ -259,13 +255,12 @@ static int select_objects(struct report *s, struct connections *session, const s
 		return EXIT_FAILED;
 	for (; s->n < s->views.n; s->n++) {
 		const struct policy_view *p = &s->views.items[s->n];
-		s->targets[s->n] =
-		        (struct capacity_target){.namespace_name = p->namespace_name,
-		                                 .name = p->name,
-		                                 .api_version = find_of_target(&s->views, p, "apiVersion", "apps/v1"),
-		                                 .kind = p->target_kind,
-		                                 .target_name = p->target_name,
-		                                 .path = find_of_target(&s->views, p, "path", NULL)};
+		s->targets[s->n] = (struct capacity_target){.namespace_name = p->namespace_name,
+		                                            .name = p->name,
+		                                            .api_version = find_of_target(p, "apiVersion", "apps/v1"),
+		                                            .kind = p->target_kind,
+		                                            .target_name = p->target_name,
+		                                            .path = find_of_target(p, "path", NULL)};
 	}
 	return code;
 }
@@ -378,10 +373,9 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 		table_cell(&t, "%lld", (long long)row->unready);
 	}
 	if (g->n)
-		table_print(&t, out, 0, true);
+		table_finish(&t, out, 0, true);
 	else
 		buf_puts(out, "No node of the cluster has GPUs.\n");
-	out->failed |= t.cells.failed;
 	table_done(&t);
 	if (g->left_out)
 		print_to(out, "%zu nodes are left out: the table has at most %d rows.\n", g->left_out,

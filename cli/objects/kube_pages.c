@@ -108,7 +108,8 @@ int kube_pages_fetch(struct connections *c, const struct kube_pages *p, const ch
 	for (int pages = 0; rc == 0 && pages < p->pages_max && (pages == 0 || more[0]); pages++) {
 		rc = fetch_page(c, p, path, selector, more, arg, e);
 		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) {
-			p->restart(arg);
+			if (p->restart)
+				p->restart(arg);
 			more[0] = '\0';
 			pages = -1;
 			rc = 0;

@@ -31,7 +31,7 @@ struct kube_pages {
 	const char *what;   // for errors: "GPUAutoscalers"
 	int pages_max;      // more pages are ERR_LIMIT
 	kube_item_fn *item; // called for each object of each page
-	// Discards the objects so far, because the server dropped their list and it starts over.
+	// Discards the objects so far, because the server dropped their list and it starts over. NULL: none are kept.
 	void (*restart)(void *arg);
 };
 

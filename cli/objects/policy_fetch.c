@@ -167,7 +167,6 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 	p->root = root;
 	p->namespace_name = doc_get_text(metadata, "namespace", "");
 	p->name = doc_get_text(metadata, "name", "");
-	p->uid = doc_get_text(metadata, "uid", "");
 	p->created_ms = time_of(metadata, "creationTimestamp");
 	p->deleted_ms = time_of(metadata, "deletionTimestamp");
 	if (v->kind == OBJECT_POOL)

@@ -28,8 +28,8 @@ struct json_span;
 #define POLICY_VIEWS_ARENA_BYTES_MAX ((size_t)1024 * 1024 * 1024)
 
 struct policy_view {
-	const char *namespace_name, *name, *uid; // "" where the object does not say
-	const struct doc_node *root;             // the object; of a pool, only this, its names and its times are set
+	const char *namespace_name, *name; // "" where the object does not say
+	const struct doc_node *root;       // the object; of a pool, only this, its names and its times are set
 	const char *target_kind, *target_name;
 	bool is_fleet;            // with spec.scaleTargets
 	const char *min, *max;    // as written, or the default

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale check FILE|DIR..
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,9 +100,8 @@ struct lint_totals {
 	bool has_note;           // a name of dcgm-exporter 4.9 was mentioned: once per run is enough
 };
 
-#define LINT_ARENA_MAX  (64 * 1024 * 1024)
-#define LINT_REPORT_MAX (1024 * 1024)
-#define STDIN_SHOWN     "<stdin>"
+#define LINT_ARENA_MAX (64 * 1024 * 1024)
+#define STDIN_SHOWN    "<stdin>"
 
 static int read_text(const char *path, struct buf *text, struct err *e)
 {
@@ -111,24 +109,6 @@ static int read_text(const char *path, struct buf *text, struct err *e)
 	if (is_stdin && lseek(STDIN_FILENO, 0, SEEK_SET) < 0)
 		return err_set(e, ERR_IO, "%s: cannot be read a second time", path);
 	return buf_read_argument(text, is_stdin ? "-" : path, e);
-}
-
-// Converts "file:1:2: path: text" to "file:1:2: warning: path: text". Lines without a place are kept:
-// excerpts, which start with a blank, and "file: 36 more warnings".
-static void append_marked(struct buf *out, const char *file, const char *mark, const char *report)
-{
-	size_t prefix = strlen(file);
-	while (*report) {
-		size_t len = strcspn(report, "\n"), place = 0;
-		if (strncmp(report, file, prefix) == 0 && report[prefix] == ':' &&
-		    isdigit((unsigned char)report[prefix + 1])) {
-			const char *space = strchr(report + prefix, ' ');
-			place = space && space < report + len ? (size_t)(space + 1 - report) : 0;
-		}
-		print_to(out, "%.*s%s%.*s\n", (int)place, report, place ? mark : "", (int)(len - place),
-		         report + place);
-		report += len + (report[len] == '\n');
-	}
 }
 
 // The forecast needs two complete seasons.
@@ -250,15 +230,6 @@ static int lint_root(const struct doc_node *root, const char *text, struct conne
 	return rc;
 }
 
-static void show_list(struct schema_errors *list, const char *path, const char *mark, struct buf *out)
-{
-	struct buf report;
-	buf_init(&report, LINT_REPORT_MAX);
-	schema_errors_print(list, &report);
-	append_marked(out, path, mark, buf_str(&report));
-	buf_done(&report);
-}
-
 // Reads the file at `path` ("-" is standard input, which must be seekable) and appends the findings about its policies
 // to `out`, as "file:line:col: warning: path: message" with the line of the query and a caret. With
 // `sources` (may be NULL), a signal with an unknown source is an error; with `ask_source`, each query is also sent.
@@ -286,13 +257,15 @@ static int lint_file(const char *path, struct connections *source, bool ask_sour
 	schema_errors_init(&lists->warnings, path);
 	schema_errors_init(&lists->notes, path);
 	lists->warnings.noun = "warning";
+	lists->warnings.mark = "warning: ";
 	lists->notes.noun = "note";
+	lists->notes.mark = "info: ";
 	for (size_t i = 0; i < doc.n_roots && rc == 0; i++)
 		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), POLICY_KIND) == 0)
 			rc = lint_root(doc.roots[i], buf_str(&text), source, ask_source, dialect, &a, lists, totals, e);
-	show_list(&lists->errors, path, "", out);
-	show_list(&lists->warnings, path, "warning: ", out);
-	show_list(&lists->notes, path, "info: ", out);
+	schema_errors_print(&lists->errors, out);
+	schema_errors_print(&lists->warnings, out);
+	schema_errors_print(&lists->notes, out);
 	totals->errors += lists->errors.n + lists->errors.dropped;
 	totals->warnings += lists->warnings.n + lists->warnings.dropped;
 out:
