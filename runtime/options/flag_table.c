@@ -127,31 +127,21 @@ static void store(const struct flag *f, char *options, char *arg, struct argp_st
 	case FLAG_TYPE_SWITCH:
 		*(bool *)to = true;
 		break;
-	case FLAG_TYPE_I32: {
-		int32_t v = (int32_t)option_i64(label, arg, f->range.min, f->range.max, state);
-		memcpy(to, &v, sizeof v);
+	case FLAG_TYPE_I32:
+		*(int32_t *)to = (int32_t)option_i64(label, arg, f->range.min, f->range.max, state);
 		break;
-	}
-	case FLAG_TYPE_I64: {
-		int64_t v = option_i64(label, arg, f->range.min, f->range.max, state);
-		memcpy(to, &v, sizeof v);
+	case FLAG_TYPE_I64:
+		*(int64_t *)to = option_i64(label, arg, f->range.min, f->range.max, state);
 		break;
-	}
-	case FLAG_TYPE_F64: {
-		double v = read_f64(f, label, arg, state);
-		memcpy(to, &v, sizeof v);
+	case FLAG_TYPE_F64:
+		*(double *)to = read_f64(f, label, arg, state);
 		break;
-	}
-	case FLAG_TYPE_DURATION: {
-		int64_t ms = read_duration(f, label, arg, state);
-		memcpy(to, &ms, sizeof ms);
+	case FLAG_TYPE_DURATION:
+		*(int64_t *)to = read_duration(f, label, arg, state);
 		break;
-	}
-	case FLAG_TYPE_CHOICE: {
-		int choice = find_choice(label, arg, f->choice.names, f->choice.allowed, state);
-		memcpy(to, &choice, sizeof choice);
+	case FLAG_TYPE_CHOICE:
+		*(int *)to = find_choice(label, arg, f->choice.names, f->choice.allowed, state);
 		break;
-	}
 	case FLAG_TYPE_LIST:
 		store_list(f, label, options, arg, state);
 		break;
