@@ -110,7 +110,7 @@ int cmd_run(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
-	metrics_limit_policies(metrics, args.serve.metrics_policies);
+	metrics->max_policies = args.serve.metrics_policies;
 	default_leader_election(&args);
 	if (connections_open(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
 		code = command_failed("gpuscale run", &e);

@@ -296,7 +296,7 @@ struct external_metrics_server *external_metrics_server_new(const struct externa
 		return NULL;
 	}
 	if (options->metrics) {
-		metrics_external_begin(options->metrics);
+		options->metrics->serves_external = true;
 		metrics_add_server(options->metrics, "external-metrics", m->server);
 	}
 	LOG(options->log, LOG_INFO, "Serving external metrics", LOG_S("listen", options->listen),

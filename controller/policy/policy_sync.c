@@ -499,7 +499,7 @@ bool policy_sync_is_complete(const struct policy_sync *s)
 void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 {
 	const struct managed_policies *all = arg;
-	metrics_tick_delayed(all->metrics, (double)(t->since_mono_ms - t->due_mono_ms) / 1000);
+	exposition_histogram_observe(&all->metrics->delay_seconds, (double)(t->since_mono_ms - t->due_mono_ms) / 1000);
 	early_check_drop(managed_policy_of(t));
 	if (managed_policy_of(t)->fleet) {
 		fleet_tick(managed_policy_of(t)->fleet, now_ms);

@@ -32,11 +32,6 @@ void metrics_free(struct metrics *m)
 	free(m);
 }
 
-void metrics_limit_policies(struct metrics *m, size_t n)
-{
-	m->max_policies = n;
-}
-
 void metrics_reconciled(struct metrics *m, const char *result, double seconds)
 {
 	exposition_histogram_observe(&m->duration_seconds, seconds);
@@ -61,11 +56,6 @@ void metrics_count(struct metrics *m, enum metric_family_id id)
 	m->counts[id]++;
 }
 
-void metrics_tick_delayed(struct metrics *m, double seconds)
-{
-	exposition_histogram_observe(&m->delay_seconds, seconds);
-}
-
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok)
 {
 	if (ok) {
@@ -83,11 +73,6 @@ void metrics_add_server(struct metrics *m, const char *name, const struct http_s
 	assert(m->n_servers < METRICS_SERVERS_MAX);
 	m->servers[m->n_servers].name = name;
 	m->servers[m->n_servers++].server = server;
-}
-
-void metrics_external_begin(struct metrics *m)
-{
-	m->serves_external = true;
 }
 
 void metrics_external_request(struct metrics *m, int code)

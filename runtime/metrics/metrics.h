@@ -155,7 +155,7 @@ void metric_family_page(struct buf *out);
 
 // ---- the counters ----
 
-// The policies with series of their own, unless metrics_limit_policies() says otherwise. A policy has 7 series, 4 more
+// The policies with series of their own, by default. A policy has 7 series, 4 more
 // per signal, and 4 with spec.gpus.
 #define METRICS_POLICIES_MAX 2000
 
@@ -170,7 +170,8 @@ extern const char *const metrics_result_names[];
 extern const int metrics_external_codes[METRICS_EXTERNAL_CODES];
 
 struct metrics {
-	struct exposition_histogram duration_seconds, delay_seconds;
+	struct exposition_histogram duration_seconds;
+	struct exposition_histogram delay_seconds; // how long after its time a tick started
 	uint64_t results[METRICS_RESULT__COUNT];
 	uint64_t decisions[ACTION__COUNT][REASON__COUNT];
 	uint64_t counts[FAMILY__COUNT]; // of counters without labels
@@ -187,15 +188,13 @@ struct metrics {
 		const struct http_server *server;
 	} servers[METRICS_SERVERS_MAX];
 	size_t n_servers;
-	size_t max_policies; // with series of their own
-	bool serves_external;
+	size_t max_policies; // with series of their own, the first by namespace and name; METRICS_POLICIES_MAX at first
+	bool serves_external; // the family of the external metrics API is served
 	uint64_t external[METRICS_EXTERNAL_CODES];
 };
 
 struct metrics *metrics_new(void); // NULL when memory is exhausted
 void metrics_free(struct metrics *m);
-// Lets only the first n policies, by namespace and name, have series of their own; 0: none.
-void metrics_limit_policies(struct metrics *m, size_t n);
 
 // Records the duration of a tick, and counts its result: "ok", "deferred", "scaled", "error", or "" for none.
 void metrics_reconciled(struct metrics *m, const char *result, double seconds);
@@ -203,14 +202,10 @@ void metrics_decided(struct metrics *m, const struct decision *d);
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to);
 // Adds one to a counter without labels.
 void metrics_count(struct metrics *m, enum metric_family_id id);
-// Records how long after its time a tick started.
-void metrics_tick_delayed(struct metrics *m, double seconds);
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
 // Counts one attempt of an API request. resource: as k8s_path_class names it; code 0: no answer.
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code);
 
-// Enables the family of the external metrics API.
-void metrics_external_begin(struct metrics *m);
 // Counts one request of the external metrics API that was answered with `code`.
 void metrics_external_request(struct metrics *m, int code);
 

@@ -61,7 +61,7 @@ static int setup(void **state)
 	struct err e;
 	struct world *w = calloc(1, sizeof *w);
 	w->metrics = metrics_new();
-	metrics_external_begin(w->metrics);
+	w->metrics->serves_external = true;
 	metrics_external_request(w->metrics, 503);
 	w->loop = event_base_new();
 	const struct promql_source_options source = {
@@ -290,7 +290,7 @@ static void page_of_many_policies_is_whole(void **state)
 		many[i] = w->list[0];
 	w->view.policies = many;
 	w->view.n_policies = MANY;
-	metrics_limit_policies(w->metrics, MANY);
+	w->metrics->max_policies = MANY;
 	size_t n = 0;
 	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
 		n++;
@@ -302,12 +302,12 @@ static void page_of_many_policies_is_whole(void **state)
 static void policies_above_the_limit_have_no_series_and_are_counted(void **state)
 {
 	struct world *w = *state;
-	metrics_limit_policies(w->metrics, 1);
+	w->metrics->max_policies = 1;
 	assert_non_null(strstr(render(w), "policy=\"a\""));
 	assert_null(strstr(render(w), "policy=\"b"));
 	expect(w, "\ngpuscale_policies 2\n");
 	expect(w, "\ngpuscale_policies_without_series 1\n");
-	metrics_limit_policies(w->metrics, 0);
+	w->metrics->max_policies = 0;
 	assert_null(strstr(render(w), "policy="));
 	expect(w, "\ngpuscale_policies_without_series 2\n");
 }
