@@ -20,37 +20,9 @@
 
 // ---- the states of one shard ----
 
-_Static_assert(ERR__COUNT <= 32, "logged_kinds has one bit per error kind");
-
-int64_t shards_now_ms(const struct shards *s)
-{
-	return clock_boot_ms(s->options.clock);
-}
-
 static void poll_in(struct shards *s, int64_t wait_ms)
 {
 	timer_start(s->poll, wait_ms);
-}
-
-void shards_report(struct shards *s, bool *has_error, const struct err *error)
-{
-	*has_error = error != NULL;
-	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member_has_error && !s->watch_has_error;
-	for (int32_t k = 0; k < s->options.n_shards; k++)
-		is_good = is_good && !s->shards[k].has_error;
-	if (error)
-		snprintf(s->error, sizeof s->error, "%s", error->msg);
-	else if (is_good)
-		s->error[0] = '\0';
-	// One line per kind for all leases, because they have the same cause. A timeout must not hide a missing right.
-	uint32_t kind_bit = error ? UINT32_C(1) << error->kind : 0;
-	bool is_new = (kind_bit & ~s->logged_kinds) != 0;
-	s->logged_kinds = s->error[0] ? s->logged_kinds | kind_bit : 0;
-	if (is_new)
-		LOG(s->options.log, LOG_ERROR, "Cannot read or write leases; retrying",
-		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
-	else if (!was_good && is_good)
-		LOG(s->options.log, LOG_INFO, "Lease access recovered", LOG_S("namespace", s->namespace_name));
 }
 
 // The last step of shards_stop(), once no lease is left.
@@ -433,6 +405,7 @@ static void on_lease_released(void *arg)
 	struct shard *shard = arg;
 	struct shards *s = shard->owner;
 	shard->state = SHARD_AWAY;
+	s->is_member_gone |= shard == &s->member;
 	check_stopped(s);
 }
 
@@ -440,19 +413,6 @@ static void on_lease_error(void *arg, const struct err *error)
 {
 	struct shard *shard = arg;
 	shards_report(shard->owner, &shard->has_error, error);
-}
-
-static void on_member_error(void *arg, const struct err *error)
-{
-	struct shards *s = arg;
-	shards_report(s, &s->member_has_error, error);
-}
-
-static void on_member_released(void *arg)
-{
-	struct shards *s = arg;
-	s->is_member_gone = true;
-	check_stopped(s);
 }
 
 static void on_stopped(evutil_socket_t fd, short what, void *arg)
@@ -466,10 +426,11 @@ static void on_stopped(evutil_socket_t fd, short what, void *arg)
 
 // ---- making and ending ----
 
-static struct lease *new_lease(struct shards *s, const char *name, const char *role,
-                               const struct lease_callbacks *calls, void *arg, struct err *e)
+static struct lease *new_lease(struct shard *shard, const char *name, const char *role,
+                               const struct lease_callbacks *calls, struct err *e)
 {
-	bool is_member = role[0] == 'm';
+	const struct shards *s = shard->owner;
+	bool is_member = shard == &s->member;
 	struct lease_options o = {.client = s->client,
 	                          .loop = s->options.loop,
 	                          .clock = s->options.clock,
@@ -483,7 +444,7 @@ static struct lease *new_lease(struct shards *s, const char *name, const char *r
 	                          .fed_by_watch = !is_member,
 	                          .is_deleted_at_end = is_member,
 	                          .callbacks = *calls,
-	                          .arg = arg};
+	                          .arg = shard};
 	return lease_new(&o, e);
 }
 
@@ -493,15 +454,14 @@ static int make_leases(struct shards *s, struct err *e)
 	                                                .on_lost = on_lease_lost,
 	                                                .on_released = on_lease_released,
 	                                                .on_error = on_lease_error};
-	static const struct lease_callbacks of_member = {.on_released = on_member_released,
-	                                                 .on_error = on_member_error};
+	static const struct lease_callbacks of_member = {.on_released = on_lease_released, .on_error = on_lease_error};
 	char name[LEASE_NAME_BYTES];
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		struct shard *shard = &s->shards[k];
 		*shard = (struct shard){.owner = s, .index = k};
 		shard->leave = evtimer_new(s->options.loop, on_leave_timer, shard);
 		snprintf(name, sizeof name, "%s-%d", s->lease_name, k);
-		shard->lease = new_lease(s, name, "shard", &of_shard, shard, e);
+		shard->lease = new_lease(shard, name, "shard", &of_shard, e);
 		if (!shard->leave || !shard->lease)
 			return shard->lease ? err_set(e, ERR_INTERNAL, "cannot create a timer") : -1;
 	}
@@ -510,10 +470,11 @@ static int make_leases(struct shards *s, struct err *e)
 		return 0;
 	snprintf(name, sizeof name, "%s-member-%016llx", s->lease_name,
 	         (unsigned long long)shard_member_hash(s->identity));
-	s->member = new_lease(s, name, "member", &of_member, s, e);
-	if (!s->member)
+	s->member.owner = s;
+	s->member.lease = new_lease(&s->member, name, "member", &of_member, e);
+	if (!s->member.lease)
 		return -1;
-	lease_set_candidate(s->member, true);
+	lease_set_candidate(s->member.lease, true);
 	return 0;
 }
 
@@ -606,8 +567,8 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 			lease_set_candidate(shard->lease, false);
 		leave(s, shard, "this process is stopping");
 	}
-	if (s->member)
-		lease_release(s->member);
+	if (s->member.lease)
+		lease_release(s->member.lease);
 	// By then, leases that the server did not release have expired.
 	timer_start(s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
 	check_stopped(s);
@@ -623,7 +584,7 @@ void shards_free(struct shards *s)
 		if (s->shards[k].leave)
 			event_free(s->shards[k].leave);
 	}
-	lease_free(s->member);
+	lease_free(s->member.lease);
 	shards_watch_free(s);
 	k8s_client_free(s->client);
 	http_client_free(s->http);

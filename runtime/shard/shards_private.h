@@ -82,8 +82,8 @@ struct shards {
 	struct http_client *http;
 	struct k8s_client *client;
 	struct shard *shards; // n_shards of them
-	struct lease *member; // NULL: there is one shard
-	bool member_has_error, list_has_error;
+	struct shard member;  // the lease that shows that the process is running; without a lease: there is one shard
+	bool list_has_error;
 	struct lease_cache board;
 	struct informer *informer;
 	struct informer_item

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/num.h"
+#include "base/process/log.h"
 #include "k8s/cache/informer.h"
 #include "k8s/client/k8s_client.h"
 #include "runtime/shard/shards_private.h"
@@ -131,6 +133,36 @@ bool lease_cache_is_live(const struct lease_cache *b, const struct lease_cache_e
 {
 	int64_t wait_ms = entry->record.duration_ms > b->duration_ms ? entry->record.duration_ms : b->duration_ms;
 	return entry->record.holder[0] && now_ms < entry->seen_ms + wait_ms;
+}
+
+// ---- what is reported ----
+
+_Static_assert(ERR__COUNT <= 32, "logged_kinds has one bit per error kind");
+
+int64_t shards_now_ms(const struct shards *s)
+{
+	return clock_boot_ms(s->options.clock);
+}
+
+void shards_report(struct shards *s, bool *has_error, const struct err *error)
+{
+	*has_error = error != NULL;
+	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member.has_error && !s->watch_has_error;
+	for (int32_t k = 0; k < s->options.n_shards; k++)
+		is_good = is_good && !s->shards[k].has_error;
+	if (error)
+		snprintf(s->error, sizeof s->error, "%s", error->msg);
+	else if (is_good)
+		s->error[0] = '\0';
+	// One line per kind for all leases, because they have the same cause. A timeout must not hide a missing right.
+	uint32_t kind_bit = error ? UINT32_C(1) << error->kind : 0;
+	bool is_new = (kind_bit & ~s->logged_kinds) != 0;
+	s->logged_kinds = s->error[0] ? s->logged_kinds | kind_bit : 0;
+	if (is_new)
+		LOG(s->options.log, LOG_ERROR, "Cannot read or write leases; retrying",
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else if (!was_good && is_good)
+		LOG(s->options.log, LOG_INFO, "Lease access recovered", LOG_S("namespace", s->namespace_name));
 }
 
 // ---- the watch ----
