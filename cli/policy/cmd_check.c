@@ -284,39 +284,19 @@ static bool is_reported(const char *path, const struct err *e)
 	return e->kind == ERR_INPUT || e->kind == ERR_LIMIT || is_of_file;
 }
 
-// Renames metrics in every file, before it is checked.
-static int fix(const struct check_args *args, struct buf *report, size_t *n_fixed)
-{
-	struct arena a;
-	struct err e;
-	struct path_list list;
-	arena_init(&a, CHECK_REPORT_MAX);
-	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, &e);
-	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		rc = fix_file(list.paths[i], report, n_fixed, &e);
-	arena_done(&a);
-	if (rc < 0)
-		print_error("gpuscale check: %s\n", e.msg);
-	return rc;
-}
-
 // Lints every file. Files that do not parse were reported before.
-static int lint(struct check_args *args, struct connections *source, struct buf *report, struct lint_totals *totals,
-                struct err *e)
+static int lint(const struct check_args *args, const struct path_list *list, struct connections *source,
+                struct buf *report, struct lint_totals *totals, struct err *e)
 {
-	struct arena a;
-	arena_init(&a, CHECK_REPORT_MAX);
-	struct path_list list;
-	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, e);
-	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		if (lint_file(list.paths[i], source, args->ask, args->dialect, report, totals, e) < 0 &&
-		    !is_reported(list.paths[i], e))
-			rc = -1;
-	arena_done(&a);
-	return rc;
+	for (size_t i = 0; i < list->n; i++)
+		if (lint_file(list->paths[i], source, args->ask, args->dialect, report, totals, e) < 0 &&
+		    !is_reported(list->paths[i], e))
+			return -1;
+	return 0;
 }
 
-static int lint_all(struct check_args *args, struct buf *report, struct lint_totals *totals)
+static int lint_all(struct check_args *args, const struct path_list *list, struct buf *report,
+                    struct lint_totals *totals)
 {
 	struct err e;
 	err_clear(&e);
@@ -329,7 +309,7 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 	if (rc == 0 && named)
 		progress_watch(&session.progress, session.connections.loop);
 	if (rc == 0) {
-		rc = lint(args, named ? &session.connections : NULL, report, totals, &e);
+		rc = lint(args, list, named ? &session.connections : NULL, report, totals, &e);
 		if (named)
 			prometheus_session_close(&session);
 	}
@@ -432,6 +412,19 @@ static int keep_pipes(const struct path_options *files, struct err *e)
 	return 0;
 }
 
+// Reads the policies of the files, with --fix after metrics were renamed in them.
+static int load(const struct check_args *args, struct arena *a, struct path_list *ret_list, struct file_set *ret_set,
+                struct buf *report, struct err *e)
+{
+	const struct path_options *files = &args->files;
+	int rc = file_list_read(a, files->paths, files->n, ret_list, e);
+	for (size_t i = 0; rc == 0 && args->fix && i < ret_list->n; i++)
+		rc = fix_file(ret_list->paths[i], report, e);
+	if (rc == 0)
+		rc = keep_pipes(files, e);
+	return rc == 0 ? file_set_load(ret_set, files->paths, files->n, NULL, report, e) : -1;
+}
+
 int cmd_check(int argc, char **argv)
 {
 	struct check_args args = {.output = OUTPUT_TEXT,
@@ -439,24 +432,22 @@ int cmd_check(int argc, char **argv)
 	                          .dialect = PROMQL_KIND_AUTO,
 	                          .fail_on = FAIL_OPTIONS(fail_metrics)};
 	args_parse(&command, argc, argv, &args);
+	struct arena a;
 	struct buf report;
-	buf_init(&report, CHECK_REPORT_MAX);
+	struct path_list list;
 	struct file_set set;
 	struct lint_totals totals = {.has_note = args.quiet};
 	struct err e;
 	int code = EXIT_OK;
-	size_t n_fixed = 0;
-	if (args.fix && fix(&args, &report, &n_fixed) < 0) {
-		buf_done(&report);
-		return EXIT_FAILED;
-	}
-	if (keep_pipes(&args.files, &e) < 0 ||
-	    file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
+	arena_init(&a, CHECK_REPORT_MAX);
+	buf_init(&report, CHECK_REPORT_MAX);
+	if (load(&args, &a, &list, &set, &report, &e) < 0) {
 		print_error("gpuscale check: %s\n", e.msg);
 		buf_done(&report);
+		arena_done(&a);
 		return EXIT_FAILED;
 	}
-	if (!args.no_lint && lint_all(&args, &report, &totals) < 0)
+	if (!args.no_lint && lint_all(&args, &list, &report, &totals) < 0)
 		code = EXIT_FAILED;
 	size_t n_pools = 0;
 	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0)
@@ -484,5 +475,6 @@ int cmd_check(int argc, char **argv)
 		print_summary(&counts, set.n_policies > 0);
 	file_set_done(&set);
 	buf_done(&report);
+	arena_done(&a);
 	return code;
 }

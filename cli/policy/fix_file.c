@@ -292,9 +292,9 @@ static size_t collect(const struct doc_file *doc, struct arena *a, const char *p
 	return n;
 }
 
-// Appends `text` with the edits to `ret_fixed`, and a line for each to `report`. Returns their number.
-static size_t apply(const char *path, const struct buf *text, struct lint_edit *edits, size_t n, struct buf *ret_fixed,
-                    struct buf *report)
+// Appends `text` with the edits to `ret_fixed`, and a line for each to `report`.
+static void apply(const char *path, const struct buf *text, struct lint_edit *edits, size_t n, struct buf *ret_fixed,
+                  struct buf *report)
 {
 	size_t from = 0;
 	qsort(edits, n, sizeof edits[0], by_offset);
@@ -308,11 +308,10 @@ static size_t apply(const char *path, const struct buf *text, struct lint_edit *
 		         (int)edits[i].len, old, edits[i].new_name);
 	}
 	buf_put(ret_fixed, buf_str(text) + from, text->len - from);
-	return n;
 }
 
 // Returns 0; 1 when the file was saved meanwhile and is to be read again; or -1 and *e.
-static int fix_once(const char *path, struct replace_file *f, struct buf *report, size_t *ret_n, struct err *e)
+static int fix_once(const char *path, struct replace_file *f, struct buf *report, struct err *e)
 {
 	struct arena a;
 	struct buf text, fixed;
@@ -322,14 +321,13 @@ static int fix_once(const char *path, struct replace_file *f, struct buf *report
 	buf_init(&text, DOC_BYTES_MAX);
 	buf_init(&fixed, 2 * DOC_BYTES_MAX);
 	int rc = replace_file_open(f, path, &text, e);
-	*ret_n = 0;
 	// Errors of the format are reported by the check that follows.
 	if (rc == 0 && doc_parse_yaml(&a, path, buf_str(&text), text.len, &doc, &unparsed) == 0) {
 		size_t max = text.len / NAME_BYTES_MIN + 1;
 		struct lint_edit *edits = calloc(max, sizeof *edits);
 		size_t n = edits ? collect(&doc, &a, path, buf_str(&text), edits, max) : 0;
 		if (n > 0)
-			*ret_n = apply(path, &text, edits, n, &fixed, report);
+			apply(path, &text, edits, n, &fixed, report);
 		if (!edits || fixed.failed)
 			rc = err_set(e, ERR_INTERNAL, "%s: out of memory", path);
 		else if (n > 0)
@@ -343,27 +341,25 @@ static int fix_once(const char *path, struct replace_file *f, struct buf *report
 	return rc;
 }
 
-int fix_file(const char *path, struct buf *out, size_t *n_fixed, struct err *e)
+int fix_file(const char *path, struct buf *out, struct err *e)
 {
 	struct replace_file f;
 	struct buf report;
-	size_t n = 0;
 	int rc = 1;
 	buf_init(&report, REPORT_MAX);
 	for (int i = 0; i < SAVES_MAX && rc == 1; i++) {
 		buf_reset(&report);
-		rc = fix_once(path, &f, &report, &n, e);
+		rc = fix_once(path, &f, &report, e);
 	}
 	if (rc == 1)
 		rc = err_set(e, ERR_CONFLICT, "%s: another program saves the file all the time: stop it and try again",
 		             path);
-	if (rc == 0 && n > 0) {
+	if (rc == 0 && report.len > 0) {
 		buf_put(out, buf_str(&report), report.len);
 		if (f.links > 1)
 			print_to(out,
 			         "%s: note: the file has %u names (hard links), and the others keep the old text\n",
 			         path, f.links);
-		*n_fixed += n;
 	}
 	buf_done(&report);
 	return rc;
