@@ -218,30 +218,29 @@ static int compare_loads(const void *a, const void *b)
 	return c ? c : strcmp(signal_name(x), signal_name(y));
 }
 
-// Writes the loads of one target and returns how many.
+// Writes the loads of one target and returns how many; a target without signals has one without a signal.
 static size_t add_loads(struct load *loads, const struct policy_view *p)
 {
-	size_t n = 0;
+	size_t n = p->status.n_signals ? p->status.n_signals : 1;
 	double most = -1;
-	for (size_t k = 0; k < p->status.n_signals; k++) {
-		loads[n] = (struct load){.policy = p, .signal = &p->status.signals[k]};
-		loads[n].load = load_of(loads[n].signal);
-		most = fmax(most, loads[n++].load);
+	for (size_t k = 0; loads && k < n; k++) {
+		const struct status_view_signal *s = p->status.n_signals ? &p->status.signals[k] : NULL;
+		loads[k] = (struct load){.policy = p, .signal = s, .load = s ? load_of(s) : -1};
+		most = fmax(most, loads[k].load);
 	}
-	if (n == 0)
-		loads[n++] = (struct load){.policy = p, .load = -1};
-	for (size_t k = 0; k < n; k++)
+	for (size_t k = 0; loads && k < n; k++)
 		loads[k].most = most;
 	return n;
 }
 
+// Returns the number of the loads, and writes them unless `loads` is NULL.
 static size_t collect_loads(const struct policy_views *v, struct load *loads)
 {
 	size_t n = 0, n_targets;
 	for (size_t i = 0; i < v->n; i++) {
 		const struct policy_view *targets = policy_view_targets(&v->items[i], &n_targets);
 		for (size_t k = 0; k < n_targets; k++)
-			n += add_loads(&loads[n], &targets[k]);
+			n += add_loads(loads ? &loads[n] : NULL, &targets[k]);
 	}
 	return n;
 }
@@ -318,39 +317,30 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 {
 	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
 	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
-	size_t room = 0;
-	for (size_t i = 0; i < v->n; i++) {
-		size_t n_targets;
-		const struct policy_view *targets = policy_view_targets(&v->items[i], &n_targets);
-		for (size_t k = 0; k < n_targets; k++)
-			room += targets[k].status.n_signals ? targets[k].status.n_signals : 1;
-	}
-	struct load *loads = calloc(room ? room : 1, sizeof *loads);
+	size_t n = collect_loads(v, NULL);
+	struct load *loads = calloc(n ? n : 1, sizeof *loads);
 	if (!loads) {
 		out->failed = true;
 		return;
 	}
-	size_t n = collect_loads(v, loads);
+	collect_loads(v, loads);
 	qsort(loads, n, sizeof *loads, compare_loads);
-	struct table t;
-	if (output_is_document(format))
+	if (output_is_document(format)) {
 		write_loads(out, loads, n, prices);
-	for (size_t i = 0; i < n && format == OUTPUT_NAME; i++)
-		if (i == 0 || loads[i].policy != loads[i - 1].policy)
-			put_name(out, v->kind, loads[i].policy);
-	if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-		free(loads);
-		return;
-	}
-	table_init(&t, heads + !with_namespace);
-	for (size_t i = 0; i < n; i++)
-		load_row(&t, &loads[i], prices, with_namespace, now_ms);
-	if (n)
+	} else if (format == OUTPUT_NAME) {
+		for (size_t i = 0; i < n; i++)
+			if (i == 0 || loads[i].policy != loads[i - 1].policy)
+				put_name(out, v->kind, loads[i].policy);
+	} else if (n > 0) {
+		struct table t;
+		table_init(&t, heads + !with_namespace);
+		for (size_t i = 0; i < n; i++)
+			load_row(&t, &loads[i], prices, with_namespace, now_ms);
 		table_finish(&t, out, 0, with_head);
-	else
-		table_done(&t);
+	}
 	free(loads);
 }
+
 // ---- plan ----
 
 static void put_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
