@@ -34,7 +34,6 @@
 #include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
-#define CAPACITY_REPORT_MAX (16 * 1024 * 1024)
 #define COMMAND             "gpuscale capacity"
 #define NEEDS_BYTES         256
 
@@ -212,18 +211,8 @@ static size_t count_bindings(const struct file_set *set)
 
 static int select_files(struct report *s, const struct path_options *files)
 {
-	struct err e;
-	struct buf report;
-	buf_init(&report, CAPACITY_REPORT_MAX);
-	int code = EXIT_FAILED;
-	if (file_set_load(&s->set, files->paths, files->n, NULL, &report, &e) < 0) {
-		print_error(COMMAND ": %s\n", e.msg);
-	} else {
-		s->has_set = true;
-		print_notes(&report);
-		code = alloc_targets(s, count_bindings(&s->set));
-	}
-	buf_done(&report);
+	s->has_set = path_options_load(files, COMMAND, &s->set) == 0;
+	int code = s->has_set ? alloc_targets(s, count_bindings(&s->set)) : EXIT_FAILED;
 	for (size_t i = 0; code == EXIT_OK && i < s->set.n_policies; i++) {
 		const struct policy *p = s->set.policies[i];
 		const struct policy_ref *ref = policy_ref_of(p);

@@ -84,16 +84,10 @@ int cmd_step(int argc, char **argv)
 	struct step_args args = {0};
 	args_parse(&step_command, argc, argv, &args);
 	struct err e;
-	struct buf report;
 	struct file_set set;
-	buf_init(&report, REPORT_MAX);
 	int code = EXIT_FAILED;
-	if (file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
-		print_error("gpuscale step: %s\n", e.msg);
-		buf_done(&report);
+	if (path_options_load(&args.files, "gpuscale step", &set) < 0)
 		return EXIT_FAILED;
-	}
-	print_notes(&report);
 	const struct policy *policy = set.n_errors == 0 ? policy_pick(&set, args.policy, &e) : NULL;
 	if (policy) {
 		struct step *step = step_new(&policy_ref_of(policy)->binding);
@@ -104,7 +98,6 @@ int cmd_step(int argc, char **argv)
 		print_error("gpuscale step: %s\n", e.msg);
 	}
 	file_set_done(&set);
-	buf_done(&report);
 	return code;
 }
 

@@ -38,7 +38,6 @@
 #include "runtime/options/flag_table.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
-#define PLAN_REPORT_MAX (16 * 1024 * 1024)
 #define HINTS_MAX       10 // queries about labels under another name
 
 struct plan_args {
@@ -650,24 +649,16 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 
 static int plan_files(const struct plan_args *args)
 {
-	struct err e;
-	struct buf report;
 	struct file_set set;
 	int code = EXIT_FAILED;
-	buf_init(&report, PLAN_REPORT_MAX);
-	if (file_set_load(&set, args->files.paths, args->files.n, NULL, &report, &e) < 0) {
-		print_error("gpuscale plan: %s\n", e.msg);
-		buf_done(&report);
+	if (path_options_load(&args->files, "gpuscale plan", &set) < 0)
 		return EXIT_FAILED;
-	}
-	print_notes(&report);
 	if (set.n_policies > 0)
 		code = plan(args, set.policies, set.n_policies, set.n_errors, NULL);
 	else if (set.n_errors == 0)
 		print_error("gpuscale plan: no policies found in %s%s\n", args->files.paths[0],
 		            args->files.n > 1 ? " and the others" : "");
 	file_set_done(&set);
-	buf_done(&report);
 	return code;
 }
 

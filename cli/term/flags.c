@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/term/commands.h"
+#include "policies/load/file_set.h"
 #include "policies/price/price_book.h"
 
 static const char *const comparisons[] = {">", ">=", "<", "<="};
@@ -105,7 +106,8 @@ int fail_on_check(const struct fail_options *o, const char *who, const double *v
 }
 // ---- prices ----
 
-#define REPORT_MAX ((size_t)1024 * 1024)
+#define REPORT_MAX       ((size_t)1024 * 1024) // of a price book
+#define FILES_REPORT_MAX ((size_t)16 * 1024 * 1024)
 
 static int choose(struct price_option *o, const struct price_book *book, double *ret_price, struct err *e)
 {
@@ -158,4 +160,20 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 		exit(EXIT_FAILED);
 	}
 	return price;
+}
+
+// ---- files ----
+
+int path_options_load(const struct path_options *files, const char *command, struct file_set *ret_set)
+{
+	struct buf report;
+	struct err e;
+	buf_init(&report, FILES_REPORT_MAX);
+	int rc = file_set_load(ret_set, files->paths, files->n, NULL, &report, &e);
+	if (rc == 0)
+		print_notes(&report);
+	else
+		print_error("%s: %s\n", command, e.msg);
+	buf_done(&report);
+	return rc;
 }

@@ -33,6 +33,11 @@ struct price_book;
 #define OUTPUTS_LIST_HELP   "table, wide, json, yaml or name (default table)"
 #define OUTPUTS_REPORT_HELP "table, wide, json or yaml (default table)"
 
+struct file_set;
+// Loads the policies of the files; prints their errors, as those of `command`. Returns 0, or -1 when the files cannot
+// be read; then file_set_done() is not necessary.
+int path_options_load(const struct path_options *files, const char *command, struct file_set *ret_set);
+
 // ---- conditions of --fail-on: "late > 5%", "p95-wait > 30s", "warnings" ----
 // Each command has a table of its metrics.
 
