@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale pause NAME.., gpuscale resume NAME..: by annotation, so that the manifest in version control stays as it is.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
