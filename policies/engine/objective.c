@@ -171,11 +171,11 @@ static int32_t apply(struct objective *s, const struct objective_setting *set, c
 static int32_t reachable_at(const struct objective_setting *set, const struct objective_view *v,
                             const struct objective_rehearsal *r)
 {
-	float required = ceilf(v->peak[OBJECTIVE_PEAK_LONG]);
+	const float required = ceilf(v->peak[OBJECTIVE_PEAK_LONG]), late = (float)set->late * r->caution;
 	if (required <= (float)set->max)
 		return 0;
 	for (int i = 0; i < OBJECTIVE_RULES; i++)
-		if (r->late_least[i] <= (float)set->late && objective_rehearsal_late(r, i) <= (float)set->late)
+		if (r->late_least[i] <= late && objective_rehearsal_late(r, i) <= late)
 			return 0;
 	return i32_from_whole(required);
 }
@@ -242,6 +242,10 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	ret->aim = objective_choice_aim(s, &set, real.is_measured);
 	struct objective_choice best = objective_choose(s, &set, &r, ret->aim);
 	use(s, &set, &r, best);
+	ret->reachable_at = reachable_at(&set, &v, &r);
+	// What is reported is the record without its margin, and what this amounts to for the aim.
+	ret->aim /= r.caution;
+	r.caution = 1;
 	struct objective_choice used = {s->family, s->rung};
 	bool is_best = used.family == best.family && !(used.rung < best.rung) && !(used.rung > best.rung);
 	ret->rule = record_of(s, &r, used);
@@ -251,7 +255,6 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	ret->leaner_steps_needed = leaner_steps_needed(&set);
 	int32_t wanted = apply(s, &set, &v, &real, ret);
 	ret->replicas = limited_count(wanted, set.min, set.max);
-	ret->reachable_at = reachable_at(&set, &v, &r);
 	return true;
 }
 

@@ -138,6 +138,11 @@ const char *objective_family_name(enum objective_family family)
 #define PRIOR_HALVES 240.0f // .. with 480 steps after which it weighs half as much
 #define FORGET_STEPS 24     // after which the records start, or three start-ups: no rule could help the first minutes
 
+// A record that rests on few bursts of late work is uncertain.
+#define APART_S 3600.0f // in which late work fades from its burst; at 1800, the twelve stages are 3.2 % late
+#define CERTAIN 0.3f    // relative error of the late work of eleven equal bursts, which needs no margin ..
+#define CAUTION 4.0f    // .. and the margin as a multiple of the rest; at 2, the twelve stages are 3.5 % late
+
 #define ROUNDING 1e-5f // more than the rounding errors of a bound
 
 // ---- the record of the real load ----
@@ -146,7 +151,7 @@ static void forget_start(struct objective *s, float demand)
 {
 	s->work = demand * STEP_S;
 	s->time = STEP_S;
-	s->late = 0;
+	s->late = s->late_burst = s->late_squares = 0;
 	memset(s->queues.late, 0, sizeof s->queues.late);
 	memset(s->queues.cost, 0, sizeof s->queues.cost);
 }
@@ -196,6 +201,31 @@ static void scale(struct objective_queues *q, const struct objective_setting *se
 
 // ---- the share of late work ----
 
+static float late_of_all(const struct objective_queues *q)
+{
+	float late = 0;
+	for (int i = 0; i < OBJECTIVE_RULES; i++)
+		late += q->late[i];
+	return late;
+}
+
+// Adds what the rules served late in this step. The square of a burst counts as the burst fades, not at once: what
+// follows from it can wait until the burst is over.
+static void observe_burst(struct objective *s, float late, float remains)
+{
+	s->late_burst = s->late_burst * (1 - STEP_S / APART_S) + late;
+	s->late_squares = s->late_squares * remains * remains + 2 * STEP_S / APART_S * s->late_burst * s->late_burst;
+}
+
+// Returns the factor that adds a margin to late work. Its relative error is 1 / sqrt(n) after n equal bursts, if bursts
+// come at random. At a long wait, the constant burst of a step is a margin already.
+static float caution_of(const struct objective *s, const struct objective_setting *set, float late)
+{
+	float error = late > 0 ? f32_min(1, sqrtf(s->late_squares) / late) : 0;
+	float unforgiven = f32_max(0, 1 - set->wait_s / OBJECTIVE_BURST_WAIT_S);
+	return 1 + CAUTION * unforgiven * f32_max(0, error - CERTAIN);
+}
+
 // The bounds are those of a prior of 0 and of 1, and a little wider: they need no division for each rule.
 static void estimate(const struct objective *s, struct objective_rehearsal *r)
 {
@@ -204,7 +234,7 @@ static void estimate(const struct objective *s, struct objective_rehearsal *r)
 	r->work = s->work + 1e-6f;
 	r->known = s->time / STEP_S;
 	r->weight = PRIOR_STEPS / (1 + (float)s->steps / PRIOR_HALVES);
-	const float all = r->known + r->weight, share = r->known / all / r->work;
+	const float all = r->known + r->weight, share = r->caution * r->known / all / r->work;
 	const float least = share * (1 - ROUNDING), most = share * (1 + ROUNDING);
 	const float prior = r->weight / all * (1 + ROUNDING);
 	for (int i = 0; i < OBJECTIVE_RULES; i++) {
@@ -218,7 +248,7 @@ float objective_rehearsal_late(const struct objective_rehearsal *r, int rule)
 {
 	enum objective_family family = (enum objective_family)(rule / OBJECTIVE_RUNGS);
 	float prior = rule_prior(family, r->level[rule], r->view, r->steps);
-	float late_steps = r->queues->late[rule] / r->work * r->known;
+	float late_steps = r->caution * r->queues->late[rule] / r->work * r->known;
 	return (late_steps + prior * r->weight) / (r->known + r->weight);
 }
 
@@ -235,8 +265,12 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	remember(s, set, v->demand, remains);
 	rule_levels(v, r->level);
 	rule_forecasts(v, forecast);
+	const float late_before = late_of_all(&s->queues);
 	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, set->after_start_s,
 	                       remains);
+	const float late = late_of_all(&s->queues);
+	observe_burst(s, f32_max(0, late - late_before * remains), remains);
+	r->caution = caution_of(s, set, late);
 	objective_queues_ahead(&s->queues, &set->pipeline, forecast, ahead);
 	request(s, set, 0, EXPECTING, &set->expected, r->level, ahead, kept, changes);
 	request(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, kept, changes);

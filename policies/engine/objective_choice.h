@@ -25,6 +25,7 @@ struct objective_rehearsal {
 	int32_t steps;                // before this one
 	float work;                   // replica-seconds, as much as is remembered
 	float known, weight;          // steps that a record and the prior count for
+	float caution;                // factor of the late work of the records: 1, or more while it came in few bursts
 	float level[OBJECTIVE_RULES]; // replicas
 	// Bounds of the share of late work. The lower one after the last rule is 1.
 	float late_least[OBJECTIVE_RULES + 1], late_most[OBJECTIVE_RULES];

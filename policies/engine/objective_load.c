@@ -171,12 +171,11 @@ void objective_view_scale(struct objective_view *v, float factor)
 // ---- bursts ----
 
 // What the constants do is measured as in objective.c.
-#define BURST        1.8f // until learnt, and from BURST_WAIT_S on; at 2.15, smooth loads cost 0.4 % more, code 3 %
-#define BURST_WAIT_S 10.0f
-#define MARGIN       0.1f   // above the learnt burst; without it, alibaba is 1.5 % late at a wait of 2 s
-#define EVIDENCE     300.0f // steps that differ between the queues, at half of BURST_WAIT_S, to count as much as BURST
-#define MEMORY_S     86400.0f // in which the comparison fades
-#define READY_LEAST  0.001f   // replicas: without any, everything waits too long
+#define BURST       1.8f     // until learnt, and for a long wait; at 2.15, smooth loads cost 0.4 % more, code 3 %
+#define MARGIN      0.1f     // above the learnt burst; without it, alibaba is 1.5 % late at a wait of 2 s
+#define EVIDENCE    300.0f   // steps that differ between the queues, at half of the long wait, to count as much as BURST
+#define MEMORY_S    86400.0f // in which the comparison fades
+#define READY_LEAST 0.001f   // replicas: without any, everything waits too long
 
 static const float bursts[OBJECTIVE_BURST_QUEUES] = {1, 1.5f, 2, 2.5f, OBJECTIVE_BURST_MOST};
 
@@ -201,7 +200,7 @@ static float serve(float *backlog, float burst, float demand, float ready, float
 void objective_burst_learn(struct objective_burst *b, float demand, float backlog, float ready, float wait_s)
 {
 	const float remains = 1 - STEP_S / MEMORY_S, limit = f32_max(wait_s, 1) * f32_max(ready, READY_LEAST);
-	if (wait_s >= BURST_WAIT_S)
+	if (wait_s >= OBJECTIVE_BURST_WAIT_S)
 		return;
 	for (int i = 0; i < OBJECTIVE_BURST_QUEUES; i++)
 		b->filled[i] = b->filled[i] * remains + serve(&b->backlog[i], bursts[i], demand, ready, limit);
@@ -223,7 +222,7 @@ static float learnt(const struct objective_burst *b)
 
 float objective_burst(const struct objective_burst *b, float wait_s)
 {
-	const float most = bursts[OBJECTIVE_BURST_QUEUES - 1], part = wait_s / BURST_WAIT_S;
+	const float most = bursts[OBJECTIVE_BURST_QUEUES - 1], part = wait_s / OBJECTIVE_BURST_WAIT_S;
 	if (part >= 1)
 		return BURST;
 	float unlearnt = 1 + (BURST - 1) * part, weight = 1 + EVIDENCE * part / (1 - part);

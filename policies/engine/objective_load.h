@@ -91,6 +91,7 @@ void objective_view_scale(struct objective_view *v, float factor);
 // start.
 #define OBJECTIVE_BURST_QUEUES 5
 #define OBJECTIVE_BURST_MOST   3.0f
+#define OBJECTIVE_BURST_WAIT_S 10.0f // a long wait: from here on, the burst is constant
 
 struct objective_burst {
 	float backlog[OBJECTIVE_BURST_QUEUES]; // replica-seconds

@@ -110,6 +110,8 @@ struct objective {
 	float work, time;     // seen, as much as is remembered: replica-seconds, seconds
 	float late;           // of the real work, measured or from the real backlog
 	float correction;     // of the aim, from measured lateness: the natural logarithm of a factor
+	// The late work of all rules, fading in an hour, and the sum of the squares of its bursts.
+	float late_burst, late_squares;
 	struct block_max wanted;
 	struct objective_hold hold;
 	struct objective_burst burst;

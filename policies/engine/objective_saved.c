@@ -32,7 +32,7 @@ struct saved {
 _Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
                "one replaces the other");
 _Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
-_Static_assert(sizeof(struct objective) == 3616, "a new field of struct objective needs a check in this file");
+_Static_assert(sizeof(struct objective) == 3624, "a new field of struct objective needs a check in this file");
 
 static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
 {
@@ -103,7 +103,7 @@ static const struct {
 	size_t offset, n;
 	enum limit limit;
 } floats[] = {
-	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
+	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(late_burst, ANY), ROW(late_squares, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
 	ROW(burst.backlog, ANY), ROW(burst.filled, ANY), ROW(burst.filled_really, ANY),
 	ROW(load.recent, DEMAND), ROW(load.mean, DEMAND), ROW(load.trend, DEMAND), ROW(load.level, FORECAST), ROW(load.variance, SQUARE),
 	ROW(load.hour, BURST), ROW(load.day, BURST), ROW(load.hour_now, BURST), ROW(load.day_now, BURST),
@@ -177,6 +177,13 @@ static bool objective_is_sane(const struct objective *o)
 
 #define FORECAST_MOST 64.0f // a steep rise, extended over the longest start-up time, in limits of the demand
 
+// Returns whether no more work was late than there was.
+static bool bursts_are_plausible(const struct objective *o)
+{
+	const float all = OBJECTIVE_RULES * 1.001f * o->work;
+	return o->late_burst >= 0 && o->late_burst <= all && o->late_squares >= 0 && o->late_squares <= all * all;
+}
+
 // Returns whether the load may have been learnt under this policy. What was learnt without the limit is learnt again,
 // from the history.
 static bool load_is_plausible(const struct objective *o, const struct policy *policy)
@@ -185,7 +192,7 @@ static bool load_is_plausible(const struct objective *o, const struct policy *po
 	const float most[LIMIT__COUNT] = {[ANY] = FLOAT_MAX,        [DEMAND] = demand,
 	                                  [BURST] = burst,          [FORECAST] = FORECAST_MOST * demand,
 	                                  [SQUARE] = burst * burst, [LATE] = 1.001f * o->work};
-	return floats_are_within(o, most) && o->work <= demand * OBJECTIVE_MEMORY_S;
+	return floats_are_within(o, most) && o->work <= demand * OBJECTIVE_MEMORY_S && bursts_are_plausible(o);
 }
 
 static bool is_sane(const struct objective_state *s)

@@ -117,7 +117,7 @@
 	ROW(OBJECTIVE_RECORD,        "ObjectiveRecord",        NOTE,     NORMAL,  "{rule} would have served {value} % of the work of the last {duration} later than {wait}, with {limit} replicas on average; the objective is {late}") \
 	ROW(OBJECTIVE_LEANER,        "ObjectiveLeaner",        NOTE,     NORMAL,  "the next leaner rule, {rule}, would have served {value} % late with {limit} replicas on average") \
 	ROW(OBJECTIVE_WAITING,       "ObjectiveWaiting",       NOTE,     NORMAL,  "a leaner rule, {rule}, has been the best one for {duration}; it is used after {window}") \
-	ROW(OBJECTIVE_AIM,           "ObjectiveAim",           NOTE,     NORMAL,  "{value} % of the real work was late, so the rules are held to {limit} % instead of {late}") \
+	ROW(OBJECTIVE_AIM,           "ObjectiveAim",           NOTE,     NORMAL,  "{value} % of the real work was late; the rules are held to {limit} % instead of {late}") \
 	ROW(OBJECTIVE_PAUSED,        "ObjectivePaused",        NOTE,     WARNING, "the objective is not simulated while {signal} has no usable data") \
 	ROW(OBJECTIVE_STARTUP,       "ObjectiveStartup",       NOTE,     NORMAL,  "the start-up time of replicas is not known yet: the objective uses {window} until the first replica has started") \
 	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable",  NOTE,     WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it") \

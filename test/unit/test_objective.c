@@ -239,7 +239,7 @@ static void state_has_no_padding(void **state)
 	                                        sizeof s.load.day + 4 * sizeof(float) +
 	                                        maximum * OBJECTIVE_PEAK__COUNT);
 	assert_int_equal(sizeof s,
-	                 11 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
+	                 13 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
 	assert_true(sizeof s <= OBJECTIVE_STATE_MAX_BYTES);
 }
 
@@ -386,6 +386,36 @@ static void aim_follows_real_lateness(void **state)
 	assert_true(aim_after(day, 0) > 0.0115f); // the record of a day is not yet a full one
 	assert_true(aim_after(4 * day, 0) <= 0.0125f + 1e-6f);
 	assert_true(aim_after(day, 1000) < 0.0025f);
+}
+
+// Returns the aim after `bursts` of two minutes, each `period` steps after the one before, of which nothing is really
+// late.
+static float aim_after_bursts(int bursts, int period, double wait_s)
+{
+	static struct objective s;
+	const struct objective_goal asked = {
+	        .late = 0.04, .wait_s = wait_s, .startup_s = 120, .min_replicas = 1, .max_replicas = 64};
+	struct objective_input in = {.replicas = 8, .ready = 8};
+	struct objective_result r = {0};
+	objective_init(&s);
+	for (int i = 0; i < bursts * period; i++) {
+		in.time_s = 15 * i;
+		in.demand = i % period >= period / 4 && i % period < period / 4 + 8 ? 7 : 1;
+		assert_true(objective_step(&s, &asked, &in, &r));
+	}
+	return r.aim;
+}
+
+static void few_bursts_of_late_work_lower_the_aim(void **state)
+{
+	(void)state;
+	const int day = 28, fifty_minutes = 200; // bursts, and steps from one to the next
+	assert_true(aim_after_bursts(2, fifty_minutes, 2) < 0.5f * 0.04f);
+	float after_six = aim_after_bursts(6, fifty_minutes, 2);
+	assert_true(after_six > 0.4f * 0.04f && after_six < 0.7f * 0.04f);
+	assert_true(aim_after_bursts(day, fifty_minutes, 2) > 0.04f);
+	// A wait of 10 s and more has its margin in the burst of a step.
+	assert_true(aim_after_bursts(2, fifty_minutes, 10) > 0.04f);
 }
 
 static void removal_waits_after_an_addition(void **state)
@@ -543,6 +573,7 @@ int main(void)
 	        cmocka_unit_test(start_up_changes_while_replicas_start),
 	        cmocka_unit_test(goal_out_of_reach_names_the_replicas),
 	        cmocka_unit_test(aim_follows_real_lateness),
+	        cmocka_unit_test(few_bursts_of_late_work_lower_the_aim),
 	        cmocka_unit_test(removal_waits_after_an_addition),
 	        cmocka_unit_test(removal_waits_again_when_all_were_wanted),
 	        cmocka_unit_test(burst_of_a_long_wait_is_constant),
