@@ -171,9 +171,9 @@ void objective_view_scale(struct objective_view *v, float factor)
 // ---- bursts ----
 
 // What the constants do is measured as in objective.c.
-#define BURST       1.8f     // until learnt, and for a long wait; at 2.15, smooth loads cost 0.4 % more, code 3 %
-#define MARGIN      0.1f     // above the learnt burst; without it, alibaba is 1.5 % late at a wait of 2 s
-#define EVIDENCE    300.0f   // steps that differ between the queues, at half of the long wait, to count as much as BURST
+#define BURST       1.8f   // until learnt, and for a long wait; at 2.15, smooth loads cost 0.4 % more, code 3 %
+#define MARGIN      0.1f   // above the learnt burst; without it, alibaba is 1.5 % late at a wait of 2 s
+#define EVIDENCE    300.0f // steps that differ between the queues, at half of the long wait, to count as much as BURST
 #define MEMORY_S    86400.0f // in which the comparison fades
 #define READY_LEAST 0.001f   // replicas: without any, everything waits too long
 

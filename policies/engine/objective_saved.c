@@ -103,7 +103,7 @@ static const struct {
 	size_t offset, n;
 	enum limit limit;
 } floats[] = {
-	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(late_burst, ANY), ROW(late_squares, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
+	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
 	ROW(burst.backlog, ANY), ROW(burst.filled, ANY), ROW(burst.filled_really, ANY),
 	ROW(load.recent, DEMAND), ROW(load.mean, DEMAND), ROW(load.trend, DEMAND), ROW(load.level, FORECAST), ROW(load.variance, SQUARE),
 	ROW(load.hour, BURST), ROW(load.day, BURST), ROW(load.hour_now, BURST), ROW(load.day_now, BURST),
