@@ -50,7 +50,7 @@ static const struct workload_list {
 struct finder {
 	const struct advise_request *request;
 	struct advice *advice;
-	struct connections *kube;
+	struct connections kube;
 	bool has_cluster;                        // its lists were read
 	const struct autoscaler_kind_info *kind; // of the list that is read
 	enum autoscaler_kind kind_index;
@@ -206,7 +206,7 @@ static int read_list(struct finder *f, const char *group_version, const char *pl
 	snprintf(path, sizeof path, "/apis/%s%s%s/%s", group_version, namespace_name ? "/namespaces/" : "",
 	         namespace_name ? namespace_name : "", plural);
 	const struct kube_pages pages = {plural, PAGES_MAX, item, restart};
-	if (kube_pages_fetch(f->kube, &pages, path, "", f, e) == 0)
+	if (kube_pages_fetch(&f->kube, &pages, path, "", f, e) == 0)
 		return 0;
 	if (e->code == 404)
 		return 1;
@@ -293,19 +293,17 @@ static int on_workload(void *arg, struct json_span object, struct err *e)
 
 static int read_cluster(struct finder *f, struct err *e)
 {
-	struct connections kube;
-	if (connections_open(&kube, NULL, f->request->kube, NULL, NULL, e) < 0) {
+	if (connections_open(&f->kube, NULL, f->request->kube, NULL, NULL, e) < 0) {
 		print_to(&f->advice->notes,
 		         "no cluster (%s): the rules of autoscalers are unknown, and workloads are those of "
 		         "Prometheus\n",
 		         e->msg);
 		return 0;
 	}
-	f->kube = &kube;
 	int rc = read_autoscalers(f, e);
 	for (f->workload = workload_lists; rc >= 0 && f->workload < workload_lists + WORKLOAD_LISTS; f->workload++)
 		rc = read_list(f, "apps/v1", f->workload->plural, on_workload, e);
-	connections_close(&kube);
+	connections_close(&f->kube);
 	f->has_cluster = rc >= 0;
 	if (rc < 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS)) {
 		print_to(&f->advice->notes, "the cluster does not respond (%s): workloads are those of Prometheus\n",

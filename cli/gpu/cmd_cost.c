@@ -471,10 +471,10 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 	char by[CELL_BYTES], cost[CELL_BYTES];
 	const char *head[FIGURES + 2] = {by};
 	size_t n = 1;
+	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
 	for (const struct figure *f = figures; f < figures + FIGURES; f++)
 		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
 			head[n++] = f->unit == MONEY && f->of == COST_TOTAL ? cost : f->head;
-	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
 	snprintf(by, sizeof by, "%.*s", (int)sizeof by - 1, strchr(by_text, '=') ? strchr(by_text, '=') + 1 : by_text);
 	for (char *p = by; *p; p++)
 		*p = (char)toupper((unsigned char)*p);

@@ -42,8 +42,8 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 }
 
 // Warns about `a`.`b` of the place, about `a` without b, or about the place itself without both.
-__attribute__((format(printf, 4, 5))) static void warn(const struct place *at, const char *a, const char *b,
-                                                       const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void warn_at(const struct place *at, const char *a, const char *b,
+                                                          const char *fmt, ...)
 {
 	char path[SCHEMA_PATH_BYTES], message[SCHEMA_MESSAGE_BYTES];
 	va_list ap;
@@ -60,17 +60,17 @@ static void lint_bounds(const struct policy *p, const struct place *at)
 {
 	bool varies = p->idle.set || p->n_schedules > 0; // idle and schedules have bounds of their own
 	if (p->min_replicas == p->max_replicas && !varies)
-		warn(at, "minReplicas", NULL,
-		     "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
+		warn_at(at, "minReplicas", NULL,
+		        "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
 }
 
 static void lint_interval(const struct policy *p, const struct place *at)
 {
 	if (p->interval_ms < LINT_SCRAPE_MS * 2 / 3)
-		warn(at, "interval", NULL,
-		     "%s is shorter than the usual scrape of 15s: the same samples are looked at again; use 15s, or "
-		     "scrape as often",
-		     show(p->interval_ms).s);
+		warn_at(at, "interval", NULL,
+		        "%s is shorter than the usual scrape of 15s: the same samples are looked at again; use 15s, or "
+		        "scrape as often",
+		        show(p->interval_ms).s);
 }
 
 static void lint_scale_down(const struct policy *p, const struct place *at)
@@ -88,13 +88,14 @@ static void lint_scale_down(const struct policy *p, const struct place *at)
 		delay_ms = sustain_ms;
 	const struct place behavior = {lint_nearest(at->node, "behavior", NULL), "spec.behavior", at->warnings};
 	if (delay_ms == 0)
-		warn(&behavior, "scaleDown", "stabilizationWindowSeconds",
-		     "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need minutes "
-		     "to come back; use 300");
+		warn_at(&behavior, "scaleDown", "stabilizationWindowSeconds",
+		        "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need "
+		        "minutes "
+		        "to come back; use 300");
 	else if (delay_ms < START_LEAST_MS && !p->startup.given)
-		warn(&behavior, "scaleDown", "stabilizationWindowSeconds",
-		     "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
-		     show(delay_ms).s);
+		warn_at(&behavior, "scaleDown", "stabilizationWindowSeconds",
+		        "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
+		        show(delay_ms).s);
 }
 
 // The idle level has no effect while a schedule's bounds are below it (policies/engine/idle_stage.c).
@@ -109,10 +110,11 @@ static void lint_idle(const struct policy *p, const struct place *at)
 		if (schedule_prevents_idle(schedule) || p->idle.replicas <= min)
 			continue;
 		snprintf(path, sizeof path, "spec.schedules[%zu]", i);
-		warn(&(struct place){node, path, at->warnings}, NULL, NULL,
-		     "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle has no "
-		     "effect while this schedule is in force; lower idle.replicas to %d",
-		     min, max, p->idle.replicas, min);
+		warn_at(&(struct place){node, path, at->warnings}, NULL, NULL,
+		        "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle has "
+		        "no "
+		        "effect while this schedule is in force; lower idle.replicas to %d",
+		        min, max, p->idle.replicas, min);
 	}
 }
 
@@ -130,21 +132,23 @@ static bool is_busy_only(const struct lint_query *queries, size_t n)
 static void lint_window(const struct policy *p, const struct policy_signal *s, const struct place *at)
 {
 	if (s->window.set && s->window.aggregate != WINDOW_LAST && s->window.duration_ms <= p->interval_ms)
-		warn(at, "window", "duration",
-		     "never holds more than one sample at an interval of %s: lengthen it, or leave the window out",
-		     show(p->interval_ms).s);
+		warn_at(at, "window", "duration",
+		        "never holds more than one sample at an interval of %s: lengthen it, or leave the window out",
+		        show(p->interval_ms).s);
 	for (int up = 0; up < 2 && s->window.set; up++) {
 		int64_t sustain_ms = up ? s->sustain.up_ms : s->sustain.down_ms;
 		if (sustain_ms > s->window.duration_ms)
-			warn(at, "sustain", up ? "up" : "down",
-			     "%s is longer than the window of %s, which has forgotten the beginning by then: lengthen "
-			     "the window, or let stabilizationWindowSeconds wait",
-			     show(sustain_ms).s, show(s->window.duration_ms).s);
+			warn_at(at, "sustain", up ? "up" : "down",
+			        "%s is longer than the window of %s, which has forgotten the beginning by then: "
+			        "lengthen "
+			        "the window, or let stabilizationWindowSeconds wait",
+			        show(sustain_ms).s, show(s->window.duration_ms).s);
 	}
 	int64_t fresh_ms = FRESH_LEAST * (p->interval_ms < LINT_SCRAPE_MS ? p->interval_ms : LINT_SCRAPE_MS);
 	if (s->stale_after_ms > 0 && s->stale_after_ms < fresh_ms)
-		warn(at, "staleAfter", NULL, "%s is less than two scrapes: one that is late holds the scale; use 60s",
-		     show(s->stale_after_ms).s);
+		warn_at(at, "staleAfter", NULL,
+		        "%s is less than two scrapes: one that is late holds the scale; use 60s",
+		        show(s->stale_after_ms).s);
 }
 
 // If one more replica moves the signal below the low watermark, that replica is removed again.
@@ -157,18 +161,20 @@ static void lint_band(const struct policy *p, const struct policy_signal *s, con
 		return;
 	double after = m->high * (1 + m->tolerance_ratio) * n / (n + step), least = m->low * (1 - m->tolerance_ratio);
 	if (after < least)
-		warn(at, "watermarks", "low",
-		     "is too near to high: at %d replicas one step up brings the load per replica from high to %.3g, "
-		     "below low, and down it goes again; lower it to %.3g",
-		     n, after, m->high * n / (n + step));
+		warn_at(at, "watermarks", "low",
+		        "is too near to high: at %d replicas one step up brings the load per replica from high to "
+		        "%.3g, "
+		        "below low, and down it goes again; lower it to %.3g",
+		        n, after, m->high * n / (n + step));
 }
 
 static void lint_missing(const struct policy_signal *s, const struct place *at)
 {
 	if (s->on_missing == ON_MISSING_ZERO && s->query && strstr(s->query, "DCGM_"))
-		warn(at, "onMissing", NULL,
-		     "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: use "
-		     "Hold");
+		warn_at(at, "onMissing", NULL,
+		        "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: "
+		        "use "
+		        "Hold");
 }
 
 // ---- marks outside of the range of a query ----
@@ -198,12 +204,13 @@ static struct widened_text show_mark(double mark, double acts)
 static bool lint_upper_mark(const struct mark *m, const char *what, double mark, double acts)
 {
 	if (acts >= m->high)
-		warn(m->at, m->group, m->field,
-		     "%s %s is never exceeded, because the value is at most %g: nothing scales up; lower it", what,
-		     show_mark(mark, acts).s, m->high);
+		warn_at(m->at, m->group, m->field,
+		        "%s %s is never exceeded, because the value is at most %g: nothing scales up; lower it", what,
+		        show_mark(mark, acts).s, m->high);
 	else if (acts < m->low)
-		warn(m->at, m->group, m->field, "%s %s is always exceeded, because the value is at least %g: raise it",
-		     what, show_mark(mark, acts).s, m->low);
+		warn_at(m->at, m->group, m->field,
+		        "%s %s is always exceeded, because the value is at least %g: raise it", what,
+		        show_mark(mark, acts).s, m->low);
 	else
 		return false;
 	return true;
@@ -212,12 +219,13 @@ static bool lint_upper_mark(const struct mark *m, const char *what, double mark,
 static void lint_lower_mark(const struct mark *m, double mark, double acts)
 {
 	if (acts > m->high)
-		warn(m->at, m->group, m->field, "the low mark %s is above every value, which is at most %g: lower it",
-		     show_mark(mark, acts).s, m->high);
+		warn_at(m->at, m->group, m->field,
+		        "the low mark %s is above every value, which is at most %g: lower it", show_mark(mark, acts).s,
+		        m->high);
 	else if (mark != 0 && acts <= m->low) // 0: never scale down
-		warn(m->at, m->group, m->field,
-		     "no value is below the low mark %s, because it is at least %g: nothing scales down; raise it",
-		     show_mark(mark, acts).s, m->low);
+		warn_at(m->at, m->group, m->field,
+		        "no value is below the low mark %s, because it is at least %g: nothing scales down; raise it",
+		        show_mark(mark, acts).s, m->low);
 }
 
 static void lint_range(const struct policy *p, const struct policy_signal *s, const struct lint_query *q,
@@ -260,14 +268,14 @@ static void lint_activation(const struct policy *p, const struct policy_activati
 	if (above >= q->high && is_left_to_schedules)
 		return;
 	if (above >= q->high)
-		warn(&idle, "activation", "above",
-		     "%g is never exceeded, because the value is at most %g: the signal never wakes the target up; "
-		     "lower it",
-		     above, q->high);
+		warn_at(&idle, "activation", "above",
+		        "%g is never exceeded, because the value is at most %g: the signal never wakes the target up; "
+		        "lower it",
+		        above, q->high);
 	else if (above < q->low)
-		warn(&idle, "activation", "above",
-		     "%g is always exceeded, because the value is at least %g: the target never idles; raise it", above,
-		     q->low);
+		warn_at(&idle, "activation", "above",
+		        "%g is always exceeded, because the value is at least %g: the target never idles; raise it",
+		        above, q->low);
 }
 
 static void lint_forecast(const struct policy *p, const struct place *at)
@@ -276,10 +284,10 @@ static void lint_forecast(const struct policy *p, const struct place *at)
 	bool per_replica = s && ((s->target.set && s->target.type == TARGET_VALUE) ||
 	                         (s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE));
 	if (per_replica && p->forecast.model == FORECAST_HOLT_WINTERS)
-		warn(at, "forecast", "signal",
-		     "%s is a value per replica, of which no source knows the past load: after every restart two "
-		     "seasons are learnt anew; use a total (type AverageValue or Replicas)",
-		     s->name);
+		warn_at(at, "forecast", "signal",
+		        "%s is a value per replica, of which no source knows the past load: after every restart two "
+		        "seasons are learnt anew; use a total (type AverageValue or Replicas)",
+		        s->name);
 	if (s && p->forecast.use == FORECAST_BOTH && p->forecast.band <= 0)
 		schema_report(at->warnings, lint_nearest(at->node, "forecast", "use"), "spec.forecast.band",
 		              "is 0 with use Both, which also scales down to the forecast: half of the time the load "
@@ -328,15 +336,17 @@ static void lint_objective_zero(const struct policy *p, const struct place *at)
 		return;
 	const struct policy_signal *demand = &p->signals[o->demand_index], *backlog = &p->signals[o->backlog_index];
 	if (needs_replica(demand->query) && needs_replica(backlog->query))
-		warn(at, "minReplicas", NULL,
-		     "is 0, but only a running replica serves what %s and %s read, so that arriving work would start "
-		     "none: measure one of them at a gateway, or use 1",
-		     demand->name, backlog->name);
+		warn_at(at, "minReplicas", NULL,
+		        "is 0, but only a running replica serves what %s and %s read, so that arriving work would "
+		        "start "
+		        "none: measure one of them at a gateway, or use 1",
+		        demand->name, backlog->name);
 	else if (p->startup.given && p->startup.start_ms >= o->wait_ms)
-		warn(at, "minReplicas", NULL,
-		     "is 0, but a request that finds no replica waits for a start-up of %s, longer than the objective "
-		     "allows: the scale reaches 0 only while that is rarer than `late`",
-		     show(p->startup.start_ms).s);
+		warn_at(at, "minReplicas", NULL,
+		        "is 0, but a request that finds no replica waits for a start-up of %s, longer than the "
+		        "objective "
+		        "allows: the scale reaches 0 only while that is rarer than `late`",
+		        show(p->startup.start_ms).s);
 }
 
 // A signal that the formula does not name has no effect.
@@ -353,8 +363,8 @@ static void lint_unused(const struct policy *p, const struct place *at)
 		                              (p->formula.reads >> p->objective.backlog_index & 1)))
 			continue;
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
-		warn(&(struct place){lint_element(doc_get(at->node, "signals"), i), path, at->warnings}, NULL, NULL,
-		     "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
+		warn_at(&(struct place){lint_element(doc_get(at->node, "signals"), i), path, at->warnings}, NULL, NULL,
+		        "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
 	}
 }
 
