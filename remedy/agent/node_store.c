@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The nodes of the cluster for the remediation agent, kept up to date by a watch.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
