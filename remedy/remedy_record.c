@@ -36,15 +36,8 @@ static void put_gpu(struct json_writer *w, const struct remedy_gpu *g)
 	            (g->is_listed ? LISTED : 0) | (g->is_replaced ? REPLACED : 0) | (g->is_reset ? RESET : 0) |
 	            (g->is_in_flight ? IN_FLIGHT : 0) | (g->is_reset_open ? RESET_OPEN : 0) |
 	            (g->is_reset_failed ? RESET_FAILED : 0);
-	json_write_object_begin(w);
-	json_write_member_str(w, "uuid", g->uuid);
-	json_write_member_i64(w, "flags", flags);
-	json_write_member_i64(w, "out", g->out_ms);
-	json_write_member_i64(w, "wasOut", g->was_out_ms);
-	json_write_member_i64(w, "need", g->need_ms);
-	json_write_member_i64(w, "clean", g->clean_ms);
-	json_write_member_i64(w, "heard", g->heard_ms);
-	json_write_member_i64(w, "reported", g->reported);
+	json_write_format(w, "{uuid:%s,flags:%d,out:%ld,wasOut:%ld,need:%ld,clean:%ld,heard:%ld,reported:%ld", g->uuid,
+	                  flags, g->out_ms, g->was_out_ms, g->need_ms, g->clean_ms, g->heard_ms, (int64_t)g->reported);
 	if (g->is_reset)
 		json_write_member_i64(w, "reset", g->reset_ms);
 	json_write_object_end(w);
@@ -56,14 +49,9 @@ static void put_fault(struct json_writer *w, const struct remedy_fault *f)
 	remedy_evidence_name(f->id, name);
 	json_write_object_begin(w);
 	json_write_member_str(w, "fault", name); // for people; `id` counts
-	json_write_member_i64(w, "id", f->id);
-	json_write_member_i64(w, "gpu", f->gpu);
-	json_write_member_i64(w, "flags", (f->is_active ? ACTIVE : 0) | (f->is_handled ? HANDLED : 0));
-	json_write_member_i64(w, "times", f->occurrences);
-	json_write_member_i64(w, "count", f->count);
-	json_write_member_i64(w, "first", f->first_ms);
-	json_write_member_i64(w, "last", f->last_ms);
-	json_write_object_end(w);
+	json_write_format(w, "id:%d,gpu:%d,flags:%d,times:%d,count:%ld,first:%ld,last:%ld}", f->id, f->gpu,
+	                  (f->is_active ? ACTIVE : 0) | (f->is_handled ? HANDLED : 0), f->occurrences, f->count,
+	                  f->first_ms, f->last_ms);
 }
 
 void remedy_record_write(const struct remedy_node *n, struct buf *out)
@@ -90,11 +78,7 @@ void remedy_record_write(const struct remedy_node *n, struct buf *out)
 		if (n->pods[i].tries == 0)
 			continue;
 		snprintf(key, sizeof key, "%016" PRIx64, n->pods[i].key);
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "key", key);
-		json_write_member_i64(&w, "tries", n->pods[i].tries);
-		json_write_member_i64(&w, "next", n->pods[i].next_ms);
-		json_write_object_end(&w);
+		json_write_format(&w, "{key:%s,tries:%d,next:%ld}", key, n->pods[i].tries, n->pods[i].next_ms);
 	}
 	json_write_array_end(&w);
 	json_write_object_end(&w);

@@ -476,17 +476,11 @@ static void write_groups(struct json_writer *w, const struct capacity_groups *g)
 	json_write_member_array(w, "gpus");
 	for (size_t i = 0; i < g->n; i++) {
 		const struct capacity_group *row = &g->items[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "pool", row->pool);
-		json_write_member_str(w, "model", row->model);
-		json_write_member_str(w, "resource", row->resource);
-		json_write_member_i64(w, "nodes", (int64_t)row->nodes);
-		json_write_member_i64(w, "allocatable", row->allocatable);
-		json_write_member_i64(w, "used", row->used);
-		json_write_member_i64(w, "free", row->free);
-		json_write_member_i64(w, "tainted", row->tainted);
-		json_write_member_i64(w, "unready", row->unready);
-		json_write_object_end(w);
+		json_write_format(w,
+		                  "{pool:%s,model:%s,resource:%s,nodes:%zu,allocatable:%ld,used:%ld,free:%ld,"
+		                  "tainted:%ld,unready:%ld}",
+		                  row->pool, row->model, row->resource, row->nodes, row->allocatable, row->used,
+		                  row->free, row->tainted, row->unready);
 	}
 	json_write_array_end(w);
 }
@@ -505,11 +499,8 @@ static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
 	json_write_member_array(w, "quotas");
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "clusterQueue", row->cluster_queue);
-		json_write_member_str(w, "cohort", row->cohort[0] ? row->cohort : NULL);
-		json_write_member_str(w, "flavor", row->flavor);
-		json_write_member_str(w, "resource", row->resource);
+		json_write_format(w, "{clusterQueue:%s,cohort:%s,flavor:%s,resource:%s", row->cluster_queue,
+		                  row->cohort[0] ? row->cohort : NULL, row->flavor, row->resource);
 		write_quota(w, "quota", row->nominal);
 		write_quota(w, "used", row->reserved);
 		write_quota(w, "free", kueue_quota_free(row));
@@ -528,10 +519,7 @@ static void write_shape(struct json_writer *w, const struct capacity_target *t, 
 		else
 			json_write_member_i64(w, names->names[a->id], a->amount);
 	}
-	json_write_object_end(w);
-	json_write_member_i64(w, "replicas", t->target.replicas);
-	json_write_member_i64(w, "pending", (int64_t)t->pending);
-	json_write_member_array(w, "notCounted");
+	json_write_format(w, "},replicas:%d,pending:%zu,notCounted:[", t->target.replicas, t->pending);
 	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
 		if (t->target.shape.uncounted & (1 << bit))
 			json_write_str(w, uncounted_rule_name(bit));
@@ -541,13 +529,8 @@ static void write_shape(struct json_writer *w, const struct capacity_target *t, 
 
 static void write_target(struct json_writer *w, const struct capacity_target *t, const struct resource_names *names)
 {
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", t->namespace_name);
-	json_write_member_str(w, "name", t->name);
-	json_write_member_object(w, "target");
-	json_write_member_str(w, "kind", t->kind);
-	json_write_member_str(w, "name", t->target_name);
-	json_write_object_end(w);
+	json_write_format(w, "{namespace:%s,name:%s,target:{kind:%s,name:%s}", t->namespace_name, t->name, t->kind,
+	                  t->target_name);
 	if (t->target.has_shape)
 		write_shape(w, t, names);
 	if (t->target.queue[0])
@@ -560,9 +543,8 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 	} else {
 		json_write_member_null(w, "fit");
 	}
-	json_write_member_str(w, "why", is_counted(t) ? t->why : t->error.msg);
-	json_write_member_str(w, "schedulerMessage", t->message[0] ? t->message : NULL);
-	json_write_object_end(w);
+	json_write_format(w, "why:%s,schedulerMessage:%s}", is_counted(t) ? t->why : t->error.msg,
+	                  t->message[0] ? t->message : NULL);
 }
 
 static void write_faults(struct json_writer *w, struct capacity *c)
@@ -573,12 +555,9 @@ static void write_faults(struct json_writer *w, struct capacity *c)
 	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
 		if (!f.of[i])
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", capacity_fault_name((enum capacity_fault)i));
-		json_write_member_i64(w, "count", (int64_t)f.of[i]);
-		json_write_member_str(w, "example", f.example[i]);
-		json_write_member_str(w, "message", capacity_fault_sentence((enum capacity_fault)i));
-		json_write_object_end(w);
+		json_write_format(w, "{name:%s,count:%zu,example:%s,message:%s}",
+		                  capacity_fault_name((enum capacity_fault)i), f.of[i], f.example[i],
+		                  capacity_fault_sentence((enum capacity_fault)i));
 	}
 	json_write_array_end(w);
 }
@@ -587,16 +566,12 @@ static void capacity_render_json(struct buf *out, const struct report *r)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", CRD_GROUP "/v1alpha1");
-	json_write_member_str(&w, "kind", "Capacity");
+	json_write_format(&w, "{apiVersion:%s,kind:%s", CRD_GROUP "/v1alpha1", "Capacity");
 	write_groups(&w, &r->groups);
 	if (r->has_quotas)
 		write_quotas(&w, &r->quotas);
-	json_write_member_i64(&w, "nodes", (int64_t)r->stats.nodes);
-	json_write_member_i64(&w, "pods", (int64_t)r->stats.pods);
-	json_write_member_i64(&w, "waitingPods", (int64_t)count_waiting(r->capacity));
-	json_write_member_array(&w, "policies");
+	json_write_format(&w, "nodes:%zu,pods:%zu,waitingPods:%ld,policies:[", r->stats.nodes, r->stats.pods,
+	                  (int64_t)count_waiting(r->capacity));
 	for (size_t i = 0; i < r->n; i++)
 		write_target(&w, &r->targets[i], capacity_names(r->capacity));
 	json_write_array_end(&w);

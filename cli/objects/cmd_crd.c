@@ -113,11 +113,8 @@ static void put_list_of_one(struct json_writer *w, const char *key, const char *
 
 static void put_names(struct json_writer *w, const struct definition *d, const struct object_kind_info *r)
 {
-	json_write_member_object(w, "names");
-	json_write_member_str(w, "kind", r->kind);
-	json_write_member_str(w, "listKind", d->list_kind);
-	json_write_member_str(w, "plural", r->plural);
-	json_write_member_str(w, "singular", r->singular);
+	json_write_format(w, "names:{kind:%s,listKind:%s,plural:%s,singular:%s", r->kind, d->list_kind, r->plural,
+	                  r->singular);
 	put_list_of_one(w, "shortNames", r->short_name);
 	if (r->is_namespaced)
 		put_list_of_one(w, "categories", "all");
@@ -129,11 +126,7 @@ static void put_columns(struct json_writer *w, const struct definition *d)
 	json_write_member_array(w, "additionalPrinterColumns");
 	for (size_t i = 0; i < d->n_columns; i++) {
 		const struct column *c = &d->columns[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", c->name);
-		json_write_member_str(w, "type", c->type);
-		json_write_member_str(w, "jsonPath", c->path);
-		json_write_member_str(w, "description", c->doc);
+		json_write_format(w, "{name:%s,type:%s,jsonPath:%s,description:%s", c->name, c->type, c->path, c->doc);
 		if (c->priority) {
 			json_write_member_i64(w, "priority", c->priority);
 		}
@@ -154,10 +147,7 @@ static void put_schema(struct json_writer *w, const struct definition *d, bool w
 {
 	const struct schema_field *spec = schema_find(d->schema(), "spec", NULL, NULL);
 	assert(spec && spec->child);
-	json_write_member_object(w, "schema");
-	json_write_member_object(w, "openAPIV3Schema");
-	json_write_member_str(w, "description", d->schema()->doc);
-	json_write_member_str(w, "type", "object");
+	json_write_format(w, "schema:{openAPIV3Schema:{description:%s,type:%s", d->schema()->doc, "object");
 	put_list_of_one(w, "required", "spec");
 	json_write_member_object(w, "properties");
 	put_typed(w, "apiVersion", "string");
@@ -174,14 +164,7 @@ static void put_schema(struct json_writer *w, const struct definition *d, bool w
 
 static void put_version(struct json_writer *w, const struct definition *d, bool with_rules)
 {
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", CRD_VERSION);
-	json_write_member_bool(w, "served", true);
-	json_write_member_bool(w, "storage", true);
-	json_write_member_object(w, "subresources");
-	json_write_member_object(w, "status");
-	json_write_object_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "{name:%s,served:%c,storage:%c,subresources:{status:{}}", CRD_VERSION, true, true);
 	put_columns(w, d);
 	put_schema(w, d, with_rules);
 	json_write_object_end(w);
@@ -196,19 +179,11 @@ static void crd_write(struct json_writer *w, enum object_kind kind, bool with_ru
 	const struct object_kind_info *r = object_kind_info(kind);
 	char name[CRD_NAME_BYTES];
 	snprintf(name, sizeof name, "%s." CRD_GROUP, r->plural);
-	json_write_object_begin(w);
-	json_write_member_str(w, "apiVersion", "apiextensions.k8s.io/v1");
-	json_write_member_str(w, "kind", "CustomResourceDefinition");
-	json_write_member_object(w, "metadata");
-	json_write_member_str(w, "name", name);
-	json_write_member_object(w, "labels");
+	json_write_format(w, "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{", "apiextensions.k8s.io/v1",
+	                  "CustomResourceDefinition", name);
 	json_write_member_str(w, "app.kubernetes.io/name", "gpuscale");
 	json_write_member_str(w, "app.kubernetes.io/part-of", "gpuscale");
-	json_write_object_end(w);
-	json_write_object_end(w);
-	json_write_member_object(w, "spec");
-	json_write_member_str(w, "group", CRD_GROUP);
-	json_write_member_str(w, "scope", r->is_namespaced ? "Namespaced" : "Cluster");
+	json_write_format(w, "}},spec:{group:%s,scope:%s", CRD_GROUP, r->is_namespaced ? "Namespaced" : "Cluster");
 	put_names(w, d, r);
 	json_write_member_array(w, "versions");
 	put_version(w, d, with_rules);
@@ -228,10 +203,7 @@ static void write_json(const struct crd_args *args, struct buf *out)
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	if (args->kind == OBJECT_KIND__COUNT) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "apiVersion", "v1");
-		json_write_member_str(&w, "kind", "List");
-		json_write_member_array(&w, "items");
+		json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", "v1", "List");
 	}
 	for (enum object_kind i = 0; i < CRD_COUNT; i++)
 		if (is_selected(args, i))

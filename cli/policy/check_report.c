@@ -114,13 +114,8 @@ static void write_text(struct json_writer *w, const char *key, struct text text)
 static void write_json(struct json_writer *w, const char *report, const struct check_counts *c)
 {
 	struct finding f;
-	json_write_object_begin(w);
-	json_write_member_i64(w, "policies", (int64_t)c->policies);
-	json_write_member_i64(w, "pools", (int64_t)c->pools);
-	json_write_member_i64(w, "priceBooks", (int64_t)c->price_books);
-	json_write_member_i64(w, "errors", (int64_t)c->errors);
-	json_write_member_i64(w, "warnings", (int64_t)c->warnings);
-	json_write_member_array(w, "findings");
+	json_write_format(w, "{policies:%zu,pools:%zu,priceBooks:%zu,errors:%zu,warnings:%zu,findings:[", c->policies,
+	                  c->pools, c->price_books, c->errors, c->warnings);
 	while (next_finding(&report, &f)) {
 		json_write_object_begin(w);
 		json_write_member_str(w, "level", level_names[f.level]);
@@ -247,10 +242,7 @@ static void write_results(struct json_writer *w, const char *report, struct rule
 	struct finding f;
 	json_write_member_array(w, "results");
 	while (next_finding(&report, &f)) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "ruleId", rule_of(rules, &f));
-		json_write_member_str(w, "level", level_names[f.level]);
-		json_write_member_object(w, "message");
+		json_write_format(w, "{ruleId:%s,level:%s,message:{", rule_of(rules, &f), level_names[f.level]);
 		write_text(w, "text", f.message);
 		json_write_object_end(w);
 		if (f.file.len)
@@ -268,15 +260,9 @@ static void write_sarif(struct json_writer *w, const char *report)
 	json_write_member_str(w, "$schema",
 	                      "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
 	                      "sarif-schema-2.1.0.json");
-	json_write_member_str(w, "version", "2.1.0");
-	json_write_member_array(w, "runs");
-	json_write_object_begin(w);
-	json_write_member_str(w, "columnKind", "unicodeCodePoints");
+	json_write_format(w, "version:%s,runs:[{columnKind:%s", "2.1.0", "unicodeCodePoints");
 	write_results(w, report, &rules);
-	json_write_member_object(w, "tool");
-	json_write_member_object(w, "driver");
-	json_write_member_str(w, "name", "gpuscale");
-	json_write_member_str(w, "version", GPUSCALE_VERSION);
+	json_write_format(w, "tool:{driver:{name:%s,version:%s", "gpuscale", GPUSCALE_VERSION);
 	write_rules(w, &rules);
 	json_write_object_end(w);
 	json_write_object_end(w);

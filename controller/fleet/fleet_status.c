@@ -159,12 +159,10 @@ static void put_worst(const struct fleet *f, struct json_writer *w, const struct
 {
 	const struct fleet_target *t = one->target;
 	char text[RENDER_SENTENCE_BYTES] = "";
-	json_write_object_begin(w);
-	json_write_member_str(w, "target", t->key);
-	json_write_member_str(w, "state",
-	                      t->role != FLEET_SCALES ? fleet_role_names[t->role]
-	                      : t->detail             ? "WriteFailed"
-	                                              : reason_info(t->decision->reason)->name);
+	json_write_format(w, "{target:%s,state:%s", t->key,
+	                  t->role != FLEET_SCALES ? fleet_role_names[t->role]
+	                  : t->detail             ? "WriteFailed"
+	                                          : reason_info(t->decision->reason)->name);
 	if (t->detail) {
 		snprintf(text, sizeof text, "%s", t->detail);
 	} else if (t->role == FLEET_SCALES) {
@@ -189,15 +187,11 @@ static void put_record(struct fleet *f, struct json_writer *w)
 
 static void put_numbers(const struct fleet *f, struct json_writer *w, const struct counts *c)
 {
-	json_write_member_i64(w, "targets", (int64_t)c->sum.targets);
-	json_write_member_i64(w, "ready", (int64_t)c->sum.ready);
-	json_write_member_i64(w, "idle", (int64_t)c->sum.idle);
-	json_write_member_i64(w, "atMax", (int64_t)c->sum.at_max);
-	json_write_member_i64(w, "holding", (int64_t)c->sum.holding);
-	json_write_member_i64(w, "conflicts", (int64_t)c->sum.conflicts);
-	json_write_member_i64(w, "failed", (int64_t)c->sum.failed);
-	json_write_member_i64(w, "unmatchedSeries", (int64_t)f->n_unmatched);
-	json_write_member_array(w, "worst");
+	json_write_format(w,
+	                  "targets:%zu,ready:%zu,idle:%zu,atMax:%zu,holding:%zu,conflicts:%zu,failed:%zu,"
+	                  "unmatchedSeries:%zu,worst:[",
+	                  c->sum.targets, c->sum.ready, c->sum.idle, c->sum.at_max, c->sum.holding, c->sum.conflicts,
+	                  c->sum.failed, f->n_unmatched);
 	for (size_t i = 0; i < FLEET_WORST_SHOWN && c->worst[i].target; i++)
 		put_worst(f, w, &c->worst[i]);
 	json_write_array_end(w);
@@ -211,16 +205,13 @@ static void put_sums(struct json_writer *w, const struct counts *c)
 	         "%zu targets: %zu ready, %zu idle, %zu at max, %zu hold, %zu left to others, %zu failed",
 	         c->sum.targets, c->sum.ready, c->sum.idle, c->sum.at_max, c->sum.holding, c->sum.conflicts,
 	         c->sum.failed);
-	json_write_member_i64(w, "currentReplicas", c->sum.replicas);
-	json_write_member_i64(w, "desiredReplicas", c->sum.desired);
-	json_write_member_i64(w, "readyReplicas", c->sum.ready_replicas);
-	json_write_member_str(w, "action",
-	                      c->sum.desired > c->sum.replicas   ? "ScaleUp"
-	                      : c->sum.desired < c->sum.replicas ? "ScaleDown"
-	                      : c->sum.holding                   ? "Hold"
-	                                                         : "None");
-	json_write_member_str(w, "reason", "Fleet");
-	json_write_member_str(w, "message", text);
+	json_write_format(w, "currentReplicas:%ld,desiredReplicas:%ld,readyReplicas:%ld,action:%s,reason:%s,message:%s",
+	                  c->sum.replicas, c->sum.desired, c->sum.ready_replicas,
+	                  c->sum.desired > c->sum.replicas   ? "ScaleUp"
+	                  : c->sum.desired < c->sum.replicas ? "ScaleDown"
+	                  : c->sum.holding                   ? "Hold"
+	                                                     : "None",
+	                  "Fleet", text);
 }
 
 struct condition_row {
@@ -304,9 +295,8 @@ static int put_condition(const struct fleet *f, struct json_writer *w, const str
 {
 	const struct condition_row row = condition_of(f, c, (enum fleet_condition)which);
 	int status = row.is_true ? CONDITION_TRUE : CONDITION_FALSE;
-	json_write_member_str(w, "type", condition_types[which]);
-	json_write_member_str(w, "status", condition_status_names[status]);
-	json_write_member_str(w, "reason", row.reason);
+	json_write_format(w, "type:%s,status:%s,reason:%s", condition_types[which], condition_status_names[status],
+	                  row.reason);
 	if (row.message[0])
 		json_write_member_text(w, "message", row.message);
 	return status;
@@ -357,9 +347,8 @@ int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
 	if (f->now_ms > 0)
 		json_write_member_time(w, "time", f->now_ms);
 	put_sums(w, &c);
-	json_write_member_bool(w, "held", c.sum.holding > 0 && c.sum.desired == c.sum.replicas);
-	json_write_member_str(w, "error", fault.message);
-	json_write_member_array(w, "conditions");
+	json_write_format(w, "held:%c,error:%s,conditions:[", c.sum.holding > 0 && c.sum.desired == c.sum.replicas,
+	                  fault.message);
 	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
 		json_write_object_begin(w);
 		(void)put_condition(f, w, &c, i);

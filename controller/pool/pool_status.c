@@ -195,11 +195,8 @@ static void put_members(const struct pool *p, struct json_writer *w)
 	json_write_member_array(w, "members");
 	for (size_t i = 0; i < p->n && i < POOL_STATUS_MEMBERS_MAX; i++) {
 		const struct pool_membership *s = p->memberships[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", s->key);
-		json_write_member_i64(w, "requested", requested_of(p, i));
-		json_write_member_i64(w, "granted", granted_of(p, i));
-		json_write_member_i64(w, "gpus", used_by(p, i));
+		json_write_format(w, "{name:%s,requested:%d,granted:%d,gpus:%ld", s->key, requested_of(p, i),
+		                  granted_of(p, i), used_by(p, i));
 		put_member_reason(p, i, w);
 		json_write_object_end(w);
 	}
@@ -214,11 +211,8 @@ static void put_body(const struct pool *p, const struct pool_summary *sum, struc
 	put_message(p, sum, &text);
 	if (text.len > POOL_STATUS_SENTENCE_BYTES)
 		text.data[POOL_STATUS_SENTENCE_BYTES] = '\0';
-	json_write_member_i64(w, "observedGeneration", p->object->generation);
-	json_write_member_i64(w, "gpus", sum->cap_gpus);
-	json_write_member_i64(w, "usedGPUs", sum->used_gpus);
-	json_write_member_i64(w, "memberCount", (int64_t)sum->n_members);
-	json_write_member_i64(w, "limitedCount", (int64_t)sum->n_limited);
+	json_write_format(w, "observedGeneration:%ld,gpus:%ld,usedGPUs:%ld,memberCount:%zu,limitedCount:%zu",
+	                  p->object->generation, sum->cap_gpus, sum->used_gpus, sum->n_members, sum->n_limited);
 	json_write_member_text(w, "message", buf_str(&text));
 	put_members(p, w);
 	buf_done(&text);

@@ -70,11 +70,7 @@ static void write_controller(struct json_writer *w, const struct overview_head *
 static void write_source(struct json_writer *w, const struct overview_source *s)
 {
 	static const char *const states[PROMQL_HEALTH__COUNT] = {"Up", "Degraded", "Down"};
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", s->name);
-	json_write_member_str(w, "url", s->url);
-	json_write_member_str(w, "state", states[s->state]);
-	json_write_member_str(w, "error", s->error);
+	json_write_format(w, "{name:%s,url:%s,state:%s,error:%s", s->name, s->url, states[s->state], s->error);
 	if (s->last_answer_ms > 0) {
 		json_write_member_time(w, "lastSuccessTime", s->last_answer_ms);
 		json_write_member_f64(w, "latencySeconds", s->last_seconds);
@@ -104,12 +100,8 @@ void overview_begin(struct json_writer *w, const struct overview_head *h)
 	json_write_member_array(w, "sources");
 	for (size_t i = 0; i < h->n_sources; i++)
 		write_source(w, &h->sources[i]);
-	json_write_array_end(w);
-	json_write_member_object(w, "counts");
-	json_write_member_i64(w, "policies", (int64_t)h->n_policies);
-	json_write_member_i64(w, "invalid", (int64_t)h->n_invalid);
-	json_write_member_i64(w, "waiting", (int64_t)h->n_waiting);
-	json_write_object_end(w);
+	json_write_format(w, "],counts:{policies:%zu,invalid:%zu,waiting:%zu}", h->n_policies, h->n_invalid,
+	                  h->n_waiting);
 	write_problems(w, h->problems);
 	json_write_member_array(w, "policies");
 }
@@ -124,10 +116,7 @@ void overview_end(struct json_writer *w)
 
 static void write_target(struct json_writer *w, const struct scale_target *t)
 {
-	json_write_member_object(w, "target");
-	json_write_member_str(w, "kind", t->kind);
-	json_write_member_str(w, "name", t->name);
-	json_write_object_end(w);
+	json_write_format(w, "target:{kind:%s,name:%s}", t->kind, t->name);
 }
 
 static void write_decision(struct json_writer *w, const struct decided *d)
@@ -138,9 +127,8 @@ static void write_decision(struct json_writer *w, const struct decided *d)
 	json_write_member_i64(w, "currentReplicas", dec->current);
 	if (dec->ready >= 0)
 		json_write_member_i64(w, "readyReplicas", dec->ready);
-	json_write_member_i64(w, "desiredReplicas", dec->desired);
-	json_write_member_str(w, "action", action_name(dec->action));
-	json_write_member_str(w, "reason", reason_info(dec->reason)->name);
+	json_write_format(w, "desiredReplicas:%d,action:%s,reason:%s", dec->desired, action_name(dec->action),
+	                  reason_info(dec->reason)->name);
 	explain_message(d, message);
 	json_write_member_str(w, "message", message);
 	json_write_member_bool(w, "held", dec->action == ACTION_HOLD);
@@ -179,10 +167,8 @@ static void write_signal(struct json_writer *w, const struct decided *d, size_t 
 	char error[RENDER_SENTENCE_BYTES] = "";
 	if (s->state == SIGNAL_MISSING && !explain_signal(d, i, error))
 		snprintf(error, sizeof error, "%s", reason_info(s->reason)->name);
-	json_write_object_begin(w);
-	json_write_member_str(w, "name", d->policy->signals[i].name);
-	json_write_member_f64(w, "value", s->value);
-	json_write_member_f64(w, "target", target_of(&d->policy->signals[i], s));
+	json_write_format(w, "{name:%s,value:%g,target:%g", d->policy->signals[i].name, s->value,
+	                  target_of(&d->policy->signals[i], s));
 	if (is_per_replica(&d->policy->signals[i])) { // the target is one replica's; the value is that of all
 		json_write_member_bool(w, "perReplica", true);
 		json_write_member_f64(w, "compared", s->state == SIGNAL_MISSING ? NAN : compared_of(d->decision, i));
@@ -211,11 +197,8 @@ static void write_conditions(struct json_writer *w, const struct status_facts *f
 	for (int i = 0; facts && i < CONDITION_TYPE__COUNT; i++) {
 		if (!conditions[i].reason[0])
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "type", condition_type_names[i]);
-		json_write_member_str(w, "status", condition_status_names[conditions[i].status]);
-		json_write_member_str(w, "reason", conditions[i].reason);
-		json_write_object_end(w);
+		json_write_format(w, "{type:%s,status:%s,reason:%s}", condition_type_names[i],
+		                  condition_status_names[conditions[i].status], conditions[i].reason);
 	}
 	json_write_array_end(w);
 }
@@ -296,10 +279,8 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 	const struct policy_gpus *gpus = &p->gpus;
 	enum price_basis basis;
 	int64_t micro = policy_gpu_micro(p->prices, gpus->model, &basis);
-	json_write_member_object(w, "gpus");
-	json_write_member_i64(w, "perReplica", gpus->per_replica);
-	json_write_member_str(w, "model", gpus->model);
-	json_write_member_str(w, "price", price_basis_names[basis]);
+	json_write_format(w, "gpus:{perReplica:%d,model:%s,price:%s", gpus->per_replica, gpus->model,
+	                  price_basis_names[basis]);
 	if (replicas >= 0)
 		json_write_member_i64(w, "count", replicas * gpus->per_replica);
 	if (replicas >= 0 && basis != PRICE_NONE) {
@@ -312,11 +293,8 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 // Each target has its own bounds, decision and signals, so a row of a fleet has none.
 static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_member_object(w, "target");
-	json_write_member_str(w, "kind", p->target->kind);
-	json_write_object_end(w);
-	json_write_member_bool(w, "paused", p->policy->paused);
-	json_write_member_bool(w, "dryRun", p->policy->dry_run || p->dry_run);
+	json_write_format(w, "target:{kind:%s},paused:%c,dryRun:%c", p->target->kind, p->policy->paused,
+	                  p->policy->dry_run || p->dry_run);
 	int64_t replicas = fleet_write_overview(p->fleet, w);
 	if (p->gpus.set)
 		write_gpus(w, p, replicas);
@@ -326,9 +304,7 @@ static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 void overview_add(struct json_writer *w, const struct overview_policy *p, bool with_history)
 {
 	const struct decision *d = p->decided.decision;
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", p->namespace_name);
-	json_write_member_str(w, "name", p->name);
+	json_write_format(w, "{namespace:%s,name:%s", p->namespace_name, p->name);
 	if (p->fleet) {
 		write_fleet(w, p);
 		json_write_object_end(w);
@@ -338,10 +314,10 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 		json_write_member_str(w, "key", p->key);
 	if (p->policy) {
 		write_target(w, p->target);
-		json_write_member_i64(w, "minReplicas", d ? d->min_replicas : p->policy->min_replicas);
-		json_write_member_i64(w, "maxReplicas", d ? d->max_replicas : p->policy->max_replicas);
-		json_write_member_bool(w, "paused", p->policy->paused);
-		json_write_member_bool(w, "dryRun", p->policy->dry_run || p->dry_run);
+		json_write_format(w, "minReplicas:%d,maxReplicas:%d,paused:%c,dryRun:%c",
+		                  d ? d->min_replicas : p->policy->min_replicas,
+		                  d ? d->max_replicas : p->policy->max_replicas, p->policy->paused,
+		                  p->policy->dry_run || p->dry_run);
 	}
 	if (d)
 		write_decision(w, &p->decided);

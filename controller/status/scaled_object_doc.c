@@ -43,10 +43,7 @@ bool scaled_object_is_in_fallback(const struct status_facts *facts)
 static void write_condition(struct json_writer *w, const char *type, enum condition_status status, const char *reason,
                             const char *message)
 {
-	json_write_object_begin(w);
-	json_write_member_str(w, "type", type);
-	json_write_member_str(w, "status", condition_status_names[status]);
-	json_write_member_str(w, "reason", reason);
+	json_write_format(w, "{type:%s,status:%s,reason:%s", type, condition_status_names[status], reason);
 	json_write_member_text(w, "message", message);
 	json_write_object_end(w);
 }
@@ -76,10 +73,7 @@ static void write_conditions(struct json_writer *w, const struct scaled_object_d
 	                is_paused ? "ScaledObjectPaused" : "ScaledObjectUnpaused",
 	                is_paused ? "an annotation pauses the object" : "the object is not paused");
 	if (doc->state) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "type", SCALED_OBJECT_STATE);
-		json_write_member_str(w, "status", "True");
-		json_write_member_str(w, "reason", "Recorded");
+		json_write_format(w, "{type:%s,status:%s,reason:%s", SCALED_OBJECT_STATE, "True", "Recorded");
 		json_write_member_str(w, "message", doc->state); // exactly, because it is read again
 		json_write_object_end(w);
 	}
@@ -88,9 +82,8 @@ static void write_conditions(struct json_writer *w, const struct scaled_object_d
 
 static void write_origin(struct json_writer *w, const struct policy *policy, const struct policy_origin *origin)
 {
-	json_write_member_str(w, "scaleTargetKind", origin->target_kind);
-	json_write_member_str(w, "triggersTypes", origin->trigger_types);
-	json_write_member_array(w, "externalMetricNames");
+	json_write_format(w, "scaleTargetKind:%s,triggersTypes:%s,externalMetricNames:[", origin->target_kind,
+	                  origin->trigger_types);
 	for (size_t i = 0; i < policy->n_signals; i++)
 		if (origin->metric_names[i])
 			json_write_str(w, origin->metric_names[i]);
@@ -106,9 +99,7 @@ static void write_health(struct json_writer *w, const struct decided *decided, c
 		if (!origin->metric_names[i])
 			continue;
 		json_write_member_object(w, origin->metric_names[i]);
-		json_write_member_i64(w, "numberOfFailures", fails ? 1 : 0);
-		json_write_member_str(w, "status", fails ? "Failing" : "Happy");
-		json_write_object_end(w);
+		json_write_format(w, "numberOfFailures:%d,status:%s}", fails ? 1 : 0, fails ? "Failing" : "Happy");
 	}
 	json_write_object_end(w);
 }

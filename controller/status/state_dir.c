@@ -88,16 +88,10 @@ void state_file_write(struct buf *out, const struct binding *binding, const stru
 	target_of(&target, binding->target);
 	snprintf(offset, sizeof offset, "%lld", (long long)clock->offset_ms);
 	json_write_init(&w, &body, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
-	json_write_member_str(&w, "kind", POLICY_KIND);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "namespace", policy->namespace_name);
-	json_write_member_str(&w, "name", policy->name);
+	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{namespace:%s,name:%s", POLICY_API_VERSION, POLICY_KIND,
+	                  policy->namespace_name, policy->name);
 	json_write_member_i64(&w, "generation", 0); // a file has no generation
-	json_write_object_end(&w);
-	json_write_member_str(&w, "target", buf_str(&target));
-	json_write_member_str(&w, "bootId", clock->boot_id);
+	json_write_format(&w, "},target:%s,bootId:%s", buf_str(&target), clock->boot_id);
 	json_write_member_str(&w, "clockOffsetMs", offset); // as text, because JSON numbers are exact only up to 2^53
 	json_write_object_end(&w);
 	// Merges the two objects into one.

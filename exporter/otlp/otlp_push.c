@@ -46,12 +46,7 @@ static void put_text(struct json_writer *w, const char *key, const char *value)
 {
 	if (!value || !value[0])
 		return;
-	json_write_object_begin(w);
-	json_write_member_str(w, "key", key);
-	json_write_member_object(w, "value");
-	json_write_member_str(w, "stringValue", value);
-	json_write_object_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "{key:%s,value:{stringValue:%s}}", key, value);
 }
 
 static const char *location_of(const struct otel_metric *m)
@@ -221,11 +216,8 @@ static void put_resource(struct encoder *x)
 
 static void put_scope(struct encoder *x)
 {
-	json_write_member_object(&x->w, "scope");
-	json_write_member_str(&x->w, "name", SERVICE);
-	json_write_member_str(&x->w, "version", GPUSCALE_VERSION);
-	json_write_object_end(&x->w);
-	json_write_member_str(&x->w, "schemaUrl", NAMING_SCHEMA_URL);
+	json_write_format(&x->w, "scope:{name:%s,version:%s},schemaUrl:%s", SERVICE, GPUSCALE_VERSION,
+	                  NAMING_SCHEMA_URL);
 }
 
 void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out)

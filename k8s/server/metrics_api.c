@@ -79,16 +79,8 @@ void k8s_status_write(struct buf *out, int http_status, const char *message)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "kind", "Status");
-	json_write_member_str(&w, "apiVersion", "v1");
-	json_write_member_object(&w, "metadata");
-	json_write_object_end(&w);
-	json_write_member_str(&w, "status", "Failure");
-	json_write_member_str(&w, "message", message);
-	json_write_member_str(&w, "reason", reason_of(http_status));
-	json_write_member_i64(&w, "code", http_status);
-	json_write_object_end(&w);
+	json_write_format(&w, "{kind:%s,apiVersion:%s,metadata:{},status:%s,message:%s,reason:%s,code:%d}", "Status",
+	                  "v1", "Failure", message, reason_of(http_status), http_status);
 }
 
 #define NAME_BYTES 1024
@@ -96,19 +88,14 @@ void k8s_status_write(struct buf *out, int http_status, const char *message)
 static void begin_document(struct json_writer *w, struct buf *out, const char *kind)
 {
 	json_write_init(w, out, 0);
-	json_write_object_begin(w);
-	json_write_member_str(w, "kind", kind);
-	json_write_member_str(w, "apiVersion", "v1");
+	json_write_format(w, "{kind:%s,apiVersion:%s", kind, "v1");
 }
 
 static void write_group_version(struct json_writer *w, const struct metrics_api *api)
 {
 	char text[NAME_BYTES];
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
-	json_write_object_begin(w);
-	json_write_member_str(w, "groupVersion", text);
-	json_write_member_str(w, "version", api->version);
-	json_write_object_end(w);
+	json_write_format(w, "{groupVersion:%s,version:%s}", text, api->version);
 }
 
 static void write_group_members(struct json_writer *w, const struct metrics_api *api)
@@ -153,12 +140,8 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	json_write_member_array(&w, "resources");
 	for (size_t i = 0; i < n * n_prefixes; i++) {
 		snprintf(text, sizeof text, "%s%s", prefixes[i / n], names[i % n]);
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "name", text);
-		json_write_member_str(&w, "singularName", "");
-		json_write_member_bool(&w, "namespaced", true);
-		json_write_member_str(&w, "kind", api->list_kind);
-		json_write_member_array(&w, "verbs");
+		json_write_format(&w, "{name:%s,singularName:%s,namespaced:%c,kind:%s,verbs:[", text, "", true,
+		                  api->list_kind);
 		json_write_str(&w, "get");
 		json_write_array_end(&w);
 		json_write_object_end(&w);
@@ -171,15 +154,8 @@ void metrics_api_write_openapi(struct buf *out, const char *version)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "swagger", "2.0");
-	json_write_member_object(&w, "info");
-	json_write_member_str(&w, "title", "gpuscale external metrics");
-	json_write_member_str(&w, "version", version);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "paths");
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "{swagger:%s,info:{title:%s,version:%s},paths:{}}", "2.0", "gpuscale external metrics",
+	                  version);
 }
 
 // ---- paths ----
@@ -254,12 +230,7 @@ static void begin_list(struct json_writer *w, struct buf *out, const struct metr
 	char text[NAME_BYTES];
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
 	json_write_init(w, out, 0);
-	json_write_object_begin(w);
-	json_write_member_str(w, "kind", api->list_kind);
-	json_write_member_str(w, "apiVersion", text);
-	json_write_member_object(w, "metadata");
-	json_write_object_end(w);
-	json_write_member_array(w, "items");
+	json_write_format(w, "{kind:%s,apiVersion:%s,metadata:{},items:[", api->list_kind, text);
 }
 
 static void end_list(struct json_writer *w)
@@ -307,16 +278,8 @@ int custom_metrics_write_value(struct buf *out, const struct custom_metrics_obje
 {
 	struct json_writer w;
 	begin_list(&w, out, &custom_metrics_api);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "describedObject");
-	json_write_member_str(&w, "kind", o->kind);
-	json_write_member_str(&w, "namespace", o->namespace_name);
-	json_write_member_str(&w, "name", o->name);
-	json_write_member_str(&w, "apiVersion", o->api_version);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "metric");
-	json_write_member_str(&w, "name", metric);
-	json_write_object_end(&w);
+	json_write_format(&w, "{describedObject:{kind:%s,namespace:%s,name:%s,apiVersion:%s},metric:{name:%s}", o->kind,
+	                  o->namespace_name, o->name, o->api_version, metric);
 	if (end_item(&w, &custom_metrics_api, v, e) < 0)
 		return -1;
 	end_list(&w);

@@ -146,11 +146,7 @@ static void write_taints(const struct node_view *v, const char *fault, struct js
 	if (v->other_taints[0])
 		json_write_raw(w, v->other_taints);
 	if (fault) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "key", NODE_TAINT);
-		json_write_member_str(w, "value", fault);
-		json_write_member_str(w, "effect", "NoSchedule");
-		json_write_object_end(w);
+		json_write_format(w, "{key:%s,value:%s,effect:%s}", NODE_TAINT, fault, "NoSchedule");
 	}
 	json_write_array_end(w);
 }
@@ -275,20 +271,10 @@ int node_pods_eviction(const char *name, const char *uid, struct buf *path, stru
 	if (!slash)
 		return -1;
 	json_write_init(&w, body, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", "policy/v1");
-	json_write_member_str(&w, "kind", "Eviction");
-	json_write_member_object(&w, "metadata");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{", "policy/v1", "Eviction");
 	json_write_key(&w, "namespace");
 	json_write_strn(&w, name, (size_t)(slash - name));
-	json_write_member_str(&w, "name", slash + 1);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "deleteOptions");
-	json_write_member_object(&w, "preconditions");
-	json_write_member_str(&w, "uid", uid);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "name:%s},deleteOptions:{preconditions:{uid:%s}}}", slash + 1, uid);
 	return path->failed || body->failed ? -1 : 0;
 }
 

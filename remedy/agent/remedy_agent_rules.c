@@ -347,15 +347,8 @@ static void name_of(const char *node, const char *gpu, char out[NAME_BYTES])
 
 static void write_spec(struct json_writer *w, const struct record *slice, const char *device, const char *fault)
 {
-	json_write_member_object(w, "spec");
-	json_write_member_object(w, "deviceSelector");
-	json_write_member_str(w, "driver", slice->driver);
-	json_write_member_str(w, "pool", slice->pool);
-	json_write_member_str(w, "device", device);
-	json_write_object_end(w);
-	json_write_member_object(w, "taint");
-	json_write_member_str(w, "key", NODE_TAINT);
-	json_write_member_str(w, "value", fault);
+	json_write_format(w, "spec:{deviceSelector:{driver:%s,pool:%s,device:%s},taint:{key:%s,value:%s", slice->driver,
+	                  slice->pool, device, NODE_TAINT, fault);
 	json_write_member_str(w, "effect", "NoSchedule"); // evictions respect PodDisruptionBudgets, NoExecute does not
 	json_write_object_end(w);
 	json_write_object_end(w);
@@ -374,12 +367,8 @@ static int write_rule(const struct device_rules *d, const char *node, const char
 		return -1;
 	name_of(node, gpu, name);
 	json_write_init(&w, body, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", &RULE_GROUP[strlen("/apis/")]);
-	json_write_member_str(&w, "kind", RULE_KIND);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "name", name);
-	json_write_member_object(&w, "labels");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{", &RULE_GROUP[strlen("/apis/")],
+	                  RULE_KIND, name);
 	json_write_member_str(&w, OWNER_LABEL, OWNER);
 	json_write_object_end(&w);
 	json_write_member_object(&w, "annotations");
@@ -465,13 +454,7 @@ static void delete_rule(struct remedy_agent *a, const struct record *rule)
 	buf_init(&path, RULE_BYTES_MAX);
 	buf_printf(&path, RULES_PATH "%s", rule->key);
 	json_write_init(&w, &body, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", "v1");
-	json_write_member_str(&w, "kind", "DeleteOptions");
-	json_write_member_object(&w, "preconditions");
-	json_write_member_str(&w, "uid", rule->uid);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "{apiVersion:%s,kind:%s,preconditions:{uid:%s}}", "v1", "DeleteOptions", rule->uid);
 	send_rule(a, "DELETE", &path, &body, rule->key + 1);
 }
 
