@@ -110,10 +110,10 @@ static void lint_idle(const struct policy *p, const struct place *at)
 		if (schedule_prevents_idle(schedule) || p->idle.replicas <= min)
 			continue;
 		snprintf(path, sizeof path, "spec.schedules[%zu]", i);
-		warn_at(&(struct place){node, path, at->warnings}, NULL, NULL,
+		const struct place window = {node, path, at->warnings};
+		warn_at(&window, NULL, NULL,
 		        "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle has "
-		        "no "
-		        "effect while this schedule is in force; lower idle.replicas to %d",
+		        "no effect while this schedule is in force; lower idle.replicas to %d",
 		        min, max, p->idle.replicas, min);
 	}
 }
@@ -363,8 +363,9 @@ static void lint_unused(const struct policy *p, const struct place *at)
 		                              (p->formula.reads >> p->objective.backlog_index & 1)))
 			continue;
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
-		warn_at(&(struct place){lint_element(doc_get(at->node, "signals"), i), path, at->warnings}, NULL, NULL,
-		        "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
+		const struct place unused = {lint_element(doc_get(at->node, "signals"), i), path, at->warnings};
+		warn_at(&unused, NULL, NULL, "%s is asked and never used: name it in combine, or remove it",
+		        p->signals[i].name);
 	}
 }
 
