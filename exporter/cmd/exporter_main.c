@@ -224,15 +224,15 @@ static int make_metadata(struct exporter *x, struct err *e)
 		               "NODE_NAME");
 	if (service_account_server(server, sizeof server, e) < 0)
 		return err_wrap(e, "--pod-uid and --pod-labels");
-	struct pod_metadata_options *o = &x->options.metadata;
-	o->loop = x->loop;
-	o->clock = &x->clock;
-	o->log = x->log;
-	o->labels = &x->options.pod_labels;
-	o->server = server;
-	o->node = node;
-	o->min_ms = x->options.pods.interval_ms;
-	x->metadata = pod_metadata_new(o, e);
+	struct pod_metadata_options o = x->options.metadata;
+	o.loop = x->loop;
+	o.clock = &x->clock;
+	o.log = x->log;
+	o.labels = &x->options.pod_labels;
+	o.server = server;
+	o.node = node;
+	o.min_ms = x->options.pods.interval_ms;
+	x->metadata = pod_metadata_new(&o, e);
 	return x->metadata ? 0 : err_wrap(e, "--pod-uid and --pod-labels");
 }
 
