@@ -47,14 +47,20 @@ void policy_ref_set(struct policy_ref *b, const struct policy_document *document
 	b->fleet = document->fleet;
 }
 
-static int compare_key(const void *key, const void *binding)
-{
-	return binding_key_compare(key, ((const struct binding *)binding)->key);
-}
-
 const struct binding *policy_ref_binding(const struct policy_ref *b, const char *key)
 {
-	return bsearch(key, b->bindings, b->n_bindings, sizeof *b->bindings, compare_key);
+	size_t low = 0, high = b->n_bindings;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = binding_key_compare(b->bindings[middle].key, key);
+		if (order == 0)
+			return &b->bindings[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }
 
 struct policy_ref *policy_ref_of(const struct policy *policy)
