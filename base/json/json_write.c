@@ -278,7 +278,7 @@ static const char *write_value(struct json_writer *w, const char *conversion, st
 	case 'g':
 		json_write_f64(w, va_arg(v->ap, double));
 		return conversion + 1;
-	case 'c':
+	case 'i':
 		json_write_bool(w, va_arg(v->ap, int));
 		return conversion + 1;
 	default:

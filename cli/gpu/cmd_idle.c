@@ -259,7 +259,7 @@ static void print_json(const struct idle_report *r, struct buf *out)
 		json_write_format(&w, "{namespace:%s,pod:%s,model:%s,gpus:%g", is_held ? c->namespace_name : NULL,
 		                  is_held ? c->pod : NULL, c->model, rounded(c->gpus, 1000));
 		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
-		json_write_format(&w, "isOlder:%c,isPriced:%c,costPerHour:%g,costSoFar:%g}", c->is_older, c->is_priced,
+		json_write_format(&w, "isOlder:%i,isPriced:%i,costPerHour:%g,costSoFar:%g}", c->is_older, c->is_priced,
 		                  rounded(c->per_hour, 1e6), rounded(c->so_far, 100));
 	}
 	json_write_format(&w, "],gpus:%g,costPerHour:%g,costSoFar:%g}", rounded(r->gpus, 1000),

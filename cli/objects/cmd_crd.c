@@ -164,7 +164,7 @@ static void put_schema(struct json_writer *w, const struct definition *d, bool w
 
 static void put_version(struct json_writer *w, const struct definition *d, bool with_rules)
 {
-	json_write_format(w, "{name:%s,served:%c,storage:%c,subresources:{status:{}}", CRD_VERSION, true, true);
+	json_write_format(w, "{name:%s,served:%i,storage:%i,subresources:{status:{}}", CRD_VERSION, true, true);
 	put_columns(w, d);
 	put_schema(w, d, with_rules);
 	json_write_object_end(w);

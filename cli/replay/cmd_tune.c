@@ -342,7 +342,7 @@ static void put_json_points(const struct tune_report *r, struct json_writer *w)
 	json_write_member_array(w, "points");
 	for (size_t i = 0; i < t->n_points; i++) {
 		const struct tune_point *p = &t->points[i];
-		json_write_format(w, "{candidate:%zu,present:%c,chosen:%c,front:%c", p->index, i == t->present,
+		json_write_format(w, "{candidate:%zu,present:%i,chosen:%i,front:%i", p->index, i == t->present,
 		                  i == t->chosen, p->is_front);
 		put_json_scores(r, w, &p->in, &p->out);
 		put_json_numbers(r, w, p);
@@ -356,7 +356,7 @@ static void put_json_peers(const struct tune_report *r, struct json_writer *w)
 	json_write_member_array(w, "peers");
 	for (size_t i = 0; i < r->tune->n_peers; i++) {
 		const struct tune_peer *p = &r->tune->peers[i];
-		json_write_format(w, "{name:%s,best:%c", p->name, p->is_best);
+		json_write_format(w, "{name:%s,best:%i", p->name, p->is_best);
 		put_json_scores(r, w, &p->in, &p->out);
 		json_write_object_end(w);
 	}
@@ -385,7 +385,7 @@ static void put_json_library(const struct tune_report *r, struct json_writer *w)
 		json_write_member_null(w, "library");
 		return;
 	}
-	json_write_format(w, "library:{name:%s,notDominated:%c", "llm-demand", t->library_does);
+	json_write_format(w, "library:{name:%s,notDominated:%i", "llm-demand", t->library_does);
 	put_json_scores(r, w, &t->library_in, &t->library_out);
 	json_write_object_end(w);
 }
@@ -416,7 +416,7 @@ static void put_json(const struct tune_report *r, struct buf *out)
 	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
 	json_write_format(&w, "meanDemand:%g,objective:{latePercent:%g,waitSeconds:%g}", b->demand.mean,
 	                  100 * b->config.late_ratio, b->config.wait_s);
-	json_write_format(&w, "candidates:%zu,numbers:%zu,verdict:%s,keepsObjective:%c,dominatedBy:%s", t->n_played,
+	json_write_format(&w, "candidates:%zu,numbers:%zu,verdict:%s,keepsObjective:%i,dominatedBy:%s", t->n_played,
 	                  r->space->n, tune_verdict_name(t->verdict), t->keeps_objective, t->dominated_by);
 	json_write_format(&w, "lateBoundPercent:%g,lateStressedPercent:%g", t->late_bound, t->late_stressed);
 	put_json_library(r, &w);

@@ -347,7 +347,7 @@ int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w)
 	if (f->now_ms > 0)
 		json_write_member_time(w, "time", f->now_ms);
 	put_sums(w, &c);
-	json_write_format(w, "held:%c,error:%s,conditions:[", c.sum.holding > 0 && c.sum.desired == c.sum.replicas,
+	json_write_format(w, "held:%i,error:%s,conditions:[", c.sum.holding > 0 && c.sum.desired == c.sum.replicas,
 	                  fault.message);
 	for (int i = 0; i < FLEET_CONDITION__COUNT; i++) {
 		json_write_object_begin(w);

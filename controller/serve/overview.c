@@ -293,7 +293,7 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 // Each target has its own bounds, decision and signals, so a row of a fleet has none.
 static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_format(w, "target:{kind:%s},paused:%c,dryRun:%c", p->target->kind, p->policy->paused,
+	json_write_format(w, "target:{kind:%s},paused:%i,dryRun:%i", p->target->kind, p->policy->paused,
 	                  p->policy->dry_run || p->dry_run);
 	int64_t replicas = fleet_write_overview(p->fleet, w);
 	if (p->gpus.set)
@@ -314,7 +314,7 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 		json_write_member_str(w, "key", p->key);
 	if (p->policy) {
 		write_target(w, p->target);
-		json_write_format(w, "minReplicas:%d,maxReplicas:%d,paused:%c,dryRun:%c",
+		json_write_format(w, "minReplicas:%d,maxReplicas:%d,paused:%i,dryRun:%i",
 		                  d ? d->min_replicas : p->policy->min_replicas,
 		                  d ? d->max_replicas : p->policy->max_replicas, p->policy->paused,
 		                  p->policy->dry_run || p->dry_run);

@@ -140,7 +140,7 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	json_write_member_array(&w, "resources");
 	for (size_t i = 0; i < n * n_prefixes; i++) {
 		snprintf(text, sizeof text, "%s%s", prefixes[i / n], names[i % n]);
-		json_write_format(&w, "{name:%s,singularName:%s,namespaced:%c,kind:%s,verbs:[", text, "", true,
+		json_write_format(&w, "{name:%s,singularName:%s,namespaced:%i,kind:%s,verbs:[", text, "", true,
 		                  api->list_kind);
 		json_write_str(&w, "get");
 		json_write_array_end(&w);
