@@ -431,9 +431,8 @@ static void decide_all(struct fleet *f)
 			fleet_unpack(f, t);
 			pack(f, t);
 		}
-		enum fleet_role was = t->role;
 		t->role = role_of(f, t);
-		fleet_report_role(f, t, was);
+		fleet_report_role(f, t);
 		f->n_unknown += t->role == FLEET_CONFLICTS_UNKNOWN;
 		if (t->role == FLEET_SCALES)
 			decide_target(f, deals, t);

@@ -69,10 +69,10 @@ struct decided fleet_decided(const struct fleet *f, const struct fleet_target *t
 // ---- fleet_status.c ----
 
 // Records Events at the target: that the fleet has scaled it; that a write has failed, unless the write before had
-// failed, too; that the fleet does not scale it any more, or does again after the role `was`.
+// failed, too; that the fleet does not scale it, or does again.
 void fleet_report_scaled(const struct fleet *f, const struct fleet_target *t);
 void fleet_report_failed(const struct fleet *f, struct fleet_target *t);
-void fleet_report_role(const struct fleet *f, const struct fleet_target *t, enum fleet_role was);
+void fleet_report_role(const struct fleet *f, struct fleet_target *t);
 
 // Writes the status if it has changed and the last one is old enough. Does nothing for a fleet from a file.
 void fleet_status_offer(struct fleet *f);

@@ -133,7 +133,7 @@ void fleet_report_failed(const struct fleet *f, struct fleet_target *t)
 	t->has_failed = true;
 }
 
-void fleet_report_role(const struct fleet *f, const struct fleet_target *t, enum fleet_role was)
+void fleet_report_role(const struct fleet *f, struct fleet_target *t)
 {
 	static const struct {
 		const char *reason, *text, *resolved;
@@ -143,13 +143,15 @@ void fleet_report_role(const struct fleet *f, const struct fleet_target *t, enum
 	        [FLEET_BAD_BOUNDS] = {"InvalidBounds", "not scaled: ", "BoundsValid"},
 	};
 	char message[FLEET_ERROR_BYTES];
-	if (t->role == was)
+	if (t->role == t->reported)
 		return;
 	if (rows[t->role].reason) {
 		snprintf(message, sizeof message, "%s%s", rows[t->role].text, t->detail);
 		record_event(f, t, "Warning", rows[t->role].reason, message);
-	} else if (t->role == FLEET_SCALES && rows[was].reason) {
-		record_event(f, t, "Normal", rows[was].resolved, "the fleet scales the target again");
+		t->reported = t->role;
+	} else if (t->role == FLEET_SCALES) { // also after ticks in which conflicts were not known yet
+		record_event(f, t, "Normal", rows[t->reported].resolved, "the fleet scales the target again");
+		t->reported = FLEET_SCALES;
 	}
 }
 

@@ -52,8 +52,8 @@ struct fleet_target {
 	bool is_writing, is_queued, is_gone; // gone: freed when its write has ended
 	bool has_bad_bounds, overlaps;       // overlaps: another fleet selects it, too
 	bool has_failed;                     // the last write; an Event reports the first failure
-	enum fleet_role role;
-	char *detail; // who has it, or why the last write failed; NULL: nothing
+	enum fleet_role role, reported;      // reported: the last one that an Event reports; FLEET_SCALES: none
+	char *detail;                        // who has it, or why the last write failed; NULL: nothing
 	struct unacked_write unacked;
 	struct conflict_interest *interest; // NULL: conflicts are not watched yet
 	int64_t last_scale_ms;              // of the packed state; -1: none
