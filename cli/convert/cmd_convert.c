@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
-
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/progress.h"
+#include "cli/term/cli.h"
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
@@ -17,7 +10,6 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql_config.h"
-#include "runtime/options/controller_options.h"
 
 #define CONVERT_ARENA_MAX (64 * 1024 * 1024)
 

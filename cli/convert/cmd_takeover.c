@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale takeover: moves the ScaledObjects of a cluster from KEDA's operator to gpuscale, and back. Every step first
 // reads what the cluster has, so that a run that was killed is repeated from the start.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_span.h"
 #include "base/must.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/source/policy_object.h"
 #include "controller/status/scaled_object_doc.h"
@@ -23,8 +15,6 @@
 #include "k8s/lease/lease_record.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
 
 #define ANNOTATION      "gpuscale.dev/keda-replicas" // of the Deployment: its replicas before
 #define PATH_BYTES      1024

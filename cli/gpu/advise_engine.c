@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queries and the policies of the engines of advise.h.
-#include <string.h>
-
 #include "cli/gpu/advise.h"
+#include "cli/term/cli.h"
 
 #define REQUEST_WINDOW "30m"
 #define BREAK          "\n          "

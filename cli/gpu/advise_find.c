@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the workloads that have GPUs, and what they request.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
 #include "base/json/json_span.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/gpu/advise.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_cost.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/capacity/resource_names.h"
@@ -24,7 +18,6 @@
 #include "policies/price/price_book.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql.h"
-#include "runtime/connections.h"
 
 #define ARENA_MAX         ((size_t)512 * 1024 * 1024)
 #define NOTES_MAX         ((size_t)1024 * 1024)

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays the history of each workload under its present rules, the library and an objective.
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
 #include "cli/gpu/advise.h"
 #include "cli/replay/replay_fetch.h"
-#include "cli/term/progress.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/term/cli.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql.h"
 #include "replay/backtest.h"

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints what `gpuscale advise` found, as a table, YAML, JSON and a page.
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
 #include "base/html_page.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/gpu/advise.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 
 #define MONTH_DAYS     30.0
 #define DAY_S          86400.0

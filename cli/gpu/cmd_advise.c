@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale advise: what the workloads of a cluster cost, and what another policy would have cost.
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
-#include "base/print.h"
 #include "cli/gpu/advise.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 

@@ -2,29 +2,13 @@
 // gpuscale cost: what the allocated GPUs cost, and how much of that was wasted.
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/csv_text.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/replay/replay_input.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/prometheus_session.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "controller/tick/observe.h"
 #include "insight/gpu_cost.h"
 #include "k8s/client/scale.h"
@@ -34,8 +18,6 @@
 #include "policies/price/price_book.h"
 #include "replay/backtest.h"
 #include "replay/recording.h"
-#include "runtime/connections.h"
-#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
 #define REPORT_MAX   ((size_t)16 * 1024 * 1024)

@@ -3,31 +3,16 @@
 // past that a Prometheus has.
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/json/yaml_out.h"
-#include "base/print.h"
 #include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
+#include "cli/term/cli.h"
 #include "cli/term/line_filter.h"
-#include "cli/term/output.h"
-#include "cli/term/prometheus_session.h"
-#include "cli/term/table.h"
 #include "insight/detect.h"
 #include "insight/training_ranks.h"
 #include "promql/promql.h"
-#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX (64 * 1024 * 1024)
 #define SINCE_MS   INT64_C(3600000)

@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale diagnose: why the GPUs of each workload are slow or idle, and what to do.
 #include <event2/event.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/hash.h"
-#include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/prometheus_session.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "insight/verdict.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
 #include "promql/fuse.h"
 #include "promql/promql.h"
-#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX     ((size_t)256 * 1024 * 1024)
 #define REPORT_MAX     ((size_t)16 * 1024 * 1024)

@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale idle: the GPUs that do nothing, who holds them, since when, and at what cost.
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/csv_text.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/prometheus_session.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"
-#include "runtime/options/flag_table.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
 #define FOR_MS      INT64_C(1800000)

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
-#include <errno.h>
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file_open.h"
-#include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/replay/svg_chart.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/progress.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_trace.h"
 #include "insight/trace_reader.h"
-#include "runtime/options/flag_table.h"
 
 struct trace_report {
 	struct gpu_trace *trace;

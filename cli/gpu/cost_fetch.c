@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/cost_fetch.h"
 
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "cli/gpu/gpu_source.h"
+#include "cli/term/cli.h"
 #include "promql/promql.h"
 
 #define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/gpu_source.h"
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_names.h"
 #include "promql/promql.h"
 

@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale capacity [NAME..]: the GPUs of a cluster by pool and model, and how many more replicas of each policy fit.
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/progress.h"
-#include "cli/term/prometheus_session.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
@@ -30,8 +17,6 @@
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "runtime/connections.h"
-#include "runtime/options/flag_table.h"
 
 #define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
 #define COMMAND             "gpuscale capacity"

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale crd [KIND] [--cel] [-o yaml|json]
 #include <assert.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
-#include "base/print.h"
 #include "base/schema/schema.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
+#include "cli/term/cli.h"
 #include "cli/term/object_kind.h"
-#include "cli/term/output.h"
 #include "controller/status/status_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
-#include "runtime/options/flag_table.h"
 
 #define CRD_TEXT_MAX (512 * 1024)
 

@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/cmd_describe.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_span.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "policies/schema/policy_schema.h"
-#include "runtime/connections.h"
 
 #define EVENTS_PAGES_MAX 200
 

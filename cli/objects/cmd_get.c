@@ -3,39 +3,25 @@
 // GPUs.
 #include <cjson/cJSON.h>
 #include <event2/event.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/remediation_list.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "controller/fleet/fleet_targets.h"
 #include "controller/source/policy_object.h"
 #include "controller/status/status_schema.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/cache/watch.h"
 #include "k8s/targets/workload_kind.h"
-#include "policies/explain/explain.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
-#include "runtime/connections.h"
 
 #define KINDS (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 

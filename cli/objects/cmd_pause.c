@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale pause NAME.., gpuscale resume NAME..: by annotation, so that the manifest in version control stays as it is.
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "policies/schema/policy_schema.h"
-#include "runtime/connections.h"
 
 #define PATCH_BYTES_MAX  4096
 #define REASON_BYTES_MAX 256

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale top [NAME..]: signals against their targets, most loaded first.
-#include "base/arena.h"
-#include "base/buf.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
+#include "cli/term/cli.h"
 #include "policies/price/price_book.h"
-#include "runtime/connections.h"
 
 struct top_args {
 	struct policy_scope scope;

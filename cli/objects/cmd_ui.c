@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale ui: the status page of the leader. kubectl forwards the port, because a forwarded port is a stream of its
 // own protocol to the API server, which kubectl speaks.
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
-#include "runtime/options/flag_table.h"
 
 #define PATH_BYTES     640
 #define ARGUMENTS_MAX  12

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/kube_pages.h"
 
-#include <stdbool.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
-#include "cli/term/progress.h"
+#include "cli/term/cli.h"
 #include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"
-#include "runtime/connections.h"
 
 #define PATH_BYTES_MAX (32 * 1024)
 #define RESTARTS_MAX   3 // of a list that outlives its continue token

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/kueue_quota.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_span.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/term/cli.h"
 #include "k8s/client/accelerators.h"
 #include "k8s/client/object_name.h"
 #include "promql/promql.h"
 #include "promql/promql_result.h"
-#include "runtime/connections.h"
 
 #define COHORT        "cohort"
 #define CLUSTER_QUEUE "cluster_queue"

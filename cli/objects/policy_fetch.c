@@ -2,28 +2,18 @@
 #include "cli/objects/policy_fetch.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/commands.h"
-#include "cli/term/output.h"
+#include "cli/term/cli.h"
 #include "controller/status/scaled_object_doc.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
-#include "runtime/connections.h"
 
 // ---- objects ----
 

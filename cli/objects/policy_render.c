@@ -2,23 +2,14 @@
 #include "cli/objects/policy_render.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
 #include "base/json/json_read.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/output.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/reason.h"
-#include "policies/explain/explain.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
 

@@ -2,25 +2,14 @@
 #include "cli/objects/remediation_list.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
-#include "cli/term/commands.h"
-#include "cli/term/output.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "remedy/agent/node_view.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
-#include "runtime/connections.h"
 
 #define COMMAND      "gpuscale get"
 #define COMPONENT    "gpuscale-remediate"

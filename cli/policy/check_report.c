@@ -2,14 +2,9 @@
 #include "cli/policy/check_report.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/schema/schema.h"
+#include "cli/term/cli.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"

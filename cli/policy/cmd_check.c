@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale check FILE|DIR..
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/file_open.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/policy/check_report.h"
 #include "cli/policy/fix_file.h"
 #include "cli/policy/lint_source.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/load/file_list.h"
@@ -34,8 +21,6 @@
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_config.h"
 #include "promql/promql_source.h"
-#include "runtime/connections.h"
-#include "runtime/options/flag_table.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define CHECK_OUTPUT_MAX (256 * 1024 * 1024)

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale explain FIELD
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/schema.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "cli/term/object_kind.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
@@ -19,7 +11,6 @@
 #include "promql/promql_source_file.h"
 #include "replay/engine_model.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/options/flag_table.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)
 #define EXPLAIN_PATH_BYTES 512

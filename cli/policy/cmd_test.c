@@ -1,31 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale test FILE|DIR..: runs policy unit tests.
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <regex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/progress.h"
+#include "cli/term/cli.h"
 #include "policies/load/file_set.h"
 #include "policies/test/coverage.h"
 #include "policies/test/junit.h"
 #include "policies/test/scenario.h"
 #include "policies/test/scenario_run.h"
 #include "policies/test/test_report.h"
-#include "runtime/options/controller_options.h"
 
 #define TEST_ARENA_MAX  (256 * 1024 * 1024)
 #define TEST_REPORT_MAX (64 * 1024 * 1024)

@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/policy/fix_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file_open.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint_renames.h"
 #include "policies/schema/binding.h"

@@ -2,21 +2,15 @@
 #include "cli/policy/lint_source.h"
 
 #include <event2/event.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "cli/term/cli.h"
 #include "insight/gpu_names.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "promql/promql_failover.h"
 #include "promql/syntax.h"
-#include "runtime/connections.h"
 
 // ---- labels under other names ----
 

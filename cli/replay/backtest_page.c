@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/backtest_page.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/html_page.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/svg_chart.h"
+#include "cli/term/cli.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/reason.h"
-#include "policies/explain/explain.h"
 #include "replay/backtest.h"
 #include "replay/backtest_history.h"
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/backtest_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/buf.h"
 #include "base/csv_text.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/engine.h"

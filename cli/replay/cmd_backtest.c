@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale backtest -f POLICY --data FILE: what a policy would have decided, cost and kept waiting.
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
 #include "base/must.h"
-#include "base/print.h"
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/progress.h"
+#include "cli/term/cli.h"
 #include "policies/engine/policy.h"
-#include "policies/explain/explain.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "replay/backtest_history.h"

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale tune -f POLICY --prometheus URL|--data FILE: better numbers for a policy.
-#include <errno.h>
 #include <limits.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/progress.h"
-#include "cli/term/table.h"
+#include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/parallel.h"

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/replay_fetch.h"
 
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "base/text.h"
-#include "cli/term/prometheus_session.h"
+#include "cli/term/cli.h"
 #include "controller/tick/refill.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/observation.h"

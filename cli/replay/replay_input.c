@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/replay_input.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
-#include "base/num.h"
-#include "base/print.h"
 #include "cli/replay/replay_fetch.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
+#include "cli/term/cli.h"
 #include "controller/status/state_text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_pick.h"

@@ -3,15 +3,7 @@
 // strokes that do not stretch; ticks, points and texts are placed in percent of the width.
 #include "cli/replay/svg_chart.h"
 
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/num.h"
-#include "base/print.h"
+#include "cli/term/cli.h"
 
 #define UNITS        1000
 #define X_TICKS      9

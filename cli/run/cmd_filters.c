@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale step -f FILE, gpuscale grant -f POOL, gpuscale spread: the engine, the allocator of a pool and that of
 // variants as line filters, so that a program can close a loop around them, and anyone can test them.
-#include <stdbool.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/print.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
+#include "cli/term/cli.h"
 #include "cli/term/line_filter.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_pick.h"

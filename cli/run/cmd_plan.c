@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale plan: prints one decision per policy, exactly like the first decision of `run`, and writes nothing.
 #include <event2/event.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/must.h"
-#include "base/print.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/policy/lint_source.h"
 #include "cli/run/plan_objects.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
-#include "cli/term/progress.h"
+#include "cli/term/cli.h"
 #include "controller/fleet/fleet.h"
 #include "controller/pool/pools.h"
 #include "controller/tick/observe.h"
@@ -30,12 +18,9 @@
 #include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
-#include "policies/explain/explain.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
-#include "runtime/connections.h"
-#include "runtime/options/flag_table.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define HINTS_MAX       10 // queries about labels under another name

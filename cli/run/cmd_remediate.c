@@ -3,18 +3,12 @@
 // so that anyone can replay an incident.
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/print.h"
 #include "base/process/process.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "cli/term/line_filter.h"
 #include "remedy/agent/remedy_agent.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_replay.h"
-#include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
-#include "runtime/options/flag_table.h"
 
 #define COMMAND         "gpuscale remediate"
 #define CLEAN_MAX_MS    REMEDY_DAY_MS

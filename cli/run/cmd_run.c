@@ -2,19 +2,13 @@
 // gpuscale run
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/print.h"
 #include "base/process/process.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "controller/controller.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
 #include "k8s/client/object_name.h"
-#include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/options/controller_options.h"
-#include "runtime/options/flag_table.h"
 #include "runtime/options/serve_options.h"
 
 struct run_args {

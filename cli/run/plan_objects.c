@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/plan_objects.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_span.h"
-#include "base/print.h"
 #include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
-#include "runtime/connections.h"
 
 #define COMMAND    "gpuscale plan"
 #define REPORT_MAX (1024 * 1024)
