@@ -43,7 +43,7 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 // Queries `server`, or the first of the servers after it that accepts the query. Returns false if none does.
 static bool ask_from(struct failover *f, struct promql_source *server)
 {
-	for (; server; server = promql_source_next(server)) {
+	for (; server; server = server->next) {
 		struct err e = {.kind = ERR_NONE};
 		f->server = server;
 		if (promql_source_ask(server, &f->question, &f->ticket, on_done, f, &e) == 0)
@@ -80,7 +80,7 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 		f->done(f->arg, result, error);
 	} else {
 		keep(f, result, error);
-		if (ask_from(f, promql_source_next(f->server)))
+		if (ask_from(f, f->server->next))
 			return;
 		const struct promql_result empty = {.type = f->empty_type};
 		bool is_empty = f->is_empty && !f->is_partial;
@@ -92,7 +92,7 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
                         const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
 {
-	if (!promql_source_next(first))
+	if (!first->next)
 		return promql_source_ask(first, question, ticket, done, arg, e);
 	struct failover *f = must_alloc(calloc(1, sizeof *f));
 	const char *namespace_name = ticket->namespace_name ? ticket->namespace_name : "";

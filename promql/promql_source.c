@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -21,38 +20,6 @@
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
 #define OTHER_REQUESTS   3   // in addition to the slots: the probe, the detection of the API and a token
-
-TAILQ_HEAD(source_calls, source_call);
-
-struct promql_source {
-	char *name, *url;
-	struct promql_source *next; // next server of the same source
-	double max_disagreement;
-	struct promql_access *access;
-	const struct clock *clock;
-	struct event_base *loop;
-	size_t fuse_bytes;
-	struct http_client *http;
-	struct promql *promql;
-	struct fair_queue *queue;
-	struct promql_health health;
-	struct promql_source_stats stats;
-	char *error; // NULL: none since it was up
-	int64_t answered_us;
-	int64_t took_ms; // duration of the query whose callback is running
-	uint64_t epoch;
-	int64_t recovered_mono_ms; // when it last recovered; not set while epoch is 0
-	bool closing;
-	// The probe.
-	bool probing;
-	int64_t probed_us;
-	struct source_calls parked; // batches that failed and wait for the outcome of the probe
-	// While the source is down.
-	int64_t probe_after_mono_ms;
-	bool wants_lone;    // send one query alone along with the probe
-	uint64_t lone_hash; // the last query sent alone in place of a probe that does not count
-	bool others_since;  // another query was submitted since then
-};
 
 struct promql_sources {
 	struct event_base *loop;
@@ -91,8 +58,7 @@ static bool is_fault_of_source(enum err_kind kind)
 
 static void set_error(struct promql_source *s, const char *text)
 {
-	free(s->error);
-	s->error = text ? strdup(text) : NULL;
+	snprintf(s->error, sizeof s->error, "%s", text);
 }
 
 bool promql_source_is_down(const struct promql_source *s)
@@ -110,7 +76,7 @@ static void note_answer(struct promql_source *s, bool is_probe)
 	s->stats.last_answer_wall_ms = clock_wall_ms(s->clock);
 	promql_health_answered(&s->health, is_probe);
 	if (s->health.state == PROMQL_UP)
-		set_error(s, NULL);
+		set_error(s, "");
 	if (was_down) {
 		s->epoch++;
 		s->recovered_mono_ms = clock_mono_ms(s->clock);
@@ -210,8 +176,7 @@ static void fail_waiting(struct source_call *call, const struct err *e)
 static int refuse(struct promql_source *s, struct err *e)
 {
 	s->stats.refused++;
-	return err_set_code(e, ERR_UNREACHABLE, PROMQL_NOT_SENT, "source %s is down: %s", s->name,
-	                    promql_source_error(s));
+	return err_set_code(e, ERR_UNREACHABLE, PROMQL_NOT_SENT, "source %s is down: %s", s->name, s->error);
 }
 
 static int canceled(const struct promql_source *s, struct err *e)
@@ -524,28 +489,7 @@ static void free_source(struct promql_source *s)
 	promql_access_free(s->access);
 	free(s->name);
 	free(s->url);
-	free(s->error);
 	free(s);
-}
-
-const char *promql_source_name(const struct promql_source *s)
-{
-	return s->name;
-}
-
-struct promql_source *promql_source_next(const struct promql_source *s)
-{
-	return s->next;
-}
-
-double promql_source_max_disagreement(const struct promql_source *s)
-{
-	return s->max_disagreement;
-}
-
-const char *promql_source_url(const struct promql_source *s)
-{
-	return s->url;
 }
 
 int64_t promql_source_unexplained_skew_ms(const struct promql_source *s)
@@ -565,39 +509,9 @@ int64_t promql_source_skew_ms(const struct promql_source *s)
 	return s->promql ? promql_skew_ms(s->promql) : 0;
 }
 
-const struct promql_health *promql_source_health(const struct promql_source *s)
-{
-	return &s->health;
-}
-
-const struct promql_source_stats *promql_source_stats(const struct promql_source *s)
-{
-	return &s->stats;
-}
-
-const char *promql_source_error(const struct promql_source *s)
-{
-	return s->error ? s->error : "";
-}
-
-uint64_t promql_source_epoch(const struct promql_source *s)
-{
-	return s->epoch;
-}
-
 bool promql_source_has_just_recovered(const struct promql_source *s)
 {
 	return s->epoch > 0 && clock_mono_ms(s->clock) - s->recovered_mono_ms < PROMQL_SETTLES_MS;
-}
-
-int64_t promql_source_took_ms(const struct promql_source *s)
-{
-	return s->took_ms;
-}
-
-const struct fair_queue *promql_source_queue(const struct promql_source *s)
-{
-	return s->queue;
 }
 
 enum promql_kind promql_source_kind(const struct promql_source *s, const char **ret_version)
@@ -615,11 +529,6 @@ size_t promql_source_fuse_bytes(const struct promql_source *s)
 }
 
 // ---- the set ----
-
-const struct clock *promql_source_clock(const struct promql_source *s)
-{
-	return s->clock;
-}
 
 static bool is_named_before(const struct promql_source_options *list, size_t i)
 {
@@ -768,11 +677,6 @@ struct promql_source *promql_sources_find(const struct promql_sources *s, const 
 	err_set(e, ERR_NOT_FOUND, "there is no source %.63s%s%s%s", name, near ? "; did you mean " : "",
 	        near ? near : "", near ? "?" : "");
 	return NULL;
-}
-
-const struct promql_access *promql_source_access(const struct promql_source *s)
-{
-	return s->access;
 }
 
 const char *promql_sources_admit(const struct promql_sources *s, const char *source, const char *namespace_name,

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/err.h"
 #include "base/exposition.h"
@@ -20,7 +21,7 @@
 struct buf;
 struct event_base;
 struct fair_queue;
-struct promql_source;
+struct http_client;
 struct promql_sources;
 
 #define PROMQL_SOURCES_MAX       64 // servers: the URLs of all sources together
@@ -65,6 +66,42 @@ struct promql_source_stats {
 	struct exposition_histogram queue_seconds; // from submission to sending
 };
 
+TAILQ_HEAD(promql_source_calls, source_call);
+
+// One server. Other modules only read the members above "private", whose values are valid until the loop runs.
+struct promql_source {
+	char *name;                 // of the n-th server of a source with several URLs NAME#N, from NAME#2 on
+	char *url;                  // base URL
+	struct promql_source *next; // server of the next URL of the same source; NULL: none
+	double max_disagreement;
+	struct promql_access *access;
+	const struct clock *clock;
+	struct fair_queue *queue;
+	struct promql_health health;
+	struct promql_source_stats stats;
+	char error[ERR_MSG_BYTES]; // the last failure since it was up; "" when it is
+	uint64_t epoch;            // changes each time the source recovers
+	int64_t took_ms;           // in a promql_done_fn: the time since the query was sent
+
+	// ---- private ----
+	struct event_base *loop;
+	size_t fuse_bytes;
+	struct http_client *http;
+	struct promql *promql;
+	int64_t answered_us;
+	int64_t recovered_mono_ms; // when it last recovered; not set while epoch is 0
+	bool closing;
+	// The probe.
+	bool probing;
+	int64_t probed_us;
+	struct promql_source_calls parked; // batches that failed and wait for the outcome of the probe
+	// While the source is down.
+	int64_t probe_after_mono_ms;
+	bool wants_lone;    // send one query alone along with the probe
+	uint64_t lone_hash; // the last query sent alone in place of a probe that does not count
+	bool others_since;  // another query was submitted since then
+};
+
 // How to queue a query. Zeroed: a query without a namespace.
 struct promql_ticket {
 	const char *namespace_name; // copied; NULL or "": none
@@ -104,32 +141,15 @@ struct promql_source *promql_sources_find(const struct promql_sources *s, const 
 // *ret_offset, which may be NULL.
 const char *promql_sources_admit(const struct promql_sources *s, const char *source, const char *namespace_name,
                                  const char *query, struct buf *out, size_t *ret_offset, struct err *e);
-const struct promql_access *promql_source_access(const struct promql_source *s);
 
-// The accessors below return values that are valid until the loop runs.
-const struct clock *promql_source_clock(const struct promql_source *s);
-// Returns the name; of the n-th server of a source with several URLs NAME#N, from NAME#2 on.
-const char *promql_source_name(const struct promql_source *s);
-// Returns the server of the next URL of the same source; NULL: none.
-struct promql_source *promql_source_next(const struct promql_source *s);
-double promql_source_max_disagreement(const struct promql_source *s);
-const char *promql_source_url(const struct promql_source *s);
 int64_t promql_source_skew_ms(const struct promql_source *s); // as promql_skew_ms; 0 while it is being closed
 int64_t promql_source_unexplained_skew_ms(const struct promql_source *s); // as promql_unexplained_skew_ms; likewise
-const struct promql_health *promql_source_health(const struct promql_source *s);
-const struct promql_source_stats *promql_source_stats(const struct promql_source *s);
-const char *promql_source_error(const struct promql_source *s); // the last failure since it was up; "" when it is
 enum promql_kind promql_source_kind(const struct promql_source *s, const char **ret_version);
 // Returns whether queries are failing because of the source.
 bool promql_source_is_down(const struct promql_source *s);
-// Returns a number that changes each time the source recovers.
-uint64_t promql_source_epoch(const struct promql_source *s);
 // Returns whether the source recovered less than PROMQL_SETTLES_MS ago: a server that starts anew may not have scraped
 // its targets yet, so that the absence of a series proves nothing.
 bool promql_source_has_just_recovered(const struct promql_source *s);
-// Returns the time since the query was sent, in ms. Call only from a promql_done_fn.
-int64_t promql_source_took_ms(const struct promql_source *s);
-const struct fair_queue *promql_source_queue(const struct promql_source *s);
 // Returns the limit on the text of a request that combines several queries (promql/fuse.h); 0: queries must not be
 // combined.
 size_t promql_source_fuse_bytes(const struct promql_source *s);

@@ -52,14 +52,13 @@ static void write_sources(struct buf *b, const struct query_hub *queries)
 	const struct promql_sources *sources = query_hub_sources(queries);
 	for (size_t i = 0; i < promql_sources_count(sources); i++) {
 		const struct promql_source *s = promql_sources_at(sources, i);
-		enum promql_health_state state = promql_source_health(s)->state;
-		const char *error = promql_source_error(s);
-		print_to(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
-		         promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
+		enum promql_health_state state = s->health.state;
+		const char *error = s->error;
+		print_to(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+', s->name,
+		         promql_health_name(state), error[0] ? ": " : "", error);
 		const struct query_agreement *g = query_hub_agreement(queries, i);
 		if (g->is_disagreeing)
-			print_to(b, "[-]servers of source %s disagree: %s (informative)\n", promql_source_name(s),
-			         g->detail);
+			print_to(b, "[-]servers of source %s disagree: %s (informative)\n", s->name, g->detail);
 	}
 }
 

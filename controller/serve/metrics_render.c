@@ -104,10 +104,10 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 {
 	static const char *const classes[] = {[FAIR_FAST] = "fast", [FAIR_SLOW] = "slow"};
 	_Static_assert(sizeof classes / sizeof classes[0] == FAIR_CLASS__COUNT, "one name per class");
-	const struct fair_queue *queue = promql_source_queue(s);
-	const char *name = promql_source_name(s);
-	const struct promql_source_stats *stats = promql_source_stats(s);
-	enum promql_health_state state = promql_source_health(s)->state;
+	const struct fair_queue *queue = s->queue;
+	const char *name = s->name;
+	const struct promql_source_stats *stats = &s->stats;
+	enum promql_health_state state = s->health.state;
 	const char *version;
 	enum promql_kind kind;
 	// NaN: there is no sample.
@@ -120,7 +120,7 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	        [FAMILY_SOURCE_POSTPONED] = (double)hub->postponed,
 	        [FAMILY_SOURCE_APART] = (double)hub->apart,
 	        [FAMILY_SOURCE_ISOLATED] = (double)hub->isolated,
-	        [FAMILY_SOURCE_DISAGREED] = promql_source_next(s) ? (double)hub->disagreed : (double)NAN,
+	        [FAMILY_SOURCE_DISAGREED] = s->next ? (double)hub->disagreed : (double)NAN,
 	        [FAMILY_SOURCE_SLOTS] = fair_queue_slots(queue),
 	        [FAMILY_SOURCE_QUEUED] = (double)fair_queue_waiting(queue),
 	        [FAMILY_SOURCE_ANSWER_TIMESTAMP] =

@@ -529,12 +529,12 @@ static size_t find_sources(const struct promql_sources *sources, struct overview
 	size_t n = promql_sources_count(sources);
 	for (size_t i = 0; i < n; i++) {
 		const struct promql_source *s = promql_sources_at(sources, i);
-		const struct promql_source_stats *stats = promql_source_stats(s);
+		const struct promql_source_stats *stats = &s->stats;
 		out[i] = (struct overview_source){
-		        .name = promql_source_name(s),
-		        .url = promql_source_url(s),
-		        .error = promql_source_error(s),
-		        .state = promql_source_health(s)->state,
+		        .name = s->name,
+		        .url = s->url,
+		        .error = s->error,
+		        .state = s->health.state,
 		        .last_answer_ms = stats->last_answer_wall_ms,
 		        .last_seconds = stats->last_seconds,
 		};

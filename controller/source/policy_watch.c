@@ -142,8 +142,8 @@ static const struct promql_source *find_server(const struct policy_watch *w, con
 	size_t n = url_len(url);
 	for (size_t i = 0; i < promql_sources_count(w->options.sources); i++) {
 		const struct promql_source *first = promql_sources_at(w->options.sources, i);
-		for (const struct promql_source *s = first; s; s = promql_source_next(s))
-			if (url_len(promql_source_url(s)) == n && strncmp(promql_source_url(s), url, n) == 0)
+		for (const struct promql_source *s = first; s; s = s->next)
+			if (url_len(s->url) == n && strncmp(s->url, url, n) == 0)
 				return first;
 	}
 	return NULL;
@@ -154,9 +154,8 @@ static bool is_open_to(const struct promql_source *s, const char *namespace_name
 {
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	bool is_open = promql_access_is_closed(promql_source_access(s)) ||
-	               promql_access_admit(promql_source_access(s), promql_source_name(s), namespace_name, PROMQL_PROBE,
-	                                   &query, NULL, e);
+	bool is_open = promql_access_is_closed(s->access) ||
+	               promql_access_admit(s->access, s->name, namespace_name, PROMQL_PROBE, &query, NULL, e);
 	buf_done(&query);
 	return is_open;
 }
@@ -168,7 +167,7 @@ static const char *source_of(void *arg, const struct convert_server *server, con
 	struct err e;
 	const struct promql_source *s = find_server(c->watch, server->url);
 	if (!s || !server->authentication)
-		return s ? promql_source_name(s) : NULL;
+		return s ? s->name : NULL;
 	if (!c->watch->auths) {
 		*ret_why = "not supported: authentication by authenticationRef, without --scaled-object-authentication";
 		return NULL;
@@ -182,7 +181,7 @@ static const char *source_of(void *arg, const struct convert_server *server, con
 	                                     .object = c->name,
 	                                     .name = server->authentication,
 	                                     .modes = server->modes,
-	                                     .like = promql_source_name(s)};
+	                                     .like = s->name};
 	return trigger_auths_find(c->watch->auths, &use, ret_why);
 }
 

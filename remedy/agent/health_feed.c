@@ -478,7 +478,7 @@ static void finish(struct health_feed *f)
 	if (--f->n_open > 0)
 		return;
 	bool is_failed = f->error.kind != ERR_NONE, is_empty = !is_failed && !has_gpus(f);
-	struct promql_source *next = promql_source_next(f->server);
+	struct promql_source *next = f->server->next;
 	f->was_empty |= is_empty;
 	if ((is_empty || is_failed) && f->error.kind != ERR_CANCELED && next) {
 		ask(f, next);

@@ -103,7 +103,7 @@ static void note_difference(struct query_agreement *g, const struct failover_cal
 static void note_agreement(struct failover_call *c)
 {
 	struct query_agreement *g = c->agreement;
-	double max = promql_source_max_disagreement(c->first), values[2] = {0};
+	double max = c->first->max_disagreement, values[2] = {0};
 	const struct query_answer *one = NULL;
 	int n_current = 0;
 	bool is_different = false;
@@ -184,7 +184,7 @@ void query_failover_ask(struct query_hub *hub, const struct query_question *ques
 {
 	struct err e;
 	const struct promql_source *first = promql_sources_find(query_hub_sources(hub), question->source, &e);
-	if (!first || !promql_source_next(first)) {
+	if (!first || !first->next) {
 		query_hub_ask(hub, question, now_ms, fn, arg);
 		return;
 	}
@@ -199,7 +199,7 @@ void query_failover_ask(struct query_hub *hub, const struct query_question *ques
 	c->arg = arg;
 	c->n_waiting = 1;
 	int i = 0;
-	for (const struct promql_source *s = first; s; s = promql_source_next(s), i++) {
+	for (const struct promql_source *s = first; s; s = s->next, i++) {
 		c->slots[i] = (struct failover_slot){c, i};
 		c->n_waiting++;
 		query_hub_ask_server(hub, s, question, now_ms, on_answer, &c->slots[i]);

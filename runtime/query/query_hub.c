@@ -89,14 +89,14 @@ struct batch {
 
 static int64_t now_ms(const struct query_entry *q)
 {
-	return clock_mono_ms(promql_source_clock(q->of->source));
+	return clock_mono_ms(q->of->source->clock);
 }
 
 static struct query_answer *answer_of(const struct query_entry *q, const struct promql_result *r, const int8_t *of,
                                       int index)
 {
 	const struct promql_source *source = q->of->source;
-	const char *recovered = promql_source_has_just_recovered(source) ? promql_source_name(source) : NULL;
+	const char *recovered = promql_source_has_just_recovered(source) ? source->name : NULL;
 	return query_answer_of(r, of, index, q->max_series, recovered, q->of->hub->memory);
 }
 
@@ -181,7 +181,7 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 	if (e->kind == ERR_TOO_LARGE && e->code > 0)
 		return query_answer_too_many((size_t)e->code - q->asked_age);
 	if (q->of->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
-		err_wrap(e, "source %s", promql_source_name(q->of->source));
+		err_wrap(e, "source %s", q->of->source->name);
 	if (wait_ms > 0)
 		err_wrap(e, "asked again after %lld s", (long long)(wait_ms + 999) / 1000);
 	return query_answer_failed(OBS_FAILED, e->msg);
@@ -240,8 +240,7 @@ static bool classify(struct query_entry *q, const struct promql_result *result, 
 		return !is_good || query_record_is_slow(&q->record);
 	}
 	if (error->code != PROMQL_NOT_SENT && error->kind != ERR_CANCELED && !promql_source_is_down(q->of->source))
-		query_record_failed(&q->record, q->asked_for_ms, error->retry_after_ms,
-		                    promql_source_epoch(q->of->source));
+		query_record_failed(&q->record, q->asked_for_ms, error->retry_after_ms, q->of->source->epoch);
 	return true;
 }
 
@@ -249,7 +248,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 {
 	struct query_entry *q = arg;
 	if (!error || error->code != PROMQL_NOT_SENT)
-		query_record_took(&q->record, promql_source_took_ms(q->of->source), true);
+		query_record_took(&q->record, q->of->source->took_ms, true);
 	if (error && error->kind == ERR_REJECTED && q->asked_age) {
 		send_query(q, false); // an invalid query then reports its own error
 		return;
@@ -340,7 +339,7 @@ static void on_batch(void *arg, const struct promql_result *result, const struct
 	if (result && of) {
 		for (size_t i = 0; i < result->n_series; i++)
 			of[i] = (int8_t)fuse_index(&result->series[i]);
-		batch_answered(b, result, of, promql_source_took_ms(source));
+		batch_answered(b, result, of, source->took_ms);
 	} else if (error &&
 	           (error->code == PROMQL_NOT_SENT || error->kind == ERR_CANCELED || promql_source_is_down(source))) {
 		fail_batch(b, error);
@@ -533,7 +532,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		answer_now(query_answer_ref(q->answer), fn, arg);
 		return;
 	}
-	query_record_begin(&q->record, promql_source_epoch(s->source));
+	query_record_begin(&q->record, s->source->epoch);
 	if (q->answer && !q->in_flight && query_record_wait_ms(&q->record, now_ms) > 0) {
 		s->postponed++;
 		q->asked_for_ms = now_ms;
@@ -553,7 +552,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	}
 	q->in_flight = true;
 	q->asked_for_ms = now_ms;
-	q->asked_mono_ms = clock_mono_ms(promql_source_clock(s->source));
+	q->asked_mono_ms = clock_mono_ms(s->source->clock);
 	q->wait_ms = wait_ms;
 	q->namespace_name = must_alloc(strdup(question->namespace_name ? question->namespace_name : ""));
 	send_soon(hub, s, q);
@@ -564,8 +563,7 @@ bool query_hub_check_early(struct query_hub *hub, const struct query_question *q
 {
 	struct err e;
 	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);
-	return source && !promql_source_next(source) &&
-	       query_peeks_ask(hub->peeks, source, question->query, now_ms, fn, arg);
+	return source && !source->next && query_peeks_ask(hub->peeks, source, question->query, now_ms, fn, arg);
 }
 
 static void entry_free(struct hub_source *s, struct query_entry *q)

@@ -37,7 +37,7 @@ void query_record_answered(struct query_record *r, bool is_vector);
 // Isolates a query whose answer would spoil a combined request: it has a warning or another result type.
 void query_record_isolate(struct query_record *r);
 // Records that the query failed alone at the tick of now_ms, and its source is up. retry_after_ms: the delay that the
-// server requested, or 0. source_epoch: promql_source_epoch().
+// server requested, or 0. source_epoch: that of the source (struct promql_source).
 void query_record_failed(struct query_record *r, int64_t now_ms, int64_t retry_after_ms, uint64_t source_epoch);
 // Records that a combined request failed although each of its queries succeeds alone: together they are too large.
 void query_record_set_apart(struct query_record *r);

@@ -49,11 +49,6 @@ int promql_source_ask(struct promql_source *s, const struct promql_question *que
 	return 0;
 }
 
-struct promql_source *promql_source_next(const struct promql_source *s)
-{
-	return NULL;
-}
-
 static void on_done(void *arg, const struct err *error)
 {
 	world.done++;
@@ -62,8 +57,12 @@ static void on_done(void *arg, const struct err *error)
 
 static int set_up(void **state)
 {
-	static const struct health_feed_options options = {
-	        .node_label = "Hostname", .matchers = "job=\"j\"", .heat_ms = 600000, .done = on_done};
+	static struct promql_source source;
+	static const struct health_feed_options options = {.source = &source,
+	                                                   .node_label = "Hostname",
+	                                                   .matchers = "job=\"j\"",
+	                                                   .heat_ms = 600000,
+	                                                   .done = on_done};
 	struct err e = {0};
 	memset(&world, 0, sizeof world);
 	world.feed = health_feed_new(&options, &e);

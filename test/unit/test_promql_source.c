@@ -83,7 +83,7 @@ static void source_that_is_down_is_asked_a_single_probe(void **state)
 	                &no_ticket, promql_fixture_done, f, &f->e),
 	        -1);
 	assert_int_equal(f->n_requests, 2);
-	assert_int_equal(promql_source_stats(s)->refused, 2);
+	assert_int_equal(s->stats.refused, 2);
 	promql_sources_free(set);
 }
 
@@ -93,15 +93,15 @@ static void source_is_up_again_once_its_probe_is_answered(void **state)
 	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
 	struct promql_source *s = only(set);
 	bring_down(f, s);
-	uint64_t epoch = promql_source_epoch(s);
+	uint64_t epoch = s->epoch;
 	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
 	recover(f);
 	assert_int_equal(ask_at(f, s, "up"), 1); // after the probe, and at once
 	assert_int_equal(f->n_requests, 4);
 	assert_non_null(strstr(f->requests[2].body, "query=vector%281%29"));
-	assert_int_equal(promql_source_health(s)->state, PROMQL_UP);
-	assert_int_equal(promql_source_epoch(s), epoch + 1);
-	assert_string_equal(promql_source_error(s), "");
+	assert_int_equal(s->health.state, PROMQL_UP);
+	assert_int_equal(s->epoch, epoch + 1);
+	assert_string_equal(s->error, "");
 	promql_sources_free(set);
 }
 
@@ -218,8 +218,8 @@ static void queries_that_the_server_refuses_are_not_its_fault(void **state)
 	        400, NULL, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}", NULL, 0};
 	for (int i = 0; i < 2 * PROMQL_HEALTH_OUTCOMES; i++)
 		assert_int_equal(ask_at(f, only(set), "("), 0);
-	assert_int_equal(promql_source_health(only(set))->state, PROMQL_UP);
-	assert_int_equal(promql_source_stats(only(set))->failed[ERR_REJECTED], 2 * PROMQL_HEALTH_OUTCOMES);
+	assert_int_equal(only(set)->health.state, PROMQL_UP);
+	assert_int_equal(only(set)->stats.failed[ERR_REJECTED], 2 * PROMQL_HEALTH_OUTCOMES);
 	promql_sources_free(set);
 }
 

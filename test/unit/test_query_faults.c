@@ -88,7 +88,7 @@ static void tick(struct world *w)
 		              clock_wall_ms(&w->q.clock), on_answer, p);
 	}
 	assert_true(test_loop_until(w->q.loop, &w->n_done, n_healthy, TEST_PATIENCE_MS));
-	w->was_down |= promql_source_health(promql_sources_at(w->q.sources, 0))->state == PROMQL_DOWN;
+	w->was_down |= promql_sources_at(w->q.sources, 0)->health.state == PROMQL_DOWN;
 }
 
 static void open_world(struct world *w)
