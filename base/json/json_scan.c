@@ -8,7 +8,8 @@
 #include "base/num.h"
 #include "base/utf8.h"
 
-// The token that the next byte may start or continue.
+// The token that the next byte may start or continue. A number, a word, an escape or a character that continues in the
+// next piece waits in json_scan.split.
 enum state {
 	VALUE,         // a value
 	FIRST_ELEMENT, // a value, or the ']' of an empty array
@@ -17,20 +18,6 @@ enum state {
 	COLON,
 	AFTER_VALUE, // ',' or the closing bracket; at depth 0 nothing
 	STRING,
-	ESCAPE,   // after a backslash
-	HEX,      // the four digits of \uXXXX
-	LOW_HALF, // the backslash of the second half of a surrogate pair
-	LOW_U,    // and its u
-	UTF8,     // the rest of a character whose first bytes were in the previous piece
-	WORD,
-	NUMBER_SIGN, // after '-'
-	NUMBER_ZERO, // after a leading 0
-	NUMBER_INT,
-	NUMBER_POINT, // after '.'
-	NUMBER_FRACTION,
-	NUMBER_E,      // after 'e'
-	NUMBER_E_SIGN, // after the sign of an exponent
-	NUMBER_EXPONENT,
 };
 
 static const char expected_value[] = "expected a value (object, array, string, number, true, false or null)";
@@ -42,9 +29,10 @@ static const char expected_half[] = "expected the second half of a surrogate pai
 static const char expected_digit[] = "expected a digit";
 static const char not_utf8[] = "this is not valid UTF-8";
 
-// One call of json_scan_feed.
+// Bytes of the text that follow each other: of one call of json_scan_feed, or of a token that is split between calls.
 struct piece {
 	const char *start, *p, *end;
+	size_t at; // position of `start` in the text
 	struct err *e;
 };
 
@@ -86,20 +74,22 @@ static int fail_at(struct json_scan *s, enum err_kind kind, size_t at, char foun
 	return err_set(e, kind, "JSON %zu:%zu: found %s: %s", s->line, at - s->line_start + 1, found, what);
 }
 
-static size_t place_of(const struct json_scan *s, const struct piece *t)
+static size_t place_of(const struct piece *t)
 {
-	return s->offset + (size_t)(t->p - t->start);
+	return t->at + (size_t)(t->p - t->start);
+}
+
+// Reports an unexpected byte at p.
+static int fail_byte(struct json_scan *s, struct piece *t, const char *p, const char *what)
+{
+	t->p = p;
+	return fail_at(s, ERR_PROTOCOL, place_of(t), *p, what, t->e);
 }
 
 // Reports an unexpected byte at t->p.
 static int fail(struct json_scan *s, struct piece *t, const char *what)
 {
-	return fail_at(s, ERR_PROTOCOL, place_of(s, t), *t->p, what, t->e);
-}
-
-static int fail_token(struct json_scan *s, enum err_kind kind, const char *what, struct err *e)
-{
-	return fail_at(s, kind, s->token_at, s->token_first, what, e);
+	return fail_byte(s, t, t->p, what);
 }
 
 static int no_memory(struct json_scan *s, struct err *e)
@@ -125,12 +115,6 @@ static int emit_kind(struct json_scan *s, enum json_token_kind kind, struct err 
 	return emit(s, &(struct json_token){.kind = kind, .text = ""}, e);
 }
 
-static void token_begins(struct json_scan *s, const struct piece *t)
-{
-	s->token_at = place_of(s, t);
-	s->token_first = *t->p;
-}
-
 // Returns the word with the type of level n.
 static uint64_t *word_of(struct json_scan *s, size_t n)
 {
@@ -142,7 +126,7 @@ static int open_level(struct json_scan *s, struct piece *t, bool is_object)
 	if (s->depth == (s->levels ? 64 * s->n_levels : JSON_DEPTH_MAX)) {
 		char message[64];
 		snprintf(message, sizeof message, "nested deeper than the ceiling of %zu levels", s->depth);
-		return fail_at(s, ERR_LIMIT, place_of(s, t), *t->p, message, t->e);
+		return fail_at(s, ERR_LIMIT, place_of(t), *t->p, message, t->e);
 	}
 	uint64_t bit = (uint64_t)1 << s->depth % 64, *word = word_of(s, s->depth);
 	*word = is_object ? *word | bit : *word & ~bit;
@@ -171,7 +155,7 @@ static int close_level(struct json_scan *s, struct piece *t)
 
 static void string_begins(struct json_scan *s, struct piece *t, bool is_key)
 {
-	token_begins(s, t);
+	s->token_at = place_of(t);
 	s->is_key = is_key;
 	s->bytes = 0;
 	buf_reset(&s->kept);
@@ -208,18 +192,214 @@ static int string_ended(struct json_scan *s, struct piece *t, const char *run)
 	return emit(s, &token, t->e);
 }
 
-static size_t utf8_wanted(char first)
-{
-	unsigned char c = (unsigned char)first;
-	return c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-}
-
 // Returns the first byte that is not an ordinary one of a string. Most bytes of a text are ordinary.
 static const char *skip_ordinary(const char *p, const char *end, unsigned char last)
 {
 	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20 && (unsigned char)*p <= last)
 		p++;
 	return p;
+}
+
+static int keep_char(struct json_scan *s, unsigned c, struct err *e)
+{
+	char out[4];
+	return keep(s, out, utf8_put(c, out), e);
+}
+
+// ---- what may be split between pieces ----
+
+// These functions read one escape, character, number or word, which starts at t->p. They return 0, -1 when it is
+// invalid, or 1 when the piece ends within it, or at the end of a number that may continue: s->missing is then what is
+// expected next, or NULL when nothing is missing.
+
+static int wait_for(struct json_scan *s, const char *what)
+{
+	s->missing = what;
+	return 1;
+}
+
+// Reads the digits of \uXXXX at *p.
+static int scan_hex(struct json_scan *s, struct piece *t, const char **p, unsigned *ret_unit)
+{
+	*ret_unit = 0;
+	for (int i = 0; i < 4; i++, (*p)++) {
+		int d = *p < t->end ? num_hex_digit(**p) : 0;
+		if (*p == t->end)
+			return wait_for(s, expected_hex);
+		if (d < 0)
+			return fail_byte(s, t, *p, expected_hex);
+		*ret_unit = *ret_unit * 16 + (unsigned)d;
+	}
+	return 0;
+}
+
+// Reads a character after \u, which may be a surrogate pair. In a lenient scan each half is a character.
+static int scan_unit(struct json_scan *s, struct piece *t, const char *p)
+{
+	unsigned unit, high = 0;
+	for (;;) {
+		int rc = scan_hex(s, t, &p, &unit);
+		if (rc != 0)
+			return rc;
+		if (s->is_lenient)
+			break;
+		bool is_high = unit >= 0xd800 && unit <= 0xdbff, is_low = unit >= 0xdc00 && unit <= 0xdfff;
+		if (unit == 0)
+			return fail_byte(s, t, p - 1, "\\u0000 inside a string is not supported");
+		if (is_low && !high)
+			return fail_byte(s, t, p - 1, "second half of a surrogate pair without the first");
+		if (!is_low && high)
+			return fail_byte(s, t, p - 1, expected_half);
+		if (!is_high)
+			break;
+		high = unit;
+		for (int i = 0; i < 2; i++, p++) {
+			if (p == t->end)
+				return wait_for(s, expected_half);
+			if (*p != "\\u"[i])
+				return fail_byte(s, t, p, expected_half);
+		}
+	}
+	t->p = p;
+	return keep_char(s, high ? 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00) : unit, t->e);
+}
+
+static int scan_escape(struct json_scan *s, struct piece *t)
+{
+	static const char after_backslash[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
+	const char *p = t->p + 1;
+	if (p == t->end)
+		return wait_for(s, expected_escape);
+	if (*p == 'u')
+		return scan_unit(s, t, p + 1);
+	const char *found = *p ? strchr(after_backslash, *p) : NULL;
+	if (!found)
+		return fail_byte(s, t, p, expected_escape);
+	t->p = p + 1;
+	return keep(s, meaning + (found - after_backslash), 1, t->e);
+}
+
+static int scan_char(struct json_scan *s, struct piece *t)
+{
+	unsigned char c = (unsigned char)*t->p;
+	size_t left = (size_t)(t->end - t->p), n = utf8_char_len(t->p, left);
+	if (n == 0 && left < (c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2))
+		return wait_for(s, not_utf8);
+	if (n == 0)
+		return fail(s, t, not_utf8);
+	t->p += n;
+	return keep(s, t->p - n, n, t->e);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *skip_digits(const char *p, const char *end, bool *ret_has_digits)
+{
+	const char *start = p;
+	while (p < end && is_digit(*p))
+		p++;
+	*ret_has_digits = p > start;
+	return p;
+}
+
+const char *json_scan_number_end(const char *p, const char *end, bool *ret_is_number)
+{
+	bool *ok = ret_is_number;
+	p += *p == '-';
+	*ok = p < end && *p == '0';
+	p = *ok ? p + 1 : skip_digits(p, end, ok);
+	if (*ok && p < end && *p == '.')
+		p = skip_digits(p + 1, end, ok);
+	if (*ok && p < end && (*p == 'e' || *p == 'E')) {
+		p++;
+		p = skip_digits(p + (p < end && (*p == '+' || *p == '-')), end, ok);
+	}
+	return p;
+}
+
+static int number_ended(struct json_scan *s, const char *text, size_t len, struct err *e)
+{
+	memmove(s->split, text, len);
+	s->split[len] = '\0';
+	s->state = AFTER_VALUE;
+	return emit(s, &(struct json_token){JSON_NUMBER, s->split, len, len}, e);
+}
+
+static int scan_number(struct json_scan *s, struct piece *t)
+{
+	bool is_number;
+	const char *start = t->p, *p = json_scan_number_end(start, t->end, &is_number);
+	if (p - start > JSON_NUMBER_BYTES_MAX)
+		return fail_at(s, ERR_LIMIT, s->token_at, *start, "this number is longer than the ceiling of 63 bytes",
+		               t->e);
+	if (p == t->end)
+		return wait_for(s, is_number ? NULL : expected_digit);
+	if (!is_number)
+		return fail_byte(s, t, p, expected_digit);
+	t->p = p;
+	return number_ended(s, start, (size_t)(p - start), t->e);
+}
+
+static int scan_word(struct json_scan *s, struct piece *t)
+{
+	bool is_true = *t->p == 't', is_false = *t->p == 'f';
+	const char *word = is_true ? "true" : is_false ? "false" : "null";
+	size_t len = strlen(word), left = (size_t)(t->end - t->p);
+	if (memcmp(t->p, word, left < len ? left : len) != 0)
+		return fail(s, t, expected_value);
+	if (left < len)
+		return wait_for(s, expected_value);
+	t->p += len;
+	s->state = AFTER_VALUE;
+	s->error_at = place_of(t) - 1;
+	return emit_kind(s, is_true ? JSON_TRUE : is_false ? JSON_FALSE : JSON_NULL, t->e);
+}
+
+static bool is_word(char first)
+{
+	return first == 't' || first == 'f' || first == 'n';
+}
+
+static int scan_part(struct json_scan *s, struct piece *t)
+{
+	if (s->state == STRING)
+		return *t->p == '\\' ? scan_escape(s, t) : scan_char(s, t);
+	return is_word(*t->p) ? scan_word(s, t) : scan_number(s, t);
+}
+
+// Reads an escape, character, number or word, or moves its start to s->split.
+static int scan_or_split(struct json_scan *s, struct piece *t)
+{
+	const char *start = t->p;
+	int rc = scan_part(s, t);
+	if (rc <= 0)
+		return rc;
+	s->split_at = place_of(t);
+	s->split_len = (size_t)(t->end - start);
+	memcpy(s->split, start, s->split_len);
+	t->p = t->end;
+	return 0;
+}
+
+// Reads what the previous piece ended within.
+static int scan_split(struct json_scan *s, struct piece *t)
+{
+	while (t->p < t->end) {
+		s->split[s->split_len++] = *t->p++;
+		struct piece joined = {s->split, s->split, s->split + s->split_len, s->split_at, t->e};
+		int rc = scan_part(s, &joined);
+		if (rc < 0)
+			return -1;
+		if (rc > 0)
+			continue;
+		t->p -= joined.end - joined.p; // the byte after a number
+		s->split_len = 0;
+		return 0;
+	}
+	return 0;
 }
 
 static int scan_string(struct json_scan *s, struct piece *t)
@@ -230,181 +410,14 @@ static int scan_string(struct json_scan *s, struct piece *t)
 		unsigned char c = (unsigned char)*t->p;
 		if (c == '"')
 			return string_ended(s, t, run);
-		if (c == '\\') {
-			if (keep(s, run, (size_t)(t->p - run), t->e) < 0)
-				return -1;
-			s->state = ESCAPE;
-			t->p++;
-			return 0;
-		}
 		if (c < 0x20)
 			return fail(s, t, "control characters in strings must be escaped");
-		size_t left = (size_t)(t->end - t->p), n = utf8_char_len(t->p, left);
-		if (n > 0) {
-			t->p += n;
-			continue;
-		}
-		if (left >= utf8_wanted(*t->p))
-			return fail(s, t, not_utf8);
-		if (keep(s, run, (size_t)(t->p - run), t->e) < 0)
-			return -1;
-		token_begins(s, t);
-		memcpy(s->utf8, t->p, left);
-		s->utf8_len = left;
-		t->p = t->end;
-		s->state = UTF8;
-		return 0;
+		size_t n = c == '\\' ? 0 : utf8_char_len(t->p, (size_t)(t->end - t->p));
+		if (n == 0)
+			return keep(s, run, (size_t)(t->p - run), t->e) < 0 ? -1 : scan_or_split(s, t);
+		t->p += n;
 	}
 	return keep(s, run, (size_t)(t->p - run), t->e);
-}
-
-static int scan_utf8(struct json_scan *s, struct piece *t)
-{
-	size_t wanted = utf8_wanted(s->utf8[0]);
-	s->utf8[s->utf8_len++] = *t->p++;
-	if (s->utf8_len < wanted)
-		return 0;
-	if (utf8_char_len(s->utf8, wanted) != wanted)
-		return fail_token(s, ERR_PROTOCOL, not_utf8, t->e);
-	s->state = STRING;
-	return keep(s, s->utf8, wanted, t->e);
-}
-
-static int scan_escape(struct json_scan *s, struct piece *t)
-{
-	static const char after_backslash[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
-	char c = *t->p;
-	if (c == 'u') {
-		s->unit = 0;
-		s->hex_len = 0;
-		s->state = HEX;
-		t->p++;
-		return 0;
-	}
-	const char *found = c ? strchr(after_backslash, c) : NULL;
-	if (!found)
-		return fail(s, t, expected_escape);
-	s->state = STRING;
-	t->p++;
-	return keep(s, meaning + (found - after_backslash), 1, t->e);
-}
-
-static int keep_char(struct json_scan *s, unsigned c, struct err *e)
-{
-	char out[4];
-	return keep(s, out, utf8_put(c, out), e);
-}
-
-static int scan_hex(struct json_scan *s, struct piece *t)
-{
-	int d = num_hex_digit(*t->p);
-	if (d < 0)
-		return fail(s, t, expected_hex);
-	s->unit = s->unit * 16 + (unsigned)d;
-	if (++s->hex_len < 4) {
-		t->p++;
-		return 0;
-	}
-	bool is_low = s->unit >= 0xdc00 && s->unit <= 0xdfff;
-	if (s->is_lenient) {
-		t->p++;
-		s->state = STRING;
-		return keep_char(s, s->unit, t->e);
-	}
-	if (s->unit == 0)
-		return fail(s, t, "\\u0000 inside a string is not supported");
-	if (is_low && !s->high)
-		return fail(s, t, "second half of a surrogate pair without the first");
-	if (!is_low && s->high)
-		return fail(s, t, expected_half);
-	t->p++;
-	if (s->unit >= 0xd800 && s->unit <= 0xdbff) {
-		s->high = s->unit;
-		s->state = LOW_HALF;
-		return 0;
-	}
-	unsigned c = s->high ? 0x10000 + ((s->high - 0xd800) << 10) + (s->unit - 0xdc00) : s->unit;
-	s->high = 0;
-	s->state = STRING;
-	return keep_char(s, c, t->e);
-}
-
-// ---- numbers and words ----
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_number(int state)
-{
-	return state >= NUMBER_SIGN;
-}
-
-// Returns the state after c, or -1 when the number ends before c or c is invalid.
-static int behind_number_byte(int state, char c)
-{
-	bool digit = is_digit(c);
-	switch (state) {
-	case NUMBER_SIGN:
-		return c == '0' ? NUMBER_ZERO : digit ? NUMBER_INT : -1;
-	case NUMBER_INT:
-		if (digit)
-			return NUMBER_INT;
-		// fall through
-	case NUMBER_ZERO:
-		return c == '.' ? NUMBER_POINT : c == 'e' || c == 'E' ? NUMBER_E : -1;
-	case NUMBER_FRACTION:
-		if (c == 'e' || c == 'E')
-			return NUMBER_E;
-		// fall through
-	case NUMBER_POINT:
-		return digit ? NUMBER_FRACTION : -1;
-	case NUMBER_E:
-		if (c == '+' || c == '-')
-			return NUMBER_E_SIGN;
-		// fall through
-	default:
-		return digit ? NUMBER_EXPONENT : -1;
-	}
-}
-
-static bool may_end(int number_state)
-{
-	return number_state == NUMBER_ZERO || number_state == NUMBER_INT || number_state == NUMBER_FRACTION ||
-	       number_state == NUMBER_EXPONENT;
-}
-
-static int number_ended(struct json_scan *s, struct err *e)
-{
-	s->number[s->number_len] = '\0';
-	s->state = AFTER_VALUE;
-	return emit(s, &(struct json_token){JSON_NUMBER, s->number, s->number_len, s->number_len}, e);
-}
-
-static int scan_number(struct json_scan *s, struct piece *t)
-{
-	for (; t->p < t->end; t->p++) {
-		int next = behind_number_byte(s->state, *t->p);
-		if (next < 0)
-			return may_end(s->state) ? number_ended(s, t->e) : fail(s, t, expected_digit);
-		if (s->number_len == JSON_NUMBER_BYTES_MAX)
-			return fail_token(s, ERR_LIMIT, "this number is longer than the ceiling of 63 bytes", t->e);
-		s->number[s->number_len++] = *t->p;
-		s->state = next;
-	}
-	return 0;
-}
-
-static int scan_word(struct json_scan *s, struct piece *t)
-{
-	if (*t->p != s->word[s->word_len])
-		return fail_token(s, ERR_PROTOCOL, expected_value, t->e);
-	t->p++;
-	if (s->word[++s->word_len])
-		return 0;
-	s->state = AFTER_VALUE;
-	return emit_kind(s, s->word[0] == 't' ? JSON_TRUE : s->word[0] == 'f' ? JSON_FALSE : JSON_NULL, t->e);
 }
 
 // ---- the document ----
@@ -413,31 +426,16 @@ static int scan_word(struct json_scan *s, struct piece *t)
 static int value_begins(struct json_scan *s, struct piece *t)
 {
 	char c = *t->p;
-	switch (c) {
-	case '{':
-	case '[':
+	if (c == '{' || c == '[')
 		return open_level(s, t, c == '{');
-	case '"':
+	if (c == '"') {
 		string_begins(s, t, false);
 		return 0;
-	case 't':
-	case 'f':
-	case 'n':
-		token_begins(s, t);
-		s->word = c == 't' ? "true" : c == 'f' ? "false" : "null";
-		s->word_len = 0;
-		s->state = WORD;
-		return 0;
-	default:
-		if (c != '-' && !is_digit(c))
-			return fail(s, t, expected_value);
-		token_begins(s, t);
-		s->number[0] = c;
-		s->number_len = 1;
-		s->state = c == '-' ? NUMBER_SIGN : c == '0' ? NUMBER_ZERO : NUMBER_INT;
-		t->p++;
-		return 0;
 	}
+	if (c != '-' && !is_digit(c) && !is_word(c))
+		return fail(s, t, expected_value);
+	s->token_at = place_of(t);
+	return scan_or_split(s, t);
 }
 
 static int after_value(struct json_scan *s, struct piece *t)
@@ -463,7 +461,7 @@ static int scan_between(struct json_scan *s, struct piece *t)
 		t->p++;
 		if (c == '\n') {
 			s->line++;
-			s->line_start = place_of(s, t);
+			s->line_start = place_of(t);
 		}
 		return 0;
 	}
@@ -492,51 +490,25 @@ static int scan_between(struct json_scan *s, struct piece *t)
 	}
 }
 
-static int scan_low(struct json_scan *s, struct piece *t)
-{
-	char wanted = s->state == LOW_HALF ? '\\' : 'u';
-	if (*t->p != wanted)
-		return fail(s, t, expected_half);
-	s->unit = 0;
-	s->hex_len = 0;
-	s->state = s->state == LOW_HALF ? LOW_U : HEX;
-	t->p++;
-	return 0;
-}
-
 static int scan_some(struct json_scan *s, struct piece *t)
 {
-	switch (s->state) {
-	case STRING:
-		return scan_string(s, t);
-	case ESCAPE:
-		return scan_escape(s, t);
-	case HEX:
-		return scan_hex(s, t);
-	case LOW_HALF:
-	case LOW_U:
-		return scan_low(s, t);
-	case UTF8:
-		return scan_utf8(s, t);
-	case WORD:
-		return scan_word(s, t);
-	default:
-		return is_number(s->state) ? scan_number(s, t) : scan_between(s, t);
-	}
+	if (s->split_len > 0)
+		return scan_split(s, t);
+	return s->state == STRING ? scan_string(s, t) : scan_between(s, t);
 }
 
 bool json_scan_is_between(const struct json_scan *s)
 {
-	return s->depth == 0 && !s->has_failed && (s->state == VALUE || s->state == AFTER_VALUE);
+	return s->depth == 0 && !s->has_failed && s->split_len == 0 && (s->state == VALUE || s->state == AFTER_VALUE);
 }
 
 int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err *e)
 {
-	struct piece t = {data, data, len ? data + len : data, e};
+	struct piece t = {data, data, len ? data + len : data, s->offset, e};
 	if (s->has_failed)
 		return err_set(e, ERR_PROTOCOL, "JSON: an earlier part of it was broken");
 	while (t.p < t.end) {
-		s->error_at = place_of(s, &t); // place of an error of the callback
+		s->error_at = place_of(&t); // place of an error of the callback
 		if (scan_some(s, &t) < 0)
 			return -1;
 	}
@@ -553,27 +525,20 @@ int json_scan_finish(struct json_scan *s, struct err *e)
 	        [MEMBER] = expected_name,
 	        [COLON] = "expected ':' after a member name",
 	        [STRING] = expected_quote,
-	        [ESCAPE] = expected_escape,
-	        [HEX] = expected_hex,
-	        [LOW_HALF] = expected_half,
-	        [LOW_U] = expected_half,
-	        [NUMBER_SIGN] = expected_digit,
-	        [NUMBER_POINT] = expected_digit,
-	        [NUMBER_E] = expected_digit,
-	        [NUMBER_E_SIGN] = expected_digit,
-	        [NUMBER_EXPONENT] = NULL,
 	};
 	if (s->has_failed)
 		return err_set(e, ERR_PROTOCOL, "JSON: an earlier part of it was broken");
-	if (s->state == UTF8)
-		return fail_token(s, ERR_PROTOCOL, not_utf8, e);
-	if (s->state == WORD)
-		return fail_token(s, ERR_PROTOCOL, expected_value, e);
-	if (is_number(s->state) && may_end(s->state) && number_ended(s, e) < 0)
-		return -1;
+	bool is_number = s->split_len > 0 && s->state != STRING && !is_word(s->split[0]);
+	if (s->split_len > 0 && s->split[0] != '\\' && !is_number)
+		return fail_at(s, ERR_PROTOCOL, s->split_at, s->split[0], s->missing, e);
+	if (is_number && !s->missing) {
+		if (number_ended(s, s->split, s->split_len, e) < 0)
+			return -1;
+		s->split_len = 0;
+	}
 	if (json_scan_is_between(s) && (s->state == AFTER_VALUE || s->is_sequence))
 		return 0;
-	const char *what = missing[s->state];
+	const char *what = s->split_len > 0 ? s->missing : missing[s->state];
 	if (s->state == AFTER_VALUE)
 		what = in_object(s) ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element";
 	s->has_failed = true;

@@ -59,18 +59,14 @@ struct json_scan {
 	bool has_failed;
 	size_t offset, line, line_start; // position of the current piece in the text; lines count from 1
 	// The token in progress.
-	size_t token_at;  // its position in the text
-	char token_first; // its first byte
+	size_t token_at; // its position in the text
 	bool is_key;
-	struct buf kept;       // the part of a string from earlier pieces, escapes decoded
-	size_t bytes, hex_len; // bytes of the string; digits after \u
-	unsigned unit, high;   // \u: the digits so far; the first half of a surrogate pair, or 0
-	char utf8[4];
-	size_t utf8_len;
-	const char *word; // true, false or null
-	size_t word_len;
-	char number[JSON_NUMBER_BYTES_MAX + 1];
-	size_t number_len;
+	struct buf kept; // the part of a string from earlier pieces, escapes decoded
+	size_t bytes;    // bytes of the string
+	// The start of a number, word, escape or character that the previous piece ended within.
+	char split[JSON_NUMBER_BYTES_MAX + 2];
+	size_t split_len, split_at; // split_at: its position in the text
+	const char *missing;        // what is expected after it; NULL: nothing, it is a number
 };
 _Static_assert(JSON_DEPTH_MAX <= 64, "json_scan.objects has one bit per level");
 
@@ -87,5 +83,8 @@ bool json_scan_is_between(const struct json_scan *s);
 int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err *e);
 // Ends the text. Returns -1 and *e as json_scan_feed when the document is incomplete.
 int json_scan_finish(struct json_scan *s, struct err *e);
+
+// Returns where the number at p ends, or cannot continue; *ret_is_number is false when it lacks a digit there. p < end.
+const char *json_scan_number_end(const char *p, const char *end, bool *ret_is_number);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json/json_scan.h"
 #include "base/num.h"
 #include "base/utf8.h"
 
@@ -60,28 +61,6 @@ static const char *skip_value(const char *p, const char *end)
 
 // ---- the grammar ----
 
-static const char *skip_digits(const char *p, const char *end)
-{
-	const char *start = p;
-	while (p < end && *p >= '0' && *p <= '9')
-		p++;
-	return p > start ? p : NULL;
-}
-
-// Returns whether [p, end) is a number.
-static bool is_number(const char *p, const char *end)
-{
-	p += *p == '-';
-	p = p < end && *p == '0' ? p + 1 : skip_digits(p, end);
-	if (p && p < end && *p == '.')
-		p = skip_digits(p + 1, end);
-	if (p && p < end && (*p == 'e' || *p == 'E')) {
-		p++;
-		p = skip_digits(p + (p < end && (*p == '+' || *p == '-')), end);
-	}
-	return p == end;
-}
-
 static bool is_word(const char *p, const char *end, const char *word)
 {
 	size_t len = strlen(word);
@@ -92,10 +71,13 @@ static bool is_word(const char *p, const char *end, const char *word)
 static const char *skip_scalar(const char *p, const char *end)
 {
 	const char *to = skip_value(p, end);
+	bool is_number;
 	if (!to || *p == '"')
 		return to;
-	return is_number(p, to) || is_word(p, to, "true") || is_word(p, to, "false") || is_word(p, to, "null") ? to
-	                                                                                                       : NULL;
+	return (json_scan_number_end(p, to, &is_number) == to && is_number) || is_word(p, to, "true") ||
+	                       is_word(p, to, "false") || is_word(p, to, "null")
+	               ? to
+	               : NULL;
 }
 
 // Goes past a member's name and its ':'; NULL when they are not there.
