@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
-
-void *alloc_zeroed(size_t size, struct err *e)
-{
-	void *p = calloc(1, size);
-	if (!p)
-		err_no_memory(e);
-	return p;
-}
-
 int alloc_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first)
 {
 	void *array;

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the heap: zeroed objects, and arrays that grow by doubling.
+// Arrays of the heap that grow by doubling.
 #ifndef GPUSCALE_BASE_ALLOC_H
 #define GPUSCALE_BASE_ALLOC_H
 
 #include <stddef.h>
-
-struct err;
-
-// Returns `size` zeroed bytes, which the caller frees with free(); NULL and *e (ERR_INTERNAL) when memory is exhausted.
-void *alloc_zeroed(size_t size, struct err *e);
 
 // Makes room for one more element behind the `n` elements of an array from malloc. `items` is the address of the
 // caller's pointer to it (NULL: none yet), `size` the bytes of an element, `first` the capacity of a new array. Updates

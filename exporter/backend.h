@@ -9,12 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/alloc.h"
+#include "base/err.h"
 #include "exporter/device.h"
 
 struct backend;
 struct buf;
-struct err;
 struct event_base;
 struct log;
 struct xid_store;
@@ -74,7 +73,7 @@ struct backend {
 static inline void *backend_alloc(size_t size, const struct backend_ops *ops, const struct backend_config *config,
                                   struct err *e)
 {
-	struct backend *b = alloc_zeroed(size, e);
+	struct backend *b = err_calloc(size, e);
 	if (b)
 		*b = (struct backend){ops, *config};
 	return b;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/num.h"
 
@@ -52,7 +51,7 @@ struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms
 		        interval, (int)(window_ms / interval_ms), DEVICE_HISTORY_SAMPLES_MAX);
 		return NULL;
 	}
-	struct device_history *h = alloc_zeroed(sizeof *h, e);
+	struct device_history *h = err_calloc(sizeof *h, e);
 	if (!h)
 		return NULL;
 	h->window_ms = window_ms;

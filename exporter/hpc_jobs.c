@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
@@ -41,7 +40,7 @@ struct hpc_jobs {
 
 struct hpc_jobs *hpc_jobs_new(const char *dir, struct log *log, struct err *e)
 {
-	struct hpc_jobs *j = alloc_zeroed(sizeof *j, e);
+	struct hpc_jobs *j = err_calloc(sizeof *j, e);
 	if (!j)
 		return NULL;
 	j->dir = dir;

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
@@ -203,7 +202,7 @@ static int make_tls(struct http_call *f, const char *ca_file, struct err *e)
 struct http_call *http_call_new(struct event_base *loop, const char *url, const char *ca_file, int64_t timeout_ms,
                                 http_call_done_fn *done, void *arg, struct err *e)
 {
-	struct http_call *f = alloc_zeroed(sizeof *f, e);
+	struct http_call *f = err_calloc(sizeof *f, e);
 	if (!f)
 		return NULL;
 	f->loop = loop;

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -355,7 +354,7 @@ void sampler_release(struct sampler *s, int64_t for_ms)
 
 struct sampler *sampler_new(const struct sampler_options *options, struct err *e)
 {
-	struct sampler *s = alloc_zeroed(sizeof *s, e);
+	struct sampler *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
 	s->options = *options;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "exporter/device.h"
 
@@ -29,7 +28,7 @@ static const int32_t codes_from_zero[] = {48, 63, 64, 74, 79, 94, 95, 119};
 
 struct xid_store *xid_store_new(struct err *e)
 {
-	struct xid_store *s = alloc_zeroed(sizeof *s, e);
+	struct xid_store *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);

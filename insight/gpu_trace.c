@@ -112,7 +112,7 @@ static int kernels_add(struct kernel_table *t, const char *name, int64_t ns, str
 	struct kernel_time *row;
 	if (!t->rows) {
 		arena_init(&t->names, NAMES_BYTES);
-		t->rows = alloc_zeroed((GPU_TRACE_KERNELS_MAX + 1) * sizeof *t->rows, e);
+		t->rows = err_calloc((GPU_TRACE_KERNELS_MAX + 1) * sizeof *t->rows, e);
 	}
 	if (!t->rows)
 		return -1;
@@ -203,7 +203,7 @@ static struct trace_gpu *gpu_of(struct gpu_trace *t, const struct trace_event *e
 		err_set(e, ERR_LIMIT, "more than %d GPUs", GPU_TRACE_GPUS_MAX);
 		return NULL;
 	}
-	struct trace_gpu *g = alloc_zeroed(sizeof *g, e);
+	struct trace_gpu *g = err_calloc(sizeof *g, e);
 	if (!g)
 		return NULL;
 	g->index = event->gpu;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -102,7 +101,7 @@ static int reply_take(struct promql_reply *r, const char *data, size_t len)
 
 struct promql *promql_new(const struct promql_options *options, struct err *e)
 {
-	struct promql *p = alloc_zeroed(sizeof *p, e);
+	struct promql *p = err_calloc(sizeof *p, e);
 	if (p && promql_take_options(p, options, e) == 0)
 		return p;
 	promql_free(p);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/confine.h"
@@ -67,7 +66,7 @@ static int take(struct promql_access *a, const struct promql_access_options *o, 
 
 struct promql_access *promql_access_new(const struct promql_access_options *options, bool is_open, struct err *e)
 {
-	struct promql_access *a = alloc_zeroed(sizeof *a, e);
+	struct promql_access *a = err_calloc(sizeof *a, e);
 	if (!a)
 		return NULL;
 	a->is_stated = options->namespaces != NULL;

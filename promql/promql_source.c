@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
@@ -607,7 +606,7 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 		err_set(e, ERR_LIMIT, "%zu sources are named; the ceiling is %d", n, PROMQL_SOURCES_MAX);
 		return NULL;
 	}
-	struct promql_sources *s = alloc_zeroed(sizeof *s, e);
+	struct promql_sources *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
 	s->loop = loop;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "base/file_open.h"
 #include "base/http/http_client_internal.h"
 
@@ -103,7 +102,7 @@ int http_tls_get(struct http_client *c, const struct http_tls *tls, struct http_
 			return 0;
 		}
 	}
-	set = alloc_zeroed(sizeof *set, e);
+	set = err_calloc(sizeof *set, e);
 	if (!set || http_tls_copy(&set->tls, &wanted, e) < 0) {
 		if (set)
 			tls_set_free(set);

@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/text.h"
 
@@ -58,7 +57,7 @@ static int add(struct http_site *s, const char *text, size_t len, struct err *e)
 
 struct http_site *http_site_new(const char *names, struct err *e)
 {
-	struct http_site *s = alloc_zeroed(sizeof *s, e);
+	struct http_site *s = err_calloc(sizeof *s, e);
 	for (const char *p = s ? names : NULL; p && *p;) {
 		size_t len = strcspn(p, ",");
 		if (len > 0 && add(s, p, len, e) < 0) {

@@ -316,7 +316,7 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 		return -1;
 	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&session.connections.clock) / 1000};
 	arena_init(&r.names, NAMES_MAX);
-	r.rows = alloc_zeroed(IDLE_ROWS_MAX * sizeof *r.rows, e);
+	r.rows = err_calloc(IDLE_ROWS_MAX * sizeof *r.rows, e);
 	int rc = r.rows ? fetch(&session, &r, e) : -1;
 	if (rc == 0) {
 		add_costs(&r);

@@ -467,7 +467,7 @@ static int print(const struct trace_args *a, const struct trace_report *r)
 
 static int run(const struct trace_args *a, struct err *e)
 {
-	struct gpu_trace *t = alloc_zeroed(sizeof *t, e);
+	struct gpu_trace *t = err_calloc(sizeof *t, e);
 	struct trace_report report = {.trace = t, .n_kernels = a->n_rows};
 	if (!t)
 		return EXIT_FAILED;

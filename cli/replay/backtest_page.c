@@ -94,7 +94,7 @@ static int put_over_time(struct buf *out, const struct backtest_report *r, const
                          struct err *e)
 {
 	const struct backtest *b = r->backtest;
-	struct tracks *o = alloc_zeroed(sizeof *o, e);
+	struct tracks *o = err_calloc(sizeof *o, e);
 	if (!o)
 		return -1;
 	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);

@@ -450,7 +450,7 @@ int replay_fetch(const struct replay_fetch *options, struct recording *ret, stru
 {
 	memset(ret, 0, sizeof *ret);
 	ret->format = RECORDING_RANGES;
-	struct fetch *f = alloc_zeroed(sizeof *f, e);
+	struct fetch *f = err_calloc(sizeof *f, e);
 	if (!f)
 		return -1;
 	arena_init(&f->arena, ARENA_MAX);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -634,7 +633,7 @@ static int init(struct pod_metadata *p, struct err *e)
 
 struct pod_metadata *pod_metadata_new(const struct pod_metadata_options *options, struct err *e)
 {
-	struct pod_metadata *p = alloc_zeroed(sizeof *p, e);
+	struct pod_metadata *p = err_calloc(sizeof *p, e);
 	if (!p)
 		return NULL;
 	p->options = *options;

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
@@ -157,7 +156,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct err e;
 	if (p->call)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
-	struct call *c = p->call = alloc_zeroed(sizeof *c, &e);
+	struct call *c = p->call = err_calloc(sizeof *c, &e);
 	if (!c) {
 		finish(p, NULL, &e);
 		return;
@@ -182,7 +181,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 struct kubelet_pods *kubelet_pods_new(const struct kubelet_pods_options *options, struct err *e)
 {
-	struct kubelet_pods *p = alloc_zeroed(sizeof *p, e);
+	struct kubelet_pods *p = err_calloc(sizeof *p, e);
 	if (!p)
 		return NULL;
 	p->options = *options;

@@ -484,7 +484,7 @@ static int by_pod(const void *a, const void *b)
 
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e)
 {
-	struct pod_map *m = alloc_zeroed(sizeof *m, e);
+	struct pod_map *m = err_calloc(sizeof *m, e);
 	if (!m)
 		return NULL;
 	arena_init(&m->arena, POD_MAP_BYTES_MAX);

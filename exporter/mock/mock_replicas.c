@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
@@ -29,7 +28,7 @@ struct mock_replicas {
 
 struct mock_replicas *mock_replicas_new(const struct mock_replicas_source *source, struct log *log, struct err *e)
 {
-	struct mock_replicas *r = alloc_zeroed(sizeof *r, e);
+	struct mock_replicas *r = err_calloc(sizeof *r, e);
 	if (!r)
 		return NULL;
 	r->source = source;

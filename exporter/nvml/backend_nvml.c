@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
@@ -92,7 +91,7 @@ static struct nvml_events *nvml_events_new(const struct nvml_api *api, const str
 		err_set(e, ERR_UNSUPPORTED, "the library lacks event functions");
 		return NULL;
 	}
-	struct nvml_events *ev = alloc_zeroed(sizeof *ev, e);
+	struct nvml_events *ev = err_calloc(sizeof *ev, e);
 	if (!ev)
 		return NULL;
 	ev->api = api;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/backoff.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -490,7 +489,7 @@ struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct 
 		err_wrap(e, "--otlp-endpoint");
 		return NULL;
 	}
-	struct otlp_push *p = alloc_zeroed(sizeof *p, e);
+	struct otlp_push *p = err_calloc(sizeof *p, e);
 	if (!p)
 		return NULL;
 	p->options = *options;

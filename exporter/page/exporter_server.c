@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/exposition.h"
@@ -372,7 +371,7 @@ static void on_root(void *arg, struct http_exchange *x)
 
 struct exporter_server *exporter_server_new(const struct exporter_server_options *options, struct err *e)
 {
-	struct exporter_server *s = alloc_zeroed(sizeof *s, e);
+	struct exporter_server *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
 	s->options = *options;

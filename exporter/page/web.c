@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -317,7 +316,7 @@ static int load(const struct web *w, struct web_config *c, struct web_auth **aut
 
 struct web *web_new(const char *path, const struct clock *clock, struct log *log, struct buf *ret_errors, struct err *e)
 {
-	struct web *w = alloc_zeroed(sizeof *w, e);
+	struct web *w = err_calloc(sizeof *w, e);
 	if (!w)
 		return NULL;
 	w->path = path;

@@ -13,7 +13,6 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/hash.h"
 
@@ -43,7 +42,7 @@ static struct bcrypt *bcrypt_new(struct err *e)
 	// A hash of the password "x": a library that verifies it supports bcrypt.
 	static const char probe[] = "$2b$04$abcdefghijklmnopqrstuu";
 	static const char *const names[] = {"libcrypt.so.1", "libcrypt.so.2"};
-	struct bcrypt *b = alloc_zeroed(sizeof *b, e);
+	struct bcrypt *b = err_calloc(sizeof *b, e);
 	if (!b)
 		return NULL;
 	for (size_t i = 0; i < sizeof names / sizeof names[0] && !b->library; i++)
@@ -244,7 +243,7 @@ struct web_auth {
 struct web_auth *web_auth_new(const struct web_user *users, size_t n, struct err *e)
 {
 	assert(n <= WEB_CONFIG_USERS_MAX);
-	struct web_auth *a = alloc_zeroed(sizeof *a, e);
+	struct web_auth *a = err_calloc(sizeof *a, e);
 	if (!a)
 		return NULL;
 	a->n = n;

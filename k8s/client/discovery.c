@@ -7,7 +7,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -276,7 +275,7 @@ static void on_list(void *arg, const struct http_response *response, const struc
 
 struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, struct err *e)
 {
-	struct discovery *d = alloc_zeroed(sizeof *d, e);
+	struct discovery *d = err_calloc(sizeof *d, e);
 	if (!d)
 		return NULL;
 	d->client = c;
@@ -382,7 +381,7 @@ static struct group *add_group(struct discovery *d, const char *api_version, con
 	discovery_forget(d);
 	if (check_share(d, namespace_name, e) < 0 || make_room(d, e) < 0)
 		return NULL;
-	struct group *g = alloc_zeroed(sizeof *g, e);
+	struct group *g = err_calloc(sizeof *g, e);
 	if (!g)
 		return NULL;
 	snprintf(g->api_version, sizeof g->api_version, "%s", api_version);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/backoff.h"
 #include "base/buf.h"
@@ -280,7 +279,7 @@ static void on_credentials(void *arg, const struct err *error)
 
 struct k8s_client *k8s_client_new(const struct k8s_client_options *options, struct err *e)
 {
-	struct k8s_client *c = alloc_zeroed(sizeof *c, e);
+	struct k8s_client *c = err_calloc(sizeof *c, e);
 	if (!c)
 		return NULL;
 	c->options = *options;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/http/service_account.h"
@@ -39,7 +38,7 @@ struct k8s_credentials *k8s_credentials_new(struct event_base *loop, const struc
                                             const struct k8s_config *config, k8s_credentials_fn *fn, void *arg,
                                             struct err *e)
 {
-	struct k8s_credentials *c = alloc_zeroed(sizeof *c, e);
+	struct k8s_credentials *c = err_calloc(sizeof *c, e);
 	if (!c)
 		return NULL;
 	c->loop = loop;

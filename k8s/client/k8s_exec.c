@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
@@ -427,7 +426,7 @@ static int start_process(struct k8s_exec_run *run, struct err *e)
 struct k8s_exec_run *k8s_exec_start(struct event_base *loop, const struct k8s_config *config, int64_t deadline_ms,
                                     k8s_exec_done_fn *done, void *arg, struct err *e)
 {
-	struct k8s_exec_run *run = alloc_zeroed(sizeof *run, e);
+	struct k8s_exec_run *run = err_calloc(sizeof *run, e);
 	if (!run)
 		return NULL;
 	run->config = config;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -416,7 +415,7 @@ struct lease *lease_new(const struct lease_options *o, struct err *e)
 		        LEASE_IDENTITY_BYTES - 1);
 		return NULL;
 	}
-	struct lease *l = alloc_zeroed(sizeof *l, e);
+	struct lease *l = err_calloc(sizeof *l, e);
 	if (!l)
 		return NULL;
 	l->options = *o;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -35,7 +34,7 @@ struct k8s_user *k8s_user_new(const char *name, const char *uid, struct err *e)
 		err_set(e, ERR_INPUT, "the user has no name");
 		return NULL;
 	}
-	struct k8s_user *u = alloc_zeroed(sizeof *u, e);
+	struct k8s_user *u = err_calloc(sizeof *u, e);
 	if (!u)
 		return NULL;
 	u->refs = 1;

@@ -174,7 +174,7 @@ static int add_queries(struct health_feed *f, struct err *e)
 
 struct health_feed *health_feed_new(const struct health_feed_options *options, struct err *e)
 {
-	struct health_feed *f = alloc_zeroed(sizeof *f, e);
+	struct health_feed *f = err_calloc(sizeof *f, e);
 	if (!f)
 		return NULL;
 	f->options = *options;

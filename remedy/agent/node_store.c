@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "base/must.h"
 #include "remedy/agent/remedy_agent_private.h"
@@ -74,7 +73,7 @@ static void on_absent(void *arg, struct informer_item *item)
 
 struct node_store *node_store_new(struct remedy_agent *a, node_store_error_fn *on_error, struct err *e)
 {
-	struct node_store *s = alloc_zeroed(sizeof *s, e);
+	struct node_store *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
 	s->informer = informer_new(&(struct informer_options){.client = a->k8s,

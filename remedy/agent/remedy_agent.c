@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/must.h"
@@ -490,7 +489,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 
 struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e)
 {
-	struct remedy_agent *a = alloc_zeroed(sizeof *a, e);
+	struct remedy_agent *a = err_calloc(sizeof *a, e);
 	if (!a)
 		return NULL;
 	a->step = step;

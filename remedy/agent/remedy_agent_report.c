@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/exposition.h"
@@ -244,7 +243,7 @@ static int serve(struct remedy_pages *p, struct event_base *loop, const char *li
 struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
                                       struct err *e)
 {
-	struct remedy_pages *p = alloc_zeroed(sizeof *p, e);
+	struct remedy_pages *p = err_calloc(sizeof *p, e);
 	if (!p)
 		return NULL;
 	if (serve(p, loop, listen, agent, e) == 0)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -207,7 +206,7 @@ static int open_watch(struct device_rules *d, enum watched which, struct err *e)
 
 int agent_rules_open(struct remedy_agent *a, struct err *e)
 {
-	struct device_rules *d = a->devices = alloc_zeroed(sizeof *d, e);
+	struct device_rules *d = a->devices = err_calloc(sizeof *d, e);
 	if (!d)
 		return -1;
 	d->agent = a;
