@@ -219,18 +219,13 @@ bool explain_signal(const struct decided *d, size_t signal, char *out)
 
 static void write_signals(struct json_writer *w, const struct decided *d)
 {
-	json_write_array_begin(w);
+	json_write_member_array(w, "signals");
 	for (size_t i = 0; i < d->decision->n_signals; i++) {
 		const struct decision_signal *s = &d->decision->signals[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", d->policy->signals[i].name);
-		json_write_member_f64(w, "value", s->value);
-		json_write_member_f64(w, "target", s->target);
-		json_write_member_i64(w, "proposal", s->proposal);
-		json_write_member_str(w, "state", signal_state_name(s->state));
-		json_write_member_str(w, "reason", reason_info(s->reason)->name);
-		json_write_member_f64(w, "ageSeconds", s->age_ms < 0 ? (double)NAN : (double)s->age_ms / 1000);
-		json_write_object_end(w);
+		json_write_format(w, "{name:%s,value:%g,target:%g,proposal:%d,state:%s,reason:%s,ageSeconds:%g}",
+		                  d->policy->signals[i].name, s->value, s->target, s->proposal,
+		                  signal_state_name(s->state), reason_info(s->reason)->name,
+		                  s->age_ms < 0 ? (double)NAN : (double)s->age_ms / 1000);
 	}
 	json_write_array_end(w);
 }
@@ -240,15 +235,11 @@ void explain_variants_json(struct json_writer *w, const struct decided *d)
 	json_write_member_array(w, "variants");
 	for (size_t i = 0; i < d->n_variants; i++) {
 		const struct decided_variant *v = &d->variants[i];
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", v->name);
-		json_write_member_str(w, "kind", v->target->kind);
-		json_write_member_str(w, "target", v->target->name);
-		json_write_member_i64(w, "currentReplicas", v->current);
+		json_write_format(w, "{name:%s,kind:%s,target:%s,currentReplicas:%d", v->name, v->target->kind,
+		                  v->target->name, v->current);
 		if (v->ready >= 0)
 			json_write_member_i64(w, "readyReplicas", v->ready);
-		json_write_member_i64(w, "desiredReplicas", v->desired);
-		json_write_member_str(w, "reason", v->reason);
+		json_write_format(w, "desiredReplicas:%d,reason:%s", v->desired, v->reason);
 		if (v->detail)
 			json_write_member_text(w, "message", v->detail);
 		json_write_object_end(w);
@@ -258,18 +249,13 @@ void explain_variants_json(struct json_writer *w, const struct decided *d)
 
 static void write_trace(struct json_writer *w, const struct decided *d)
 {
-	json_write_array_begin(w);
+	json_write_member_array(w, "trace");
 	for (size_t i = 0; i < d->decision->n_trace; i++) {
 		const struct trace_entry *t = decision_entry(d->decision, i);
 		char sentence[RENDER_SENTENCE_BYTES];
 		explain_sentence(d, t, sentence);
-		json_write_object_begin(w);
-		json_write_member_str(w, "stage", stage_name(t->stage));
-		json_write_member_i64(w, "before", t->before);
-		json_write_member_i64(w, "after", t->after);
-		json_write_member_str(w, "reason", reason_info(t->reason)->name);
-		json_write_member_str(w, "message", sentence);
-		json_write_object_end(w);
+		json_write_format(w, "{stage:%s,before:%d,after:%d,reason:%s,message:%s}", stage_name(t->stage),
+		                  t->before, t->after, reason_info(t->reason)->name, sentence);
 	}
 	json_write_array_end(w);
 }
@@ -278,29 +264,18 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 {
 	assert(d->target);
 	const struct decision *dec = d->decision;
-	char text[RENDER_SENTENCE_BYTES];
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", d->policy->namespace_name);
-	json_write_member_str(w, "name", d->policy->name);
-	json_write_member_object(w, "target");
-	json_write_member_str(w, "kind", d->target->kind);
-	json_write_member_str(w, "name", d->target->name);
-	json_write_object_end(w);
-	num_format_rfc3339_ms(text, dec->time_ms);
-	json_write_member_str(w, "time", text);
-	json_write_member_i64(w, "currentReplicas", dec->current);
-	json_write_member_f64(w, "readyReplicas", dec->ready < 0 ? (double)NAN : (double)dec->ready);
-	json_write_member_i64(w, "pendingReplicas", dec->pending);
-	json_write_member_i64(w, "desiredReplicas", dec->desired);
-	json_write_member_str(w, "action", action_name(dec->action));
-	json_write_member_str(w, "reason", reason_info(dec->reason)->name);
-	explain_message(d, text);
-	json_write_member_str(w, "message", text);
-	json_write_key(w, "signals");
+	char message[RENDER_SENTENCE_BYTES];
+	json_write_format(w, "{namespace:%s,name:%s,target:{kind:%s,name:%s}", d->policy->namespace_name,
+	                  d->policy->name, d->target->kind, d->target->name);
+	json_write_member_time(w, "time", dec->time_ms);
+	json_write_format(w, "currentReplicas:%d,readyReplicas:%g,pendingReplicas:%d,desiredReplicas:%d", dec->current,
+	                  dec->ready < 0 ? (double)NAN : (double)dec->ready, dec->pending, dec->desired);
+	explain_message(d, message);
+	json_write_format(w, "action:%s,reason:%s,message:%s", action_name(dec->action), reason_info(dec->reason)->name,
+	                  message);
 	write_signals(w, d);
 	if (d->n_variants > 0)
 		explain_variants_json(w, d);
-	json_write_key(w, "trace");
 	write_trace(w, d);
 	json_write_object_end(w);
 }
@@ -314,14 +289,10 @@ void explain_list(struct buf *out, const struct decided *items, size_t n, enum o
 	}
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
-	json_write_member_str(&w, "kind", "DecisionList");
-	json_write_member_array(&w, "items");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", POLICY_API_VERSION, "DecisionList");
 	for (size_t i = 0; i < n; i++)
 		explain_decision_json(&w, &items[i]);
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 	buf_putc(out, '\n');
 }
 

@@ -18,34 +18,33 @@
 #include "policies/pool/pool_allocate.h"
 #include "policies/test/line_fields.h"
 
-#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
-#define SHOWN_BYTES 80
-#define PLACE_BYTES 96
+#define TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
 
-enum member_key {
-	KEY_NAME,
-	KEY_ASKED,
-	KEY_CURRENT,
-	KEY_PENDING,
-	KEY_MIN,
-	KEY_MAX,
-	KEY_MAX_MIN,
-	KEY_MAX_GPUS,
-	KEY_GPUS,
-	KEY_PRIORITY,
-	KEY_WEIGHT,
-	KEY_PRICE,
-	KEY_BACKFILL,
-	KEY__COUNT
+// A member with what is converted for the allocator.
+struct member_line {
+	struct pool_member member;
+	int32_t max_gpus;
+	double weight, price;
 };
-static const char *const key_names[] = {"name",   "asked",          "current", "pending",        "min",
-                                        "max",    "maxMinReplicas", "maxGPUs", "gpusPerReplica", "priority",
-                                        "weight", "pricePerGPU",    "backfill"};
-_Static_assert(sizeof key_names / sizeof key_names[0] == KEY__COUNT, "one name per key");
 
-enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT_SPENT, ROOT_RATE, ROOT__COUNT };
-static const char *const root_names[] = {"time", "members", "spent", "runRate"};
-_Static_assert(sizeof root_names / sizeof root_names[0] == ROOT__COUNT, "one name per key");
+#define MEMBER(name) offsetof(struct member_line, member.name)
+static const struct line_field member_fields[] = {
+        {.name = "name"},
+        {"asked", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(asked)},
+        {"current", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(current)},
+        {"pending", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(pending)},
+        {"min", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(min)},
+        {"max", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(max)},
+        {"maxMinReplicas", LINE_WHOLE, 0, POOL_REPLICAS_MAX, MEMBER(guaranteed)},
+        {"maxGPUs", LINE_WHOLE, 1, POOL_GPUS_MAX, offsetof(struct member_line, max_gpus)},
+        {"gpusPerReplica", LINE_WHOLE, 1, POOL_GPUS_PER_REPLICA_MAX, MEMBER(gpus_per_replica)},
+        {"priority", LINE_WHOLE, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, MEMBER(priority)},
+        {"weight", LINE_NUMBER, 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, offsetof(struct member_line, weight)},
+        {"pricePerGPU", LINE_NUMBER, 0, (double)POOL_PRICE_MAX_MICRO / 1e6, offsetof(struct member_line, price)},
+        {.name = "backfill"},
+};
+static const struct line_field root_fields[] = {
+        {.name = "time"}, {.name = "members"}, {.name = "spent"}, {.name = "runRate"}};
 
 static int read_name(const cJSON *item, struct arena *a, const char **ret_name, struct err *e)
 {
@@ -74,82 +73,60 @@ static const struct gpu_pool_entry *find_entry(const struct gpu_pool *pool, cons
 	return entry ? entry : &no_entry;
 }
 
-static int read_numbers(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, const cJSON *const *v,
+static int read_numbers(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, const cJSON *item,
                         struct pool_member *m, struct err *e)
 {
-	int32_t max_gpus = entry->max_gpus;
-	double weight = m->weight_milli / 1000.0, price = (double)m->price_micro / 1e6;
-	const struct line_whole whole[] = {
-	        {KEY_ASKED, 0, POOL_REPLICAS_MAX, &m->asked},
-	        {KEY_CURRENT, 0, POOL_REPLICAS_MAX, &m->current},
-	        {KEY_PENDING, 0, POOL_REPLICAS_MAX, &m->pending},
-	        {KEY_MIN, 0, POOL_REPLICAS_MAX, &m->min},
-	        {KEY_MAX, 0, POOL_REPLICAS_MAX, &m->max},
-	        {KEY_MAX_MIN, 0, POOL_REPLICAS_MAX, &m->guaranteed},
-	        {KEY_MAX_GPUS, 1, POOL_GPUS_MAX, &max_gpus},
-	        {KEY_GPUS, 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica},
-	        {KEY_PRIORITY, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, &m->priority},
-	};
-	m->max = POOL_REPLICAS_MAX;
-	if (line_fields_whole(v, key_names, whole, sizeof whole / sizeof whole[0], e) < 0 ||
-	    line_fields_number(v[KEY_WEIGHT], "weight", 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight, e) < 0 ||
-	    line_fields_number(v[KEY_PRICE], "pricePerGPU", 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) < 0)
+	struct member_line v = {*m, entry->max_gpus, m->weight_milli / 1000.0, (double)m->price_micro / 1e6};
+	v.member.max = POOL_REPLICAS_MAX;
+	if (line_fields_numbers(item, "", LINE_FIELDS(member_fields), &v, e) < 0)
 		return -1;
-	if (!v[KEY_PENDING])
+	*m = v.member;
+	if (!line_field_of(item, "pending"))
 		m->pending = m->current;
 	if (m->min > m->max)
 		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower it or raise max", m->min,
 		               m->max);
-	m->most = gpu_pool_most(pool, max_gpus, m->gpus_per_replica);
-	m->weight_milli = (int32_t)gpu_pool_milli(weight);
-	m->price_micro = gpu_pool_micro(price);
+	m->most = gpu_pool_most(pool, v.max_gpus, m->gpus_per_replica);
+	m->weight_milli = (int32_t)gpu_pool_milli(v.weight);
+	m->price_micro = gpu_pool_micro(v.price);
 	return 0;
 }
 
 static int read_member(const struct gpu_pool *pool, const cJSON *item, struct arena *a, struct pool_member *m,
                        const char **ret_name, struct err *e)
 {
-	const cJSON *v[KEY__COUNT] = {NULL};
+	const cJSON *backfill = line_field_of(item, "backfill");
 	*m = (struct pool_member){0};
 	if (!cJSON_IsObject(item))
 		return err_set(e, ERR_INPUT, "must be an object: {\"name\": \"chat\", \"asked\": 4, \"current\": 2}");
-	if (line_fields_sort(item, "field", key_names, KEY__COUNT, v, e) < 0 ||
-	    read_name(v[KEY_NAME], a, ret_name, e) < 0)
+	if (line_fields_check(item, "field", LINE_FIELDS(member_fields), e) < 0 ||
+	    read_name(line_field_of(item, "name"), a, ret_name, e) < 0)
 		return -1;
 	const struct gpu_pool_entry *entry = find_entry(pool, *ret_name);
 	gpu_pool_apply(pool, entry, m);
-	if (read_numbers(pool, entry, v, m, e) < 0)
+	if (read_numbers(pool, entry, item, m, e) < 0)
 		return -1;
-	if (v[KEY_BACKFILL] && !cJSON_IsBool(v[KEY_BACKFILL]))
+	if (backfill && !cJSON_IsBool(backfill))
 		return err_set(e, ERR_INPUT, "backfill must be true or false");
-	if (v[KEY_BACKFILL])
-		m->backfill = cJSON_IsTrue(v[KEY_BACKFILL]);
-	if (!v[KEY_ASKED]) {
+	if (backfill)
+		m->backfill = cJSON_IsTrue(backfill);
+	if (!line_field_of(item, "asked")) {
 		m->asked = m->backfill ? pool_held(m) : m->current;
 		m->is_fixed = !m->backfill;
 	}
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 // A member that is given twice would count twice.
 static int check_names(const char *const *names, size_t n, struct arena *a, struct err *e)
 {
+	char shown[LINE_SHOWN_BYTES];
 	const char **sorted = (const char **)arena_calloc(a, n ? n : 1, sizeof *sorted);
 	if (!sorted)
 		return line_fields_no_memory(e);
 	memcpy(sorted, names, n * sizeof *sorted);
-	qsort(sorted, n, sizeof *sorted, compare_names);
-	for (size_t i = 1; i < n; i++)
-		if (strcmp(sorted[i - 1], sorted[i]) == 0) {
-			char shown[SHOWN_BYTES];
-			text_show(shown, sizeof shown, sorted[i], strlen(sorted[i]));
-			return err_set(e, ERR_INPUT, "members: \"%s\" is given twice", shown);
-		}
+	if (line_fields_sort_names(sorted, n, sizeof *sorted, shown))
+		return err_set(e, ERR_INPUT, "members: \"%s\" is given twice", shown);
 	return 0;
 }
 
@@ -167,11 +144,8 @@ static int read_members(const struct gpu_pool *pool, const cJSON *list, struct a
 	if (!members || !line->names)
 		return line_fields_no_memory(e);
 	for (const cJSON *c = list->child; c; c = c->next, i++)
-		if (read_member(pool, c, a, &members[i], &line->names[i], e) < 0) {
-			char place[PLACE_BYTES];
-			snprintf(place, sizeof place, "members[%zu]", i);
-			return err_wrap(e, "%s", place);
-		}
+		if (read_member(pool, c, a, &members[i], &line->names[i], e) < 0)
+			return err_wrap(e, "members[%zu]", i);
 	line->request.members = members;
 	line->request.n_members = n;
 	return check_names(line->names, n, a, e);
@@ -210,8 +184,9 @@ static int read_ratios(const struct gpu_pool *pool, struct arena *a, struct gran
 }
 
 // An amount of money; POOL_SPENT_UNKNOWN when absent.
-static int read_money(const cJSON *item, const char *name, int64_t *ret_micro, struct err *e)
+static int read_money(const cJSON *root, const char *name, int64_t *ret_micro, struct err *e)
 {
+	const cJSON *item = line_field_of(root, name);
 	*ret_micro = POOL_SPENT_UNKNOWN;
 	if (!item)
 		return 0;
@@ -225,24 +200,23 @@ static int read_money(const cJSON *item, const char *name, int64_t *ret_micro, s
 static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned long long line_number, struct arena *a,
                      struct grant_line *line, struct err *e)
 {
-	const cJSON *v[ROOT__COUNT] = {NULL};
+	const cJSON *time = line_field_of(root, "time");
 	double time_s = (double)(line_number - 1) * GRANT_LINE_SECONDS;
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT,
 		               "a line must be an object: {\"members\": [{\"name\": \"chat\", \"asked\": 4}]}");
-	if (line_fields_sort(root, "field", root_names, ROOT__COUNT, v, e) < 0)
+	if (line_fields_check(root, "field", LINE_FIELDS(root_fields), e) < 0)
 		return -1;
-	if (v[ROOT_TIME]) {
-		time_s = cJSON_IsNumber(v[ROOT_TIME]) ? v[ROOT_TIME]->valuedouble : -1;
+	if (time) {
+		time_s = cJSON_IsNumber(time) ? time->valuedouble : -1;
 		if (!(time_s >= 0 && time_s <= TIME_MAX_S))
 			return err_set(e, ERR_INPUT, "time must be a number of seconds from 0 to %.0f", TIME_MAX_S);
 	}
 	*line = (struct grant_line){
 	        .request = {.gpus = pool->gpus, .turn = (uint64_t)(time_s * 1000 / (double)pool->turn_every_ms)}};
 	int64_t spent_micro;
-	if (read_money(v[ROOT_SPENT], "spent", &spent_micro, e) < 0 ||
-	    read_money(v[ROOT_RATE], "runRate", &line->rate_micro, e) < 0 ||
-	    read_members(pool, v[ROOT_MEMBERS], a, line, e) < 0 || read_ratios(pool, a, line, e) < 0)
+	if (read_money(root, "spent", &spent_micro, e) < 0 || read_money(root, "runRate", &line->rate_micro, e) < 0 ||
+	    read_members(pool, line_field_of(root, "members"), a, line, e) < 0 || read_ratios(pool, a, line, e) < 0)
 		return -1;
 	line->month = gpu_pool_budget(pool, &line->request, (int64_t)(time_s * 1000), spent_micro, 0);
 	return 0;
@@ -315,19 +289,15 @@ static void put_grants(struct grant *g, const struct grant_line *line, const str
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_array(&w, "grants");
+	json_write_format(&w, "{grants:[");
 	for (size_t i = 0; i < line->request.n_members; i++) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "name", line->names[i]);
-		json_write_member_i64(&w, "replicas", grants[i].replicas);
-		json_write_member_str(&w, "reason", pool_reason_info(grants[i].reason)->name);
+		json_write_format(&w, "{name:%s,replicas:%d,reason:%s", line->names[i], grants[i].replicas,
+		                  pool_reason_info(grants[i].reason)->name);
 		if (g->explain)
 			put_message(&w, g->pool, line->request.members[i].asked, &grants[i], total);
 		json_write_object_end(&w);
 	}
-	json_write_array_end(&w);
-	json_write_member_i64(&w, "usedGPUs", total->used_gpus);
+	json_write_format(&w, "],usedGPUs:%ld", total->used_gpus);
 	if (g->pool->has_per_month)
 		put_month(&w, line);
 	json_write_object_end(&w);

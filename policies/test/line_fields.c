@@ -3,7 +3,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -12,22 +13,30 @@
 #include "base/num.h"
 #include "base/text.h"
 
-#define SHOWN_BYTES 80
+#define LINE_FIELDS_MAX 16
 
 int line_fields_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
 {
-	char shown[SHOWN_BYTES];
+	char shown[LINE_SHOWN_BYTES];
 	const char *close = num_closest_name(word, names, n);
 	text_show(shown, sizeof shown, word, strlen(word));
 	return close ? err_set(e, ERR_INPUT, "unknown %s \"%s\", did you mean \"%s\"?", what, shown, close)
 	             : err_set(e, ERR_INPUT, "unknown %s \"%s\"", what, shown);
 }
 
-int line_fields_sort(const cJSON *object, const char *what, const char *const *names, size_t n,
-                     const cJSON **ret_values, struct err *e)
+const cJSON *line_field_of(const cJSON *object, const char *name)
 {
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+	return cJSON_IsNull(item) ? NULL : item;
+}
+
+int line_fields_check(const cJSON *object, const char *what, const struct line_field *fields, size_t n, struct err *e)
+{
+	const char *names[LINE_FIELDS_MAX];
 	bool seen[LINE_FIELDS_MAX] = {false};
 	assert(n <= LINE_FIELDS_MAX);
+	for (size_t k = 0; k < n; k++)
+		names[k] = fields[k].name;
 	for (const cJSON *c = object->child; c; c = c->next) {
 		size_t k = 0;
 		while (k < n && strcmp(names[k], c->string) != 0)
@@ -37,36 +46,62 @@ int line_fields_sort(const cJSON *object, const char *what, const char *const *n
 		if (seen[k])
 			return err_set(e, ERR_INPUT, "%s is given twice", names[k]);
 		seen[k] = true;
-		ret_values[k] = cJSON_IsNull(c) ? NULL : c;
 	}
 	return 0;
 }
 
-int line_fields_whole(const cJSON *const *values, const char *const *names, const struct line_whole *list, size_t n,
-                      struct err *e)
+static int read_number(const cJSON *item, const char *prefix, const struct line_field *f, void *ret, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct line_whole *w = &list[i];
-		const cJSON *item = values[w->key];
-		double v = item ? item->valuedouble : 0;
-		if (!item)
-			continue;
-		if (!cJSON_IsNumber(item) || !(v >= w->least && v <= w->most) || v != trunc(v))
-			return err_set(e, ERR_INPUT, "%s must be a whole number from %.0f to %.0f", names[w->key],
-			               w->least, w->most);
-		*w->value = (int32_t)v;
-	}
+	double v = item->valuedouble;
+	bool is_whole = f->type == LINE_WHOLE, is_valid = cJSON_IsNumber(item) && v >= f->least && v <= f->most;
+	if (is_whole && !(is_valid && v == trunc(v)))
+		return err_set(e, ERR_INPUT, "%s%s must be a whole number from %.0f to %.0f", prefix, f->name, f->least,
+		               f->most);
+	if (!is_valid)
+		return err_set(e, ERR_INPUT, "%s%s must be a number from %g to %g", prefix, f->name, f->least, f->most);
+	unsigned char *at = (unsigned char *)ret + f->offset;
+	if (is_whole)
+		memcpy(at, &(int32_t){(int32_t)v}, sizeof(int32_t));
+	else
+		memcpy(at, &v, sizeof v);
 	return 0;
 }
 
-int line_fields_number(const cJSON *item, const char *name, double least, double most, double *value, struct err *e)
+int line_fields_numbers(const cJSON *object, const char *prefix, const struct line_field *fields, size_t n, void *ret,
+                        struct err *e)
 {
-	if (!item)
-		return 0;
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most))
-		return err_set(e, ERR_INPUT, "%s must be a number from %g to %g", name, least, most);
-	*value = item->valuedouble;
+	for (int type = LINE_WHOLE; type <= LINE_NUMBER; type++)
+		for (size_t i = 0; i < n; i++) {
+			const cJSON *item = (int)fields[i].type == type ? line_field_of(object, fields[i].name) : NULL;
+			if (item && read_number(item, prefix, &fields[i], ret, e) < 0)
+				return -1;
+		}
 	return 0;
+}
+
+static const char *name_of(const void *item)
+{
+	const char *name;
+	memcpy(&name, item, sizeof name);
+	return name;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(name_of(a), name_of(b));
+}
+
+bool line_fields_sort_names(void *items, size_t n, size_t size, char shown[LINE_SHOWN_BYTES])
+{
+	const unsigned char *item = items;
+	if (n > 1)
+		qsort(items, n, size, compare_names);
+	for (size_t i = 1; i < n; i++, item += size)
+		if (compare_names(item, item + size) == 0) {
+			text_show(shown, LINE_SHOWN_BYTES, name_of(item), strlen(name_of(item)));
+			return true;
+		}
+	return false;
 }
 
 int line_fields_no_memory(struct err *e)
@@ -78,8 +113,6 @@ void line_fields_put_error(struct buf *out, const char *msg)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "error", msg);
-	json_write_object_end(&w);
+	json_write_format(&w, "{error:%s}", msg);
 	buf_putc(out, '\n');
 }

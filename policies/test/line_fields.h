@@ -4,33 +4,40 @@
 #define GPUSCALE_POLICIES_TEST_LINE_FIELDS_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct buf;
 struct err;
 
-#define LINE_FIELDS_MAX 32
+// Bytes of a name as messages show it.
+#define LINE_SHOWN_BYTES 80
+
+// A member of the JSON object of a line. The numbers are stored by line_fields_numbers(), the rest is read by the
+// caller.
+struct line_field {
+	const char *name;
+	enum { LINE_OTHER, LINE_WHOLE, LINE_NUMBER } type;
+	double least, most;
+	size_t offset; // of the int32_t (LINE_WHOLE) or the double in the struct
+};
+// The table, and the number of its fields.
+#define LINE_FIELDS(table) table, sizeof(table) / sizeof(table)[0]
 
 // Reports that `word` is none of the names, as "unknown WHAT "WORD"", with a similar name. Returns -1.
 int line_fields_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e);
-// Sorts the members of `object` by key: ret_values[k], which the caller sets to NULL, becomes the value of names[k],
-// and stays NULL for a null. n <= LINE_FIELDS_MAX. Returns 0, or -1 and *e (ERR_INPUT) for an unknown or repeated
-// member; `what` is what messages call it.
-int line_fields_sort(const cJSON *object, const char *what, const char *const *names, size_t n,
-                     const cJSON **ret_values, struct err *e);
-
-// A whole number from `least` to `most`, by its index among the sorted values; *value stays as it is when it is absent.
-struct line_whole {
-	int key;
-	double least, most;
-	int32_t *value;
-};
-// Reads n numbers from the sorted `values`. Returns 0, or -1 and *e (ERR_INPUT), which states the name and the range.
-int line_fields_whole(const cJSON *const *values, const char *const *names, const struct line_whole *list, size_t n,
-                      struct err *e);
-// Reads any number; *value stays as it is when `item` is NULL. Returns as line_fields_whole().
-int line_fields_number(const cJSON *item, const char *name, double least, double most, double *value, struct err *e);
+// Returns the value of the member; NULL when it is absent or null.
+const cJSON *line_field_of(const cJSON *object, const char *name);
+// Checks that every member of `object` is one of the n fields, and given once. Returns 0, or -1 and *e (ERR_INPUT);
+// `what` is what messages call a member.
+int line_fields_check(const cJSON *object, const char *what, const struct line_field *fields, size_t n, struct err *e);
+// Stores the numbers of the n fields in *ret, from `least` to `most` each; what is absent or null stays as it is.
+// Returns 0, or -1 and *e (ERR_INPUT), which states the name, behind `prefix`, and the range.
+int line_fields_numbers(const cJSON *object, const char *prefix, const struct line_field *fields, size_t n, void *ret,
+                        struct err *e);
+// Sorts n items of `size` bytes, which begin with a pointer to their name, by name: so duplicates are adjacent, and the
+// order in the line has no effect. Returns whether a name occurs twice, and then writes it to `shown`.
+bool line_fields_sort_names(void *items, size_t n, size_t size, char shown[LINE_SHOWN_BYTES]);
 
 // Reports that the arena of a line is full. Returns -1.
 int line_fields_no_memory(struct err *e);

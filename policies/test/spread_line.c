@@ -15,34 +15,39 @@
 
 #define CAPACITY_LEAST  1e-9
 #define STARTUP_S_MAX   (7 * 24 * 3600.0)
-#define SHOWN_BYTES     80
 #define VARIANT_EXAMPLE "{\"name\": \"h100\", \"capacity\": 30, \"price\": 4, \"max\": 8}"
 #define LINE_EXAMPLE    "{\"units\": 120, \"variants\": [" VARIANT_EXAMPLE "]}"
-
-enum variant_key {
-	KEY_NAME,
-	KEY_CAPACITY,
-	KEY_PRICE,
-	KEY_CURRENT,
-	KEY_READY,
-	KEY_MIN,
-	KEY_MAX,
-	KEY_FIT,
-	KEY_STARTUP,
-	KEY__COUNT
-};
-static const char *const key_names[] = {"name", "capacity", "price", "current",       "ready",
-                                        "min",  "max",      "fit",   "startupSeconds"};
-_Static_assert(sizeof key_names / sizeof key_names[0] == KEY__COUNT, "one name per key");
-
-enum root_key { ROOT_UNITS, ROOT_VARIANTS, ROOT_SWITCH_COST, ROOT__COUNT };
-static const char *const root_names[] = {"units", "variants", "switchCost"};
-_Static_assert(sizeof root_names / sizeof root_names[0] == ROOT__COUNT, "one name per key");
 
 struct spread_line {
 	struct spread_request request;
 	struct spread_variant variants[SPREAD_VARIANTS_MAX];
 	const char *names[SPREAD_VARIANTS_MAX]; // pointers into the tree
+};
+
+// A variant with what is only checked.
+struct variant_line {
+	struct spread_variant variant;
+	double startup_s;
+	int32_t ready;
+};
+
+#define VARIANT(member) offsetof(struct variant_line, variant.member)
+static const struct line_field variant_fields[] = {
+        {.name = "name"},
+        {"capacity", LINE_NUMBER, CAPACITY_LEAST, SPREAD_NUMBER_MAX, VARIANT(capacity)},
+        {"price", LINE_NUMBER, 0, SPREAD_NUMBER_MAX, VARIANT(price)},
+        {"current", LINE_WHOLE, 0, SPREAD_REPLICAS_MAX, VARIANT(current)},
+        {"ready", LINE_WHOLE, 0, SPREAD_REPLICAS_MAX, offsetof(struct variant_line, ready)},
+        {"min", LINE_WHOLE, 0, SPREAD_REPLICAS_MAX, VARIANT(min)},
+        {"max", LINE_WHOLE, 0, SPREAD_REPLICAS_MAX, VARIANT(max)},
+        {"fit", LINE_WHOLE, 0, SPREAD_REPLICAS_MAX, VARIANT(fit)},
+        {"startupSeconds", LINE_NUMBER, 0, STARTUP_S_MAX, offsetof(struct variant_line, startup_s)},
+};
+#define REQUEST(member) offsetof(struct spread_line, request.member)
+static const struct line_field root_fields[] = {
+        {"units", LINE_NUMBER, 0, SPREAD_NUMBER_MAX, REQUEST(units)},
+        {.name = "variants"},
+        {"switchCost", LINE_NUMBER, 0, SPREAD_NUMBER_MAX, REQUEST(switch_cost)},
 };
 
 static int check_name(const cJSON *item, const struct spread_line *line, struct err *e)
@@ -54,7 +59,7 @@ static int check_name(const cJSON *item, const struct spread_line *line, struct 
 		return err_set(e, ERR_LIMIT, "name has %zu bytes, the limit is %d", len, SPREAD_NAME_BYTES_MAX);
 	for (size_t i = 0; i < line->request.n_variants; i++)
 		if (strcmp(line->names[i], item->valuestring) == 0) {
-			char shown[SHOWN_BYTES];
+			char shown[LINE_SHOWN_BYTES];
 			text_show(shown, sizeof shown, item->valuestring, len);
 			return err_set(e, ERR_INPUT, "name \"%s\" is given twice", shown);
 		}
@@ -63,52 +68,36 @@ static int check_name(const cJSON *item, const struct spread_line *line, struct 
 
 static int read_variant(const cJSON *item, struct spread_line *line, struct err *e)
 {
-	const cJSON *v[KEY__COUNT] = {NULL};
-	struct spread_variant variant = {.max = SPREAD_REPLICAS_MAX, .fit = SPREAD_REPLICAS_MAX};
-	double startup_s = 0;
-	int32_t ready = 0;
+	struct variant_line v = {.variant = {.max = SPREAD_REPLICAS_MAX, .fit = SPREAD_REPLICAS_MAX}};
+	const cJSON *name = line_field_of(item, "name");
 	if (!cJSON_IsObject(item))
 		return err_set(e, ERR_INPUT, "must be an object: " VARIANT_EXAMPLE);
-	if (line_fields_sort(item, "field", key_names, KEY__COUNT, v, e) < 0 || check_name(v[KEY_NAME], line, e) < 0)
+	if (line_fields_check(item, "field", LINE_FIELDS(variant_fields), e) < 0 || check_name(name, line, e) < 0)
 		return -1;
-	if (!v[KEY_CAPACITY])
+	if (!line_field_of(item, "capacity"))
 		return err_set(e, ERR_INPUT, "capacity is missing: the units that one replica serves");
-	const struct line_whole whole[] = {
-	        {KEY_CURRENT, 0, SPREAD_REPLICAS_MAX, &variant.current},
-	        {KEY_READY, 0, SPREAD_REPLICAS_MAX, &ready},
-	        {KEY_MIN, 0, SPREAD_REPLICAS_MAX, &variant.min},
-	        {KEY_MAX, 0, SPREAD_REPLICAS_MAX, &variant.max},
-	        {KEY_FIT, 0, SPREAD_REPLICAS_MAX, &variant.fit},
-	};
-	if (line_fields_whole(v, key_names, whole, sizeof whole / sizeof whole[0], e) < 0 ||
-	    line_fields_number(v[KEY_CAPACITY], "capacity", CAPACITY_LEAST, SPREAD_NUMBER_MAX, &variant.capacity, e) <
-	            0 ||
-	    line_fields_number(v[KEY_PRICE], "price", 0, SPREAD_NUMBER_MAX, &variant.price, e) < 0 ||
-	    line_fields_number(v[KEY_STARTUP], "startupSeconds", 0, STARTUP_S_MAX, &startup_s, e) < 0)
+	if (line_fields_numbers(item, "", LINE_FIELDS(variant_fields), &v, e) < 0)
 		return -1;
-	if (variant.min > variant.max)
+	if (v.variant.min > v.variant.max)
 		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower min or raise max",
-		               variant.min, variant.max);
+		               v.variant.min, v.variant.max);
 	size_t i = line->request.n_variants++;
-	line->variants[i] = variant;
-	line->names[i] = v[KEY_NAME]->valuestring;
+	line->variants[i] = v.variant;
+	line->names[i] = name->valuestring;
 	return 0;
 }
 
 static int read_tree(const cJSON *root, struct spread_line *line, struct err *e)
 {
-	const cJSON *v[ROOT__COUNT] = {NULL};
+	const cJSON *list = line_field_of(root, "variants");
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT, "a line must be an object: " LINE_EXAMPLE);
-	if (line_fields_sort(root, "field", root_names, ROOT__COUNT, v, e) < 0)
+	if (line_fields_check(root, "field", LINE_FIELDS(root_fields), e) < 0)
 		return -1;
-	if (!v[ROOT_UNITS])
+	if (!line_field_of(root, "units"))
 		return err_set(e, ERR_INPUT, "units is missing: what all variants together must serve");
-	if (line_fields_number(v[ROOT_UNITS], "units", 0, SPREAD_NUMBER_MAX, &line->request.units, e) < 0 ||
-	    line_fields_number(v[ROOT_SWITCH_COST], "switchCost", 0, SPREAD_NUMBER_MAX, &line->request.switch_cost, e) <
-	            0)
+	if (line_fields_numbers(root, "", LINE_FIELDS(root_fields), line, e) < 0)
 		return -1;
-	const cJSON *list = v[ROOT_VARIANTS];
 	if (!list || !cJSON_IsArray(list))
 		return err_set(e, ERR_INPUT, "variants must be a list: " LINE_EXAMPLE);
 	int n = cJSON_GetArraySize(list);
@@ -129,19 +118,11 @@ static void put_shares(const struct spread_line *line, struct buf *out)
 	struct json_writer w;
 	spread(&line->request, shares, &total);
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_array(&w, "variants");
-	for (size_t i = 0; i < line->request.n_variants; i++) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "name", line->names[i]);
-		json_write_member_i64(&w, "replicas", shares[i].replicas);
-		json_write_member_str(&w, "reason", spread_reason_name(shares[i].reason));
-		json_write_object_end(&w);
-	}
-	json_write_array_end(&w);
-	json_write_member_f64(&w, "units", total.units);
-	json_write_member_f64(&w, "cost", total.cost);
-	json_write_object_end(&w);
+	json_write_format(&w, "{variants:[");
+	for (size_t i = 0; i < line->request.n_variants; i++)
+		json_write_format(&w, "{name:%s,replicas:%d,reason:%s}", line->names[i], shares[i].replicas,
+		                  spread_reason_name(shares[i].reason));
+	json_write_format(&w, "],units:%g,cost:%g}", total.units, total.cost);
 	buf_putc(out, '\n');
 }
 

@@ -20,24 +20,25 @@
 #include "policies/schema/binding.h"
 #include "policies/test/line_fields.h"
 
-#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z, the last time that can be written
-#define SHOWN_BYTES 80
+#define TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z, the last time that can be written
 
-enum member {
-	MEMBER_TIME,
-	MEMBER_REPLICAS,
-	MEMBER_READY,
-	MEMBER_PENDING,
-	MEMBER_STATUS,
-	MEMBER_SIGNALS,
-	MEMBER_PODS,
-	MEMBER_CAPACITY,
-	MEMBER_UNHEALTHY,
-	MEMBER__COUNT
+static const struct line_field root_fields[] = {
+        {.name = "time"},
+        {"replicas", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct observation, spec_replicas)},
+        {"ready", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct observation, ready_replicas)},
+        {"pending", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct observation, pending_replicas)},
+        {"status", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct observation, status_replicas)},
+        {.name = "signals"},
+        {.name = "pods"},
+        {.name = "capacity"},
+        {"unhealthy", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct observation, health.unhealthy)},
 };
-static const char *const member_names[] = {"time",    "replicas", "ready",    "pending",  "status",
-                                           "signals", "pods",     "capacity", "unhealthy"};
-_Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
+static const struct line_field capacity_fields[] = {
+        {"fit", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct obs_capacity, fit)},
+        {"unschedulable", LINE_WHOLE, 0, POLICY_REPLICAS_MAX, offsetof(struct obs_capacity, unschedulable)},
+        {.name = "seconds"},
+        {.name = "why"},
+};
 
 static int parse_time(const cJSON *item, int64_t *ret_ms, struct err *e)
 {
@@ -64,11 +65,6 @@ static int parse_value(const cJSON *item, const char *signal, double *ret_value,
 	               signal);
 }
 
-static int compare_pods(const void *a, const void *b)
-{
-	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
-}
-
 static int parse_series(const cJSON *object, const char *signal, int64_t now_ms, struct arena *a,
                         struct obs_signal *out, struct err *e)
 {
@@ -76,7 +72,7 @@ static int parse_series(const cJSON *object, const char *signal, int64_t now_ms,
 	if (n > STEP_SERIES_MAX)
 		return err_set(e, ERR_LIMIT, "signal %s has %zu series, the ceiling is %d", signal, n, STEP_SERIES_MAX);
 	struct obs_series *series = arena_calloc(a, n, sizeof *series);
-	bool in_order = true;
+	char shown[LINE_SHOWN_BYTES];
 	out->series = series;
 	for (const cJSON *c = object->child; c; c = c->next) {
 		if (cJSON_IsNull(c))
@@ -88,16 +84,9 @@ static int parse_series(const cJSON *object, const char *signal, int64_t now_ms,
 		*s = (struct obs_series){.pod = pod, .time_ms = now_ms};
 		if (parse_value(c, signal, &s->value, e) < 0)
 			return -1;
-		in_order = in_order && (s == series || compare_pods(s - 1, s) < 0);
 	}
-	if (!in_order) // by name, so that duplicates are adjacent and the order in the line has no effect
-		qsort(series, out->n_series, sizeof *series, compare_pods);
-	for (size_t i = 1; i < out->n_series; i++)
-		if (compare_pods(&series[i - 1], &series[i]) == 0) {
-			char shown[SHOWN_BYTES];
-			text_show(shown, sizeof shown, series[i].pod, strlen(series[i].pod));
-			return err_set(e, ERR_INPUT, "signal %s has series \"%s\" twice", signal, shown);
-		}
+	if (line_fields_sort_names(series, out->n_series, sizeof *series, shown))
+		return err_set(e, ERR_INPUT, "signal %s has series \"%s\" twice", signal, shown);
 	out->state = out->n_series ? OBS_OK : OBS_EMPTY;
 	return 0;
 }
@@ -168,25 +157,6 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 
 // ---- pods ----
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const struct obs_pod *)a)->name, ((const struct obs_pod *)b)->name);
-}
-
-// A duplicate would count twice.
-static int check_pods(struct obs_pod *pods, size_t n, struct err *e)
-{
-	if (n > 1)
-		qsort(pods, n, sizeof *pods, compare_names);
-	for (size_t i = 1; i < n; i++)
-		if (compare_names(&pods[i - 1], &pods[i]) == 0) {
-			char shown[SHOWN_BYTES];
-			text_show(shown, sizeof shown, pods[i].name, strlen(pods[i].name));
-			return err_set(e, ERR_INPUT, "pod \"%s\" is given twice", shown);
-		}
-	return 0;
-}
-
 static int parse_pods(const cJSON *object, struct arena *a, struct observation *o, struct err *e)
 {
 	if (!cJSON_IsObject(object))
@@ -194,6 +164,7 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 	size_t n = (size_t)cJSON_GetArraySize(object);
 	if (n > STEP_SERIES_MAX)
 		return err_set(e, ERR_LIMIT, "%zu pods are more than the ceiling of %d", n, STEP_SERIES_MAX);
+	char shown[LINE_SHOWN_BYTES];
 	struct obs_pod *pods = arena_calloc(a, n ? n : 1, sizeof *pods);
 	size_t k = 0;
 	for (const cJSON *c = object->child; c; c = c->next, k++) {
@@ -212,7 +183,9 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 		return line_fields_no_memory(e);
 	o->pods = pods;
 	o->n_pods = n;
-	return check_pods(pods, n, e);
+	if (line_fields_sort_names(pods, n, sizeof *pods, shown)) // would count twice
+		return err_set(e, ERR_INPUT, "pod \"%s\" is given twice", shown);
+	return 0;
 }
 
 // ---- capacity ----
@@ -238,67 +211,56 @@ static int parse_unschedulable(const cJSON *seconds, int64_t now_ms, struct aren
 
 static int parse_capacity(const cJSON *object, struct arena *a, struct step_line *line, size_t n_signals, struct err *e)
 {
-	enum { FIT, UNSCHEDULABLE, SECONDS, WHY, N };
-	static const char *const names[N] = {"fit", "unschedulable", "seconds", "why"};
-	const cJSON *of[N] = {NULL};
 	struct obs_capacity *c = &line->observation.capacity;
+	const cJSON *why = line_field_of(object, "why");
 	if (!cJSON_IsObject(object))
 		return err_set(e, ERR_INPUT, "capacity must be an object: {\"fit\": 2}");
-	if (line_fields_sort(object, "member of capacity", names, N, of, e) < 0)
+	if (line_fields_check(object, "member of capacity", LINE_FIELDS(capacity_fields), e) < 0)
 		return -1;
-	if (!of[FIT])
+	if (!line_field_of(object, "fit"))
 		return err_set(e, ERR_INPUT, "capacity.fit is missing");
-	if (of[WHY] && !cJSON_IsString(of[WHY]))
+	if (why && !cJSON_IsString(why))
 		return err_set(e, ERR_INPUT, "capacity.why must be a text");
-	static const char *const shown[N] = {"capacity.fit", "capacity.unschedulable"};
-	const struct line_whole counts[] = {{FIT, 0, POLICY_REPLICAS_MAX, &c->fit},
-	                                    {UNSCHEDULABLE, 0, POLICY_REPLICAS_MAX, &c->unschedulable}};
-	if (line_fields_whole(of, shown, counts, sizeof counts / sizeof counts[0], e) < 0 ||
-	    parse_unschedulable(of[SECONDS], line->time_ms, a, c, e) < 0)
+	if (line_fields_numbers(object, "capacity.", LINE_FIELDS(capacity_fields), c, e) < 0 ||
+	    parse_unschedulable(line_field_of(object, "seconds"), line->time_ms, a, c, e) < 0)
 		return -1;
-	c->detail = of[WHY] ? arena_strdup(a, of[WHY]->valuestring) : NULL;
+	c->detail = why ? arena_strdup(a, why->valuestring) : NULL;
 	line->details[n_signals] = c->detail;
 	c->is_known = true;
-	return of[WHY] && !c->detail ? line_fields_no_memory(e) : 0;
+	return why && !c->detail ? line_fields_no_memory(e) : 0;
 }
 
 // ---- the line ----
 
 static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a, struct step_line *line, struct err *e)
 {
-	const cJSON *m[MEMBER__COUNT] = {NULL};
+	const cJSON *time = line_field_of(root, "time"), *pods = line_field_of(root, "pods");
+	const cJSON *capacity = line_field_of(root, "capacity"), *signals = line_field_of(root, "signals");
 	if (!cJSON_IsObject(root))
 		return err_set(e, ERR_INPUT,
 		               "a line must be an object: {\"time\": 0, \"replicas\": 1, \"signals\": {}}");
-	if (line_fields_sort(root, "member", member_names, MEMBER__COUNT, m, e) < 0)
+	if (line_fields_check(root, "member", LINE_FIELDS(root_fields), e) < 0)
 		return -1;
-	if (!m[MEMBER_TIME] || !m[MEMBER_REPLICAS])
-		return err_set(e, ERR_INPUT, "%s is missing", m[MEMBER_TIME] ? "replicas" : "time");
+	if (!time || !line_field_of(root, "replicas"))
+		return err_set(e, ERR_INPUT, "%s is missing", time ? "replicas" : "time");
 	struct observation *o = &line->observation;
 	*o = (struct observation){.ready_replicas = -1, .signals = line->signals, .n_signals = p->n_signals};
-	const struct line_whole counts[] = {
-	        {MEMBER_REPLICAS, 0, POLICY_REPLICAS_MAX, &o->spec_replicas},
-	        {MEMBER_READY, 0, POLICY_REPLICAS_MAX, &o->ready_replicas},
-	        {MEMBER_PENDING, 0, POLICY_REPLICAS_MAX, &o->pending_replicas},
-	        {MEMBER_STATUS, 0, POLICY_REPLICAS_MAX, &o->status_replicas},
-	        {MEMBER_UNHEALTHY, 0, POLICY_REPLICAS_MAX, &o->health.unhealthy},
-	};
-	if (parse_time(m[MEMBER_TIME], &line->time_ms, e) < 0 ||
-	    line_fields_whole(m, member_names, counts, sizeof counts / sizeof counts[0], e) < 0)
+	if (parse_time(time, &line->time_ms, e) < 0 ||
+	    line_fields_numbers(root, "", LINE_FIELDS(root_fields), o, e) < 0)
 		return -1;
-	if (!m[MEMBER_STATUS])
+	if (!line_field_of(root, "status"))
 		o->status_replicas = o->spec_replicas;
-	o->health.is_known = m[MEMBER_UNHEALTHY] != NULL;
-	if (m[MEMBER_PODS] && parse_pods(m[MEMBER_PODS], a, o, e) < 0)
+	o->health.is_known = line_field_of(root, "unhealthy") != NULL;
+	if (pods && parse_pods(pods, a, o, e) < 0)
 		return -1;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		line->signals[i] = (struct obs_signal){.state = OBS_EMPTY};
 		line->details[i] = NULL;
 	}
 	line->details[p->n_signals] = NULL;
-	if (m[MEMBER_CAPACITY] && parse_capacity(m[MEMBER_CAPACITY], a, line, p->n_signals, e) < 0)
+	if (capacity && parse_capacity(capacity, a, line, p->n_signals, e) < 0)
 		return -1;
-	return m[MEMBER_SIGNALS] ? parse_signals(p, m[MEMBER_SIGNALS], a, line, e) : 0;
+	return signals ? parse_signals(p, signals, a, line, e) : 0;
 }
 
 int step_line_parse(const struct policy *policy, const char *text, size_t len, struct arena *a,
