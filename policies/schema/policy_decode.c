@@ -36,80 +36,71 @@ static void report_formula(const struct doc_node *text, const char *path, const 
 }
 
 // Compiles a formula into `a`. Signals without a name have been reported already.
-static int compile_formula(const struct doc_node *text, const char *path, const struct policy *policy,
-                           enum formula_names meaning, struct formula *ret_formula, struct arena *a,
-                           struct schema_errors *errors)
+static void compile_formula(const struct doc_node *text, const char *path, const struct policy *policy,
+                            enum formula_names meaning, struct formula *ret_formula, struct arena *a,
+                            struct schema_errors *errors)
 {
 	const char *names[POLICY_SIGNALS_MAX];
 	struct formula_op ops[FORMULA_OPS_MAX], *kept;
 	struct formula_fault fault;
 	if (!text || text->kind != DOC_SCALAR || policy->n_signals == 0)
-		return 0;
+		return;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		names[i] = policy->signals[i].name;
 		if (!names[i])
-			return 0;
+			return;
 	}
 	if (formula_compile(text->text, text->text_len, names, policy->n_signals, meaning, ops, ret_formula, &fault) <
 	    0) {
 		report_formula(text, path, &fault, names, policy->n_signals, errors);
-		return -1;
+		return;
 	}
 	kept = (struct formula_op *)arena_calloc(a, ret_formula->n_ops, sizeof *kept);
-	if (!kept) {
+	if (kept)
+		memcpy(kept, ops, ret_formula->n_ops * sizeof *kept);
+	else
 		schema_report(errors, text, path, "does not fit into the memory allowed");
-		return -1;
-	}
-	memcpy(kept, ops, ret_formula->n_ops * sizeof *kept);
 	ret_formula->ops = kept;
-	return 0;
 }
 
-static int compile_formulas(const struct doc_node *node, struct policy *policy, struct arena *a,
-                            struct schema_errors *errors)
+static void compile_formulas(const struct doc_node *node, struct policy *policy, struct arena *a,
+                             struct schema_errors *errors)
 {
 	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
 	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
-	int rc = 0;
 	if (policy->combine == COMBINE_FORMULA)
-		rc = compile_formula(doc_get(spec, "combine"), "spec.combine", policy, FORMULA_PROPOSALS,
-		                     &policy->formula, a, errors);
+		compile_formula(doc_get(spec, "combine"), "spec.combine", policy, FORMULA_PROPOSALS, &policy->formula,
+		                a, errors);
 	for (size_t i = 0; i < policy->n_signals; i++)
 		policy->formulas |= policy->signals[i].formula_text ? UINT32_C(1) << i : 0;
 	struct formula *values = policy->formulas ? arena_calloc(a, policy->n_signals, sizeof *values) : NULL;
 	policy->value_formulas = values;
-	if (policy->formulas && !values) {
+	if (policy->formulas && !values)
 		schema_report(errors, signals, "spec.signals", "does not fit into the memory allowed");
-		return -1;
-	}
 	for (size_t i = 0; values && signal && i < policy->n_signals; i++, signal = signal->next) {
 		const struct doc_node *text = doc_get(signal, "formula");
 		char path[SCHEMA_PATH_BYTES];
 		snprintf(path, sizeof path, "spec.signals[%zu].formula", i);
 		if (!(policy->formulas >> i & 1))
 			continue;
-		if (compile_formula(text, path, policy, FORMULA_VALUES, &values[i], a, errors) < 0)
-			rc = -1;
-		if (values[i].reads & policy->formulas) {
+		compile_formula(text, path, policy, FORMULA_VALUES, &values[i], a, errors);
+		if (values[i].reads & policy->formulas)
 			schema_report(errors, text, path,
 			              "names a signal that is a formula itself: write that formula in its place");
-			rc = -1;
-		}
 		policy->inputs |= values[i].reads;
 	}
-	return rc;
 }
 
 // ---- forecast.horizon: a duration, or Startup ----
 
-static int decode_horizon(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+static void decode_horizon(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
 {
 	struct policy_forecast *f = &policy->forecast;
 	const struct doc_node *text = doc_get(doc_get(doc_get(node, "spec"), "forecast"), "horizon");
 	struct err e;
 	f->horizon_ms = FORECAST_HORIZON_STARTUP;
 	if (!f->set || !f->horizon_text || strcmp(f->horizon_text, "Startup") == 0)
-		return 0;
+		return;
 	int64_t longest_ms = f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms;
 	if (num_parse_duration_ms(f->horizon_text, strlen(f->horizon_text), &f->horizon_ms, &e) < 0)
 		schema_report(errors, text, "spec.forecast.horizon", "must be a duration or Startup: %s", e.msg);
@@ -118,21 +109,20 @@ static int decode_horizon(const struct doc_node *node, struct policy *policy, st
 		              "must be longer than 0s and not longer than the %s",
 		              f->model == FORECAST_LINEAR ? "window" : "season");
 	else
-		return 0;
+		return;
 	f->horizon_ms = FORECAST_HORIZON_STARTUP;
-	return -1;
 }
 
 // ---- panic.window: a share of the signal's window, or a duration ----
 
 // A signal that is missing or has no suitable window has been reported already.
-static int decode_panic_window(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+static void decode_panic_window(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
 {
 	static const char path[] = "spec.panic.window";
 	struct policy_panic *p = &policy->panic;
 	if (!p->set || !p->window_text || !p->signal || p->signal_index >= policy->n_signals ||
 	    !policy->signals[p->signal_index].name || strcmp(policy->signals[p->signal_index].name, p->signal) != 0)
-		return 0;
+		return;
 	const struct doc_node *panic = doc_get(doc_get(node, "spec"), "panic"), *text = doc_get(panic, "window");
 	text = text ? text : panic;
 	const struct policy_window *stable = &policy->signals[p->signal_index].window;
@@ -142,23 +132,19 @@ static int decode_panic_window(const struct doc_node *node, struct policy *polic
 	if (len > 0 && p->window_text[len - 1] == '%') {
 		if (num_parse_f64(p->window_text, len - 1, &percent, &e) < 0 || !(percent > 0 && percent <= 100)) {
 			schema_report(errors, text, path, "must be a share of up to 100%%, as in 10%%");
-			return -1;
+			return;
 		}
 		p->window_ms = (int64_t)((double)stable->duration_ms * percent / 100);
 	} else if (num_parse_duration_ms(p->window_text, len, &p->window_ms, &e) < 0) {
 		schema_report(errors, text, path,
 		              "must be a share of the signal's window, as in 10%%, or a duration: %s", e.msg);
-		return -1;
+		return;
 	}
-	if (stable->duration_ms == 0 || stable->aggregate != WINDOW_AVG)
-		return 0;
-	if (p->window_ms < policy->interval_ms || p->window_ms > stable->duration_ms) {
+	if (stable->duration_ms > 0 && stable->aggregate == WINDOW_AVG &&
+	    (p->window_ms < policy->interval_ms || p->window_ms > stable->duration_ms))
 		schema_report(errors, text, path,
 		              "must be at least one interval and at most the signal's window, is %.6g s",
 		              (double)p->window_ms / 1000);
-		return -1;
-	}
-	return 0;
 }
 
 // ---- signals: target or watermarks, but for those of the objective, of guards and of formulas ----
@@ -176,12 +162,11 @@ static bool is_text(const struct doc_node *a, const struct doc_node *b)
 }
 
 // Reads the document, so that this error is reported along with those of other signals.
-static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct schema_errors *errors)
+static void check_thresholds(const struct doc_node *node, uint32_t inputs, struct schema_errors *errors)
 {
 	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
 	const struct doc_node *objective = doc_get(spec, "objective"), *guards = doc_get(spec, "guards");
 	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
-	int rc = 0;
 	for (size_t i = 0; signal && i < POLICY_SIGNALS_MAX; i++, signal = signal->next) {
 		const struct doc_node *name = doc_get(signal, "name");
 		if ((inputs >> i & 1) || signal->kind != DOC_MAP || has_field(signal, "target") ||
@@ -197,21 +182,19 @@ static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct
 		              objective ? "; only the signals that objective names, and those of guards and formulas, "
 		                          "take neither"
 		                        : "");
-		rc = -1;
 	}
-	return rc;
 }
 
 // ---- scaleTargetRef, scaleTargets or variants ----
 
 // Reads the document, so that this error is reported along with those of other fields.
-static int check_target(const struct doc_node *node, struct schema_errors *errors)
+static void check_target(const struct doc_node *node, struct schema_errors *errors)
 {
 	static const char *const fields[] = {"scaleTargetRef", "scaleTargets", "variants"};
 	const struct doc_node *spec = doc_get(node, "spec");
 	const char *first = NULL, *second = NULL;
 	if (!spec || spec->kind != DOC_MAP)
-		return 0;
+		return;
 	for (size_t i = 0; i < 3; i++)
 		if (has_field(spec, fields[i]))
 			*(first ? &second : &first) = fields[i];
@@ -224,7 +207,6 @@ static int check_target(const struct doc_node *node, struct schema_errors *error
 		schema_report(
 		        errors, spec, path,
 		        "required, but missing: add it (object), or variants or scaleTargets for several targets");
-	return first && !second ? 0 : -1;
 }
 
 // ---- objective.late: a percentage ----
@@ -232,22 +214,20 @@ static int check_target(const struct doc_node *node, struct schema_errors *error
 #define LATE_MIN_PERCENT 0.01
 #define LATE_MAX_PERCENT 50
 
-static int decode_late(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+static void decode_late(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
 {
 	struct policy_objective *o = &policy->objective;
 	size_t len = o->late_text ? strlen(o->late_text) : 0;
 	double percent = 0;
 	struct err e;
 	if (!o->set || !o->late_text)
-		return 0;
+		return;
 	if (len < 2 || o->late_text[len - 1] != '%' || num_parse_f64(o->late_text, len - 1, &percent, &e) < 0 ||
-	    !(percent >= LATE_MIN_PERCENT && percent <= LATE_MAX_PERCENT)) {
+	    !(percent >= LATE_MIN_PERCENT && percent <= LATE_MAX_PERCENT))
 		schema_report(errors, doc_get(doc_get(doc_get(node, "spec"), "objective"), "late"),
 		              "spec.objective.late", "must be a percentage from 0.01%% to 50%%, as in 1%%");
-		return -1;
-	}
-	o->late_ratio = percent / 100;
-	return 0;
+	else
+		o->late_ratio = percent / 100;
 }
 
 // ---- the whole document ----
@@ -304,7 +284,8 @@ static void parse_schedules(struct policy *policy)
 int policy_decode_tolerant(const struct doc_node *node, struct policy_document *ret_document, struct arena *a,
                            struct schema_errors *errors, struct schema_errors *unknown)
 {
-	int rc = schema_decode_tolerant(policy_schema(), node, ret_document, a, errors, unknown, "");
+	size_t before = errors->n + errors->dropped;
+	schema_decode_tolerant(policy_schema(), node, ret_document, a, errors, unknown, "");
 	struct policy *policy = &ret_document->policy;
 	policy->combine = policy->combine_text ? policy_schema_combine(policy->combine_text) : COMBINE_MAX;
 	struct policy_idle *idle = &policy->idle;
@@ -313,9 +294,9 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 		idle->any_of[i].index = index_or_zero(policy, idle->set, idle->any_of[i].signal);
 	policy->forecast.signal_index = index_or_zero(policy, policy->forecast.set, policy->forecast.signal);
 	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
-	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
-	policy->objective.backlog_index = index_or_zero(policy, policy->objective.set, policy->objective.backlog);
 	struct policy_objective *o = &policy->objective;
+	o->demand_index = index_or_zero(policy, o->set, o->demand);
+	o->backlog_index = index_or_zero(policy, o->set, o->backlog);
 	o->utilization_index = index_or_zero(policy, o->utilization != NULL, o->utilization);
 	o->measured_index = index_or_zero(policy, o->measured != NULL, o->measured);
 	const char *backlog = o->set ? policy->signals[o->backlog_index].query : NULL;
@@ -327,25 +308,15 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 	parse_schedules(policy);
 	if (ret_document->variants.n > 0)
 		ret_document->target = ret_document->variants.items[0].target;
-	if (policy_schema_read_metadata(policy, a) < 0) {
-		schema_report(errors, node, "metadata.labels", "out of memory");
-		rc = -1;
-	}
-	if (policy_schema_read_fleet(node, ret_document, a, errors) < 0)
-		rc = -1;
-	if (compile_formulas(node, policy, a, errors) < 0)
-		rc = -1;
-	if (decode_panic_window(node, policy, errors) < 0)
-		rc = -1;
-	if (decode_horizon(node, policy, errors) < 0)
-		rc = -1;
-	if (check_thresholds(node, policy->inputs, errors) < 0)
-		rc = -1;
-	if (decode_late(node, policy, errors) < 0)
-		rc = -1;
-	if (check_target(node, errors) < 0)
-		rc = -1;
-	return rc;
+	policy_schema_read_metadata(node, policy, a, errors);
+	policy_schema_read_fleet(node, ret_document, a, errors);
+	compile_formulas(node, policy, a, errors);
+	decode_panic_window(node, policy, errors);
+	decode_horizon(node, policy, errors);
+	check_thresholds(node, policy->inputs, errors);
+	decode_late(node, policy, errors);
+	check_target(node, errors);
+	return errors->n + errors->dropped == before ? 0 : -1;
 }
 
 int policy_decode(const struct doc_node *node, struct policy_document *ret_document, struct arena *a,

@@ -70,10 +70,7 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 	for (size_t i = 0; i < p->n_signals; i++)
 		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
 			fault_add(l, "signals", (int32_t)i, "not supported in a fleet: a target of type Pods");
-	const struct {
-		bool is_used;
-		const char *field, *message;
-	} refused[] = {
+	const struct fault_rule refused[] = {
 	        // clang-format off
 	        {p->objective.set,                           "objective",                "not supported in a fleet: what it learns for each target is not kept over a restart"},
 	        {p->capacity.mode != CAPACITY_OFF,           "capacity.mode",            "not supported in a fleet: use Off"},
@@ -82,9 +79,7 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 	        {p->scale_down.victims.set,                  "behavior.scaleDown.victims", "not supported in a fleet: remove it"},
 	        // clang-format on
 	};
-	for (size_t i = 0; i < COUNT_OF(refused); i++)
-		if (refused[i].is_used)
-			fault_add(l, refused[i].field, -1, refused[i].message);
+	fault_add_broken(l, refused, COUNT_OF(refused));
 }
 
 // The API server checks the rest of a key or a value; this keeps the text of the selector unambiguous.
@@ -109,9 +104,9 @@ static bool put_requirement(struct buf *out, const REQUIREMENT *r)
 	return is_valid;
 }
 
-// Writes the text of a selector. Returns -1 when an error was reported.
-static int read_labels(LABELS *l, const char *path, const struct doc_node *written, struct arena *a,
-                       struct schema_errors *errors)
+// Writes the text of a selector.
+static void read_labels(LABELS *l, const char *path, const struct doc_node *written, struct arena *a,
+                        struct schema_errors *errors)
 {
 	const struct doc_node *labels = l->match_labels;
 	struct buf text;
@@ -132,21 +127,18 @@ static int read_labels(LABELS *l, const char *path, const struct doc_node *writt
 	else if (!l->text)
 		schema_report(errors, written, path, "is longer than %d bytes", FLEET_SELECTOR_BYTES_MAX);
 	buf_done(&text);
-	return l->text ? 0 : -1;
 }
 
-int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
-                             struct schema_errors *errors)
+void policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
+                              struct schema_errors *errors)
 {
 	FLEET *f = &d->fleet;
 	const struct doc_node *fleet = doc_get(doc_get(root, "spec"), "scaleTargets");
 	if (!f->set || !f->kind || !f->api_version)
-		return 0;
+		return;
 	if (!d->target.name)
 		d->target = (struct scale_target){f->api_version, f->kind, FLEET_TARGET_NAME, NULL};
-	int rc = read_labels(&f->selector, "spec.scaleTargets.selector", doc_get(fleet, "selector"), a, errors);
-	if (read_labels(&f->namespaces, "spec.scaleTargets.namespaceSelector", doc_get(fleet, "namespaceSelector"), a,
-	                errors) < 0)
-		rc = -1;
-	return rc;
+	read_labels(&f->selector, "spec.scaleTargets.selector", doc_get(fleet, "selector"), a, errors);
+	read_labels(&f->namespaces, "spec.scaleTargets.namespaceSelector", doc_get(fleet, "namespaceSelector"), a,
+	            errors);
 }

@@ -80,21 +80,17 @@ static const struct schema_field metadata_fields[] = {
 const struct schema policy_schema_metadata = {SCHEMA("GPUAutoscaler.metadata", struct policy, metadata_fields), VALIDATE(check_metadata), .ignored = policy_schema_served_metadata, DOC("Name, namespace, annotations and labels, as of every Kubernetes object.")};
 // clang-format on
 
-// NULL: the arena is exhausted.
-static const char *label_lines(const struct doc_node *labels, struct arena *a)
+void policy_schema_read_metadata(const struct doc_node *root, struct policy *policy, struct arena *a,
+                                 struct schema_errors *errors)
 {
 	const char *lines = "";
-	for (const struct doc_node *c = labels ? labels->child : NULL; c && lines; c = c->next)
-		if (c->kind == DOC_SCALAR)
-			lines = arena_printf(a, "%s%s=%s\n", lines, c->key, c->text);
-	return lines;
-}
-
-int policy_schema_read_metadata(struct policy *policy, struct arena *a)
-{
 	policy->paused = policy->paused || is_switched_on(policy->annotations, POLICY_ANNOTATION_PAUSED);
 	policy->dry_run = policy->dry_run || is_switched_on(policy->annotations, POLICY_ANNOTATION_DRY_RUN);
-	policy->label_lines = label_lines(policy->labels, a);
+	for (const struct doc_node *c = policy->labels ? policy->labels->child : NULL; c && lines; c = c->next)
+		if (c->kind == DOC_SCALAR)
+			lines = arena_printf(a, "%s%s=%s\n", lines, c->key, c->text);
+	if (!lines)
+		schema_report(errors, root, "metadata.labels", "out of memory");
+	policy->label_lines = lines;
 	policy->annotations = policy->labels = NULL;
-	return policy->label_lines ? 0 : -1;
 }

@@ -37,14 +37,14 @@ size_t policy_schema_signal_index(const struct policy *p, const char *name);
 // Returns the enum combine that the text of `combine` names; a text that is not a name is a formula.
 int policy_schema_combine(const char *text);
 // Sets `paused` and `dry_run` from the annotations and `label_lines` from the labels, then clears the pointers into the
-// document. Returns -1 when the arena is exhausted.
-int policy_schema_read_metadata(struct policy *policy, struct arena *a);
+// document.
+void policy_schema_read_metadata(const struct doc_node *root, struct policy *policy, struct arena *a,
+                                 struct schema_errors *errors);
 // Checks that a policy with a fleet has no other target, and uses only what fleets support.
 void policy_schema_check_fleet(const struct policy_document *d, struct fault_list *l);
-// Checks that there is a target or a fleet; writes the selector of the fleet and its target to *d. Returns -1 when an
-// error was reported.
-int policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
-                             struct schema_errors *errors);
+// Writes the selector of the fleet and its target to *d.
+void policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
+                              struct schema_errors *errors);
 // Checks the rules between spec.objective and the other fields. Field names in the faults start at spec.
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l);
 // Checks the rules between spec.variants and the other fields.
