@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "policies/engine/decide_state.h"
-#include "policies/engine/fallback.h"
 #include "policies/engine/formula.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"

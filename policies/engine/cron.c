@@ -190,39 +190,17 @@ static bool matches_day(const struct cron *c, int64_t day)
 	return c->any_day || c->any_weekday ? by_day && by_weekday : by_day || by_weekday;
 }
 
-static int lowest(uint64_t mask)
+// Returns the match of a day that is next to `minute`, or at it, in the direction `way` (1, -1); -1 = none.
+static int search_day(const struct cron *c, int minute, int way)
 {
-	return mask == 0 ? -1 : __builtin_ctzll(mask);
-}
-
-static int highest(uint64_t mask)
-{
-	return mask == 0 ? -1 : 63 - __builtin_clzll(mask);
-}
-
-// Return the first match of a day at or after this minute, and the last one at or before it; -1 = none.
-static int first_of_day(const struct cron *c, int minute)
-{
-	int hour = minute / 60;
-	if (has_bit(c->hours, hour)) {
-		int m = lowest(c->minutes & ~UINT64_C(0) << minute % 60);
-		if (m >= 0)
-			return hour * 60 + m;
+	for (; minute >= 0 && minute < DAY_MIN; minute += way) {
+		int of_hour = minute % 60;
+		if (!has_bit(c->hours, minute / 60))
+			minute += (way > 0 ? 59 : 0) - of_hour; // the last one of this hour
+		else if (has_bit(c->minutes, of_hour))
+			return minute;
 	}
-	int h = lowest((uint64_t)c->hours & ~UINT64_C(0) << (hour + 1));
-	return h < 0 ? -1 : h * 60 + lowest(c->minutes);
-}
-
-static int last_of_day(const struct cron *c, int minute)
-{
-	int hour = minute / 60;
-	if (has_bit(c->hours, hour)) {
-		int m = highest(c->minutes & ((UINT64_C(2) << minute % 60) - 1));
-		if (m >= 0)
-			return hour * 60 + m;
-	}
-	int h = highest((uint64_t)c->hours & ((UINT64_C(1) << hour) - 1));
-	return h < 0 ? -1 : h * 60 + highest(c->minutes);
+	return -1;
 }
 
 // Returns false, without a search, for an expression without matches: one that was rejected has no bits.
@@ -240,7 +218,7 @@ static int64_t search(const struct cron *c, int64_t from_s, int way, int64_t non
 	for (int i = 0; i <= SEARCH_DAYS; i++, day += way, minute = way > 0 ? 0 : DAY_MIN - 1) {
 		if (!matches_day(c, day))
 			continue;
-		int found = way > 0 ? first_of_day(c, minute) : last_of_day(c, minute);
+		int found = search_day(c, minute, way);
 		if (found >= 0)
 			return day * DAY_S + found * 60;
 	}

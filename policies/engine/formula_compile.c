@@ -1,13 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler: recursive descent that emits the program while it checks types. It stops at the first fault.
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "policies/engine/formula.h"
-#include "policies/engine/formula_token.h"
 
 #define DIGITS_MAX 15 // significant: then a decimal number is one rounded division away from its digits
 #define SCALE_MAX  22 // 10^22 is the largest power of ten that a double represents exactly
+
+// ---- tokens ----
+
+enum token_kind { TOKEN_END, TOKEN_NUMERAL, TOKEN_WORD, TOKEN_QUOTED, TOKEN_SYMBOL };
+
+struct token {
+	enum token_kind kind;
+	size_t offset, len; // range of its bytes; TOKEN_QUOTED: with its backquotes
+	const char *fault;  // constant: why the bytes are not a valid token; NULL
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+}
+
+static bool starts_numeral(const char *text, size_t len, size_t i)
+{
+	return is_digit(text[i]) || (text[i] == '.' && i + 1 < len && is_digit(text[i + 1]));
+}
+
+// The sign in 1e-3; `s` follows at least one byte of a numeral.
+static bool is_sign_of_exponent(const char *s)
+{
+	return (*s == '-' || *s == '+') && (s[-1] == 'e' || s[-1] == 'E');
+}
+
+static size_t end_of(const char *text, size_t len, size_t i)
+{
+	static const char *const pairs[] = {"??", "==", "!=", "<=", ">=", "&&", "||", "**"};
+	char first = text[i];
+	if (first == '`') {
+		for (i++; i < len && text[i] != '`';)
+			i++;
+		return i < len ? i + 1 : i;
+	}
+	if (starts_numeral(text, len, i)) {
+		for (i++; i < len && (is_word(text[i]) || text[i] == '.' || is_sign_of_exponent(text + i));)
+			i++;
+		return i;
+	}
+	if (is_word(first)) {
+		while (i < len && is_word(text[i]))
+			i++;
+		return i;
+	}
+	for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++)
+		if (i + 1 < len && first == pairs[k][0] && text[i + 1] == pairs[k][1])
+			return i + 2;
+	return i + 1;
+}
+
+// Returns the first token at or after text[at]; TOKEN_END, at len, when only spaces follow.
+static struct token token_at(const char *text, size_t len, size_t at)
+{
+	while (at < len && memchr(" \t\r\n", text[at], 4))
+		at++;
+	struct token t = {.kind = TOKEN_END, .offset = at};
+	if (at == len)
+		return t;
+	char first = text[at];
+	t.kind = starts_numeral(text, len, at) ? TOKEN_NUMERAL
+	         : is_word(first)              ? TOKEN_WORD
+	         : first == '`'                ? TOKEN_QUOTED
+	                                       : TOKEN_SYMBOL;
+	t.len = end_of(text, len, at) - at;
+	if (t.kind == TOKEN_QUOTED && (t.len < 3 || text[at + t.len - 1] != '`'))
+		t.fault = "has no closing backquote: write `name`";
+	else if (t.kind == TOKEN_SYMBOL && !memchr("?:=!<>&|+-*/%^(),.[]{}#;", first, 24))
+		t.fault = "has no meaning in a formula: remove it";
+	return t;
+}
+
+// ---- the compiler ----
 
 enum type { NUMBER, BOOLEAN };
 
@@ -23,7 +102,7 @@ struct local {
 struct compiler {
 	const char *text;
 	size_t len, at; // at: the byte after the token
-	struct formula_token token;
+	struct token token;
 	const char *const *names;
 	size_t n_names;
 	enum formula_names meaning;
@@ -56,22 +135,15 @@ static void fail_part(struct compiler *c, const struct part *p, const char *mess
 	fail_at(c, p->offset, p->end - p->offset, message);
 }
 
-// ---- tokens ----
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static void next(struct compiler *c)
 {
-	c->token = formula_token_at(c->text, c->len, c->at);
+	c->token = token_at(c->text, c->len, c->at);
 	c->at = c->token.offset + c->token.len;
 	if (c->token.fault)
 		fail_at(c, c->token.offset, c->token.len, c->token.fault);
 }
 
-static bool has_text(const struct compiler *c, const struct formula_token *token, const char *text)
+static bool has_text(const struct compiler *c, const struct token *token, const char *text)
 {
 	return strlen(text) == token->len && memcmp(c->text + token->offset, text, token->len) == 0;
 }
@@ -183,7 +255,7 @@ static double numeral(struct compiler *c)
 	return c->failed ? 0 : scale < 0 ? digits / power_of_ten(-scale) : digits * power_of_ten(scale);
 }
 
-static bool find_signal(const struct compiler *c, const struct formula_token *name, size_t *ret_index)
+static bool find_signal(const struct compiler *c, const struct token *name, size_t *ret_index)
 {
 	size_t quotes = name->kind == TOKEN_QUOTED;
 	const char *s = c->text + name->offset + quotes;
@@ -196,7 +268,7 @@ static bool find_signal(const struct compiler *c, const struct formula_token *na
 	return false;
 }
 
-static void parse_signal(struct compiler *c, const struct formula_token *name)
+static void parse_signal(struct compiler *c, const struct token *name)
 {
 	size_t i = 0;
 	if (!find_signal(c, name, &i)) {
@@ -259,7 +331,7 @@ static void load(struct compiler *c, const struct local *l, struct part *p)
 static void count_elements(struct compiler *c, const struct local *first, int n, bool has_condition, struct part *p)
 {
 	struct local *hash = &c->locals[c->n_locals];
-	const struct formula_token start = c->token;
+	const struct token start = c->token;
 	if (has_condition && (c->n_locals > 0 && c->locals[c->n_locals - 1].name[0] == '#'))
 		fail_at(c, start.offset, start.len, "is a condition within a condition: use two formulas");
 	if (c->n_locals == sizeof c->locals / sizeof c->locals[0])
@@ -293,8 +365,7 @@ static void count_elements(struct compiler *c, const struct local *first, int n,
 }
 
 // The arguments of `f`, from the token after its ( on.
-static void parse_arguments(struct compiler *c, const struct function *f, const struct formula_token *name,
-                            struct part *p)
+static void parse_arguments(struct compiler *c, const struct function *f, const struct token *name, struct part *p)
 {
 	bool listed = take(c, "["), counts = f->arguments == CONDITIONS;
 	struct local first = {.name = "#", .len = 1, .place = c->stack, .type = NUMBER};
@@ -338,7 +409,7 @@ static void parse_arguments(struct compiler *c, const struct function *f, const 
 		p->type = BOOLEAN;
 }
 
-static bool parse_call(struct compiler *c, const struct formula_token *name, struct part *p)
+static bool parse_call(struct compiler *c, const struct token *name, struct part *p)
 {
 	const struct function *f = NULL;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
@@ -364,7 +435,7 @@ static bool parse_call(struct compiler *c, const struct formula_token *name, str
 	return true;
 }
 
-static const struct local *find_local(const struct compiler *c, const struct formula_token *name)
+static const struct local *find_local(const struct compiler *c, const struct token *name)
 {
 	for (size_t i = c->n_locals; i-- > 0;)
 		if (c->locals[i].len == name->len && memcmp(c->locals[i].name, c->text + name->offset, name->len) == 0)
@@ -374,7 +445,7 @@ static const struct local *find_local(const struct compiler *c, const struct for
 
 static struct part parse_word(struct compiler *c)
 {
-	struct formula_token name = c->token;
+	struct token name = c->token;
 	struct part p = {.type = NUMBER, .offset = name.offset};
 	next(c);
 	const struct local *local = find_local(c, &name);
@@ -645,7 +716,7 @@ static struct part parse_choice(struct compiler *c)
 static void parse_lets(struct compiler *c)
 {
 	while (take(c, "let")) {
-		const struct formula_token name = c->token;
+		const struct token name = c->token;
 		size_t unused;
 		if (name.kind != TOKEN_WORD || find_signal(c, &name, &unused) || find_local(c, &name))
 			fail_at(c, name.offset, name.len, "cannot be named by let: choose a name that is not used yet");

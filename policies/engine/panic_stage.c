@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage panic: the proposal of the panic signal during a burst.
-#include "policies/engine/panic.h"
-
 #include <math.h>
 
 #include "policies/engine/number.h"

@@ -10,10 +10,8 @@
 #include <stdint.h>
 
 #include "policies/engine/behavior.h"
-#include "policies/engine/fallback.h"
 #include "policies/engine/forecast.h"
 #include "policies/engine/idle.h"
-#include "policies/engine/panic.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/engine/startup.h"
@@ -21,6 +19,47 @@
 
 struct marginal_gain;
 struct objective_state;
+struct policy_fallback;
+struct policy_signal;
+struct replica_counts;
+
+// ---- fallback (combine.c) ----
+
+// The replicas to use when signals have been missing for long. KEDA: pkg/fallback, with these differences: an error
+// never leads to zero replicas, the fallback lifts by itself, and it overrides a healthy signal only on request.
+struct fallback {
+	uint32_t active; // applied, and not lifted yet
+	uint32_t good;   // while active: consecutive ticks in which every signal that counts had data
+};
+
+// Returns the replicas of the fallback at the scale `current`: `replicas`, `current`, or the larger or smaller of both;
+// at least 1: KEDA wakes a target whose triggers have failed.
+int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t current);
+
+// ---- panic (panic_stage.c) ----
+
+// The reaction to a burst that a long window would average away. Knative: pkg/autoscaler/scaling/autoscaler.go, with
+// the signal's window as the stable window and the end of it as the panic window.
+struct panic {
+	int64_t over_ms; // last time above the threshold; TIME_NONE = no panic
+	int32_t highest; // largest number of replicas asked for during this panic
+	uint32_t unused;
+};
+
+void panic_init(struct panic *s);
+
+// Returns the replicas that `value` needs, without tolerance: ceil(value / target), times the ready replicas (at least
+// 1) where the value is per replica: type Value, and Absolute watermarks, whose high mark is the target. At least 0.
+int32_t panic_wanted(const struct policy_signal *signal, double value, const struct replica_counts *counts);
+
+// Runs the panic for one tick. `wanted` is what the panic window asks for, `stable` what the signal asks for. A panic
+// starts, or continues, while wanted / max(ready, 1) >= threshold; it ends more than stable_ms after that was last so.
+// Returns whether it lasts. If so, *ret_replicas is the largest of `wanted`, `stable` and everything asked for since
+// its start, and *ret_left_ms its minimum remaining time; otherwise *ret_replicas is `stable`.
+bool panic_observe(struct panic *s, int64_t now_ms, int32_t wanted, int32_t stable, int32_t ready, double threshold,
+                   int64_t stable_ms, int32_t *ret_replicas, int64_t *ret_left_ms);
+
+// ---- unhealthy replicas (guards.c) ----
 
 // guards.unhealthyReplicas: replicas on failing GPUs do not count. With Replace, the policy decides as if the
 // replacements did not exist, and the guards stage adds them.

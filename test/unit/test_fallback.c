@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/engine/fallback.h"
+#include "policies/engine/state.h"
 #include "test/support/engine.h"
 
 #define GONE NAN

@@ -13,8 +13,8 @@
 
 #include <math.h>
 
-#include "policies/engine/panic.h"
 #include "policies/engine/proposal.h"
+#include "policies/engine/state.h"
 #include "test/support/engine.h"
 
 #define STABLE_MS 60000
