@@ -140,9 +140,4 @@ const struct schema *scenario_piece_schema(void);
 // error with its place to `errors`. All memory is in `a`. Returns 0, or -1 when there was an error.
 int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index, int64_t interval_ms,
                   const struct file_set *set, struct arena *a, struct schema_errors *errors);
-// The part of scenario_bind() that reads the points of one signal (scenario_series.c). *points_left is the rest of
-// SCENARIO_POINTS_MAX.
-int scenario_bind_signal(struct scenario_signal *ret_signal, const struct doc_node *node, const char *path,
-                         size_t *points_left, struct arena *a, struct schema_errors *errors);
-
 #endif

@@ -10,13 +10,15 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/series_notation.h"
 #include "base/text.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/reason.h"
 #include "policies/load/policy_pick.h"
 #include "policies/test/scenario.h"
 
-#define SHOWN_BYTES 80
+#define SHOWN_BYTES  80
+#define DETAIL_BYTES 256
 
 struct binder {
 	struct scenario *s;
@@ -24,6 +26,7 @@ struct binder {
 	size_t index;
 	struct arena *a;
 	struct schema_errors *errors;
+	size_t points_left; // of SCENARIO_POINTS_MAX
 };
 
 static void fault(struct binder *b, const struct doc_node *at, const char *below, const char *fmt, ...)
@@ -174,27 +177,195 @@ static void bind_laws(struct binder *b)
 		fault(b, NULL, "", "a test that cannot fail: add expect or invariants");
 }
 
+// ---- series: a notation, a list of pieces, or a map from pods to either ----
+
+static int fail_memory(struct binder *b, const struct doc_node *node, const char *path)
+{
+	schema_report(b->errors, node, path, "does not fit into the memory allowed");
+	return -1;
+}
+
+// Makes room for n more points at the end of the series.
+static struct scenario_point *append(struct binder *b, struct scenario_series *s, size_t n, const struct doc_node *node,
+                                     const char *path)
+{
+	if (n > b->points_left) {
+		schema_report(b->errors, node, path, "the series of a test may have %d values in all",
+		              SCENARIO_POINTS_MAX);
+		return NULL;
+	}
+	if (s->n + n > s->cap) {
+		size_t cap = s->n + n > 2 * s->cap ? s->n + n : 2 * s->cap;
+		struct scenario_point *grown = arena_calloc(b->a, cap, sizeof *grown);
+		if (!grown) {
+			fail_memory(b, node, path);
+			return NULL;
+		}
+		if (s->n > 0)
+			memcpy(grown, s->points, s->n * sizeof *grown);
+		s->points = grown;
+		s->cap = cap;
+	}
+	b->points_left -= n;
+	s->n += n;
+	return s->points + s->n - n;
+}
+
+static struct scenario_point point_of(const struct series_point *from, int64_t age_ms)
+{
+	switch (from->kind) {
+	case SERIES_POINT_VALUE:
+		return (struct scenario_point){.state = OBS_OK, .value = from->value, .age_ms = age_ms};
+	case SERIES_POINT_ERROR:
+		return (struct scenario_point){.state = OBS_FAILED,
+		                               .detail = from->detail ? from->detail : "the test says so"};
+	case SERIES_POINT_MISSING:
+	case SERIES_POINT_STALE:
+		break;
+	}
+	return (struct scenario_point){.state = OBS_EMPTY};
+}
+
+static int add_notation(struct binder *b, struct scenario_series *s, const char *text, int64_t age_ms,
+                        const struct doc_node *node, const char *path)
+{
+	struct err e;
+	struct series_point *from;
+	size_t n;
+	if (strlen(node->text) != node->text_len) {
+		schema_report(b->errors, node, path, "cannot hold the character \\0: remove it");
+		return -1;
+	}
+	if (series_notation_parse(b->a, text, &from, &n, &e) < 0) {
+		schema_report(b->errors, node, path, "%s", e.msg);
+		return -1;
+	}
+	struct scenario_point *to = append(b, s, n, node, path);
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = point_of(&from[i], age_ms);
+	return to ? 0 : -1;
+}
+
+// `whole`: the piece is the only one of the signal, so that an error without `times` repeats.
+static int add_piece(struct binder *b, struct scenario_series *s, const struct doc_node *node, const char *path,
+                     bool whole)
+{
+	struct scenario_piece piece = {0};
+	if (schema_decode(scenario_piece_schema(), node, &piece, b->a, b->errors, path) < 0)
+		return -1;
+	if (piece.values)
+		return add_notation(b, s, piece.values, piece.age_ms, node, path);
+	struct scenario_point *to = append(b, s, piece.times_set ? (size_t)piece.times : 1, node, path);
+	if (!to)
+		return -1;
+	s->endless = whole && !piece.times_set;
+	const char *text = piece.error ? piece.error : piece.partial;
+	char clean[DETAIL_BYTES]; // it is printed to terminals
+	text_show(clean, sizeof clean, text, strlen(text));
+	const char *detail = arena_strdup(b->a, clean);
+	if (!detail)
+		return fail_memory(b, node, path);
+	for (size_t i = 0; i < (piece.times_set ? (size_t)piece.times : 1); i++)
+		to[i] = (struct scenario_point){.state = piece.error ? OBS_FAILED : OBS_PARTIAL, .detail = detail};
+	return 0;
+}
+
+static int add_series(struct binder *b, struct scenario_series *s, const struct doc_node *node, const char *path)
+{
+	switch (node->kind) {
+	case DOC_SCALAR:
+		return add_notation(b, s, node->text, 0, node, path);
+	case DOC_MAP:
+		return add_piece(b, s, node, path, true);
+	case DOC_SEQ:
+		break;
+	case DOC_NULL:
+	case DOC_KIND__COUNT:
+		schema_report(b->errors, node, path,
+		              "must be a series such as '0.5x10 0.9x4', or a list of pieces of one");
+		return -1;
+	}
+	size_t i = 0;
+	for (const struct doc_node *c = node->child; c; c = c->next, i++) {
+		char sub[SCHEMA_PATH_BYTES];
+		snprintf(sub, sizeof sub, "%s[%zu]", path, i);
+		int rc = c->kind == DOC_MAP      ? add_piece(b, s, c, sub, false)
+		         : c->kind == DOC_SCALAR ? add_notation(b, s, c->text, 0, c, sub)
+		                                 : -1;
+		if (rc < 0 && c->kind != DOC_MAP && c->kind != DOC_SCALAR)
+			schema_report(b->errors, c, sub,
+			              "must be a piece of a series: '5x3', or {error: timeout, times: 3}");
+		if (rc < 0)
+			return -1;
+	}
+	if (s->n > 0)
+		return 0;
+	schema_report(b->errors, node, path, "the series is empty: write values such as '0+10x9 90x20'");
+	return -1;
+}
+
+// A map with one of a piece's own keys is a piece; any other maps pods to series.
+static bool is_piece(const struct doc_node *node)
+{
+	const struct schema *piece = scenario_piece_schema();
+	for (size_t i = 0; i < piece->n_fields; i++)
+		if (doc_get(node, piece->fields[i].name))
+			return true;
+	return false;
+}
+
+static void bind_series(struct binder *b, struct scenario_signal *ret_signal, const struct doc_node *node,
+                        const char *path)
+{
+	bool by_pod = node->kind == DOC_MAP && !is_piece(node);
+	size_t n = by_pod ? node->n_children : 1;
+	if (n > SCENARIO_PODS_MAX) {
+		schema_report(b->errors, node, path, "%zu series are more than the ceiling of %d", n,
+		              SCENARIO_PODS_MAX);
+		return;
+	}
+	ret_signal->series = arena_calloc(b->a, n, sizeof *ret_signal->series);
+	if (!ret_signal->series) {
+		fail_memory(b, node, path);
+		return;
+	}
+	if (!by_pod) {
+		ret_signal->n_series = 1;
+		ret_signal->series[0].pod = "";
+		add_series(b, &ret_signal->series[0], node, path);
+		return;
+	}
+	for (const struct doc_node *c = node->child; c; c = c->next) {
+		char sub[SCHEMA_PATH_BYTES];
+		struct scenario_series *s = &ret_signal->series[ret_signal->n_series++];
+		snprintf(sub, sizeof sub, "%s.%s", path, c->key);
+		s->pod = c->key;
+		if (add_series(b, s, c, sub) < 0)
+			return;
+	}
+}
+
 // ---- what is played ----
 
 // A series that is not one of a signal.
-static void bind_series(struct binder *b, const struct doc_node *node, const char *name, struct scenario_signal *ret,
-                        size_t *points_left)
+static void bind_plain_series(struct binder *b, const struct doc_node *node, const char *name,
+                              struct scenario_signal *ret)
 {
 	char path[SCHEMA_PATH_BYTES];
 	snprintf(path, sizeof path, "tests[%zu].%s", b->index, name);
 	if (node && node->kind != DOC_SCALAR)
 		fault(b, node, name, "must be a series such as '4x10 8x20'");
 	else if (node)
-		scenario_bind_signal(ret, node, path, points_left, b->a, b->errors);
+		bind_series(b, ret, node, path);
 }
 
 static void bind_signals(struct binder *b)
 {
 	const char *names[POLICY_SIGNALS_MAX];
-	size_t n = signal_names(b->s->policy, names), points_left = SCENARIO_POINTS_MAX;
+	size_t n = signal_names(b->s->policy, names);
 	const struct doc_node *map = b->s->signals_node;
-	bind_series(b, b->s->room_node, "room", &b->s->room, &points_left);
-	bind_series(b, b->s->unhealthy_node, "unhealthy", &b->s->unhealthy, &points_left);
+	bind_plain_series(b, b->s->room_node, "room", &b->s->room);
+	bind_plain_series(b, b->s->unhealthy_node, "unhealthy", &b->s->unhealthy);
 	if (map && map->kind != DOC_MAP) {
 		fault(b, map, "signals", "must map signals to series: {queue: '5x10'}");
 		return;
@@ -209,20 +380,14 @@ static void bind_signals(struct binder *b)
 			fault(b, c, "signals", "\"%s\" is computed by its formula: give the signals that it names",
 			      names[i]);
 		else
-			scenario_bind_signal(&b->s->signals[i], c, path, &points_left, b->a, b->errors);
+			bind_series(b, &b->s->signals[i], c, path);
 	}
 }
 
-static int older_first_recommendation(const void *a, const void *b)
+// Compares two struct scenario_recommendation, or two struct scenario_event: both begin with their age.
+static int older_first(const void *a, const void *b)
 {
-	int64_t x = ((const struct scenario_recommendation *)a)->ago_ms;
-	int64_t y = ((const struct scenario_recommendation *)b)->ago_ms;
-	return (x < y) - (x > y);
-}
-
-static int older_first_event(const void *a, const void *b)
-{
-	int64_t x = ((const struct scenario_event *)a)->ago_ms, y = ((const struct scenario_event *)b)->ago_ms;
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x < y) - (x > y);
 }
 
@@ -235,9 +400,9 @@ static void bind_history(struct binder *b)
 		if (s->events[i].change == 0)
 			fault(b, node, "state.scaleEvents", "a scale event changes something: +2 or -1, not 0");
 	if (s->n_recommendations > 1)
-		qsort(s->recommendations, s->n_recommendations, sizeof *s->recommendations, older_first_recommendation);
+		qsort(s->recommendations, s->n_recommendations, sizeof *s->recommendations, older_first);
 	if (s->n_events > 1)
-		qsort(s->events, s->n_events, sizeof *s->events, older_first_event);
+		qsort(s->events, s->n_events, sizeof *s->events, older_first);
 }
 
 static void bind_pods(struct binder *b)
@@ -268,7 +433,7 @@ static void bind_pods(struct binder *b)
 int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index, int64_t interval_ms,
                   const struct file_set *set, struct arena *a, struct schema_errors *errors)
 {
-	struct binder b = {s, node, index, a, errors};
+	struct binder b = {s, node, index, a, errors, SCENARIO_POINTS_MAX};
 	struct err e;
 	size_t before = errors->n + errors->dropped;
 	s->line = node->line;
