@@ -22,43 +22,33 @@ struct coverage {
 
 // ---- what a policy can reach ----
 
-static bool has_type(const struct policy *p, bool replicas)
-{
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (p->signals[i].target.set && (p->signals[i].target.type == TARGET_REPLICAS) == replicas)
-			return true;
-	return false;
-}
+// What the signals of a policy have.
+struct traits {
+	size_t n_asking; // signals that ask for replicas
+	bool ratio, count, watermarks, holds, ignores, zero;
+};
 
-static bool has_watermarks(const struct policy *p)
+static struct traits traits_of(const struct policy *p)
 {
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (p->signals[i].watermarks.set)
-			return true;
-	return false;
-}
-
-static bool has_on_missing(const struct policy *p, int on_missing)
-{
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (p->signals[i].on_missing == on_missing)
-			return true;
-	return false;
-}
-
-// Several signals that ask for replicas.
-static bool has_several_signals(const struct policy *p)
-{
-	size_t n = p->n_signals;
-	for (size_t i = 0; i < p->n_signals; i++)
-		n -= (p->inputs >> i & 1) && !p->signals[i].target.set && !p->signals[i].watermarks.set;
-	return n > 1;
+	struct traits h = {0};
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const struct policy_signal *s = &p->signals[i];
+		h.n_asking += !(p->inputs >> i & 1) || s->target.set || s->watermarks.set;
+		h.ratio |= s->target.set && s->target.type != TARGET_REPLICAS;
+		h.count |= s->target.set && s->target.type == TARGET_REPLICAS;
+		h.watermarks |= s->watermarks.set;
+		h.holds |= s->on_missing == ON_MISSING_HOLD;
+		h.ignores |= s->on_missing == ON_MISSING_IGNORE;
+		h.zero |= s->on_missing == ON_MISSING_ZERO;
+	}
+	return h;
 }
 
 // Marks the reasons that tests are expected to reach: those whose condition applies to the policy, in enabled stages.
 // Reasons without a row are listed when a test reaches them.
 static void set_expected(struct coverage *c, const struct policy *p)
 {
+	const struct traits has = traits_of(p);
 	const struct {
 		enum stage stage;
 		enum reason reason;
@@ -68,18 +58,18 @@ static void set_expected(struct coverage *c, const struct policy *p)
 		{STAGE_SOURCES,   REASON_NO_DATA,               true},
 		{STAGE_SOURCES,   REASON_QUERY_FAILED,          true},
 		{STAGE_SOURCES,   REASON_STALE_DATA,            true},
-		{STAGE_SOURCES,   REASON_MISSING_AS_ZERO,       has_on_missing(p, ON_MISSING_ZERO)},
-		{STAGE_SOURCES,   REASON_SIGNAL_IGNORED,        has_on_missing(p, ON_MISSING_IGNORE)},
+		{STAGE_SOURCES,   REASON_MISSING_AS_ZERO,       has.zero},
+		{STAGE_SOURCES,   REASON_SIGNAL_IGNORED,        has.ignores},
 		{STAGE_SOURCES,   REASON_THROTTLED,             p->guards.throttled.set},
 		{STAGE_WINDOWS,   REASON_WINDOW_FILLING,        true},
 		{STAGE_WINDOWS,   REASON_WINDOW_AGGREGATE,      true},
-		{STAGE_SIGNALS,   REASON_ABOVE_TARGET,          has_type(p, false)},
-		{STAGE_SIGNALS,   REASON_BELOW_TARGET,          has_type(p, false)},
-		{STAGE_SIGNALS,   REASON_WITHIN_TOLERANCE,      has_type(p, false)},
-		{STAGE_SIGNALS,   REASON_REPLICAS_REQUESTED,    has_type(p, true)},
-		{STAGE_SIGNALS,   REASON_ABOVE_HIGH_WATERMARK,  has_watermarks(p)},
-		{STAGE_SIGNALS,   REASON_BELOW_LOW_WATERMARK,   has_watermarks(p)},
-		{STAGE_SIGNALS,   REASON_INSIDE_WATERMARKS,     has_watermarks(p)},
+		{STAGE_SIGNALS,   REASON_ABOVE_TARGET,          has.ratio},
+		{STAGE_SIGNALS,   REASON_BELOW_TARGET,          has.ratio},
+		{STAGE_SIGNALS,   REASON_WITHIN_TOLERANCE,      has.ratio},
+		{STAGE_SIGNALS,   REASON_REPLICAS_REQUESTED,    has.count},
+		{STAGE_SIGNALS,   REASON_ABOVE_HIGH_WATERMARK,  has.watermarks},
+		{STAGE_SIGNALS,   REASON_BELOW_LOW_WATERMARK,   has.watermarks},
+		{STAGE_SIGNALS,   REASON_INSIDE_WATERMARKS,     has.watermarks},
 		{STAGE_SIGNALS,   REASON_REPLICAS_STARTING,     p->startup.set && (!p->objective.set || p->n_signals > 2)}, // signals of an objective count what starts themselves
 		{STAGE_SUSTAIN,   REASON_SUSTAIN_PENDING,       true},
 		{STAGE_OBJECTIVE, REASON_OBJECTIVE,             true},
@@ -87,9 +77,9 @@ static void set_expected(struct coverage *c, const struct policy *p)
 		{STAGE_OBJECTIVE, REASON_OBJECTIVE_STARTING,    true},
 		{STAGE_OBJECTIVE, REASON_OBJECTIVE_PAUSED,      true},
 		{STAGE_SOURCES,   REASON_FORMULA_MISSING,       p->formulas != 0},
-		{STAGE_COMBINE,   REASON_COMBINED,              has_several_signals(p)},
-		{STAGE_COMBINE,   REASON_PARTIAL_SIGNALS,       has_several_signals(p) && has_on_missing(p, ON_MISSING_HOLD)},
-		{STAGE_COMBINE,   REASON_ALL_SIGNALS_MISSING,   has_on_missing(p, ON_MISSING_HOLD)},
+		{STAGE_COMBINE,   REASON_COMBINED,              has.n_asking > 1},
+		{STAGE_COMBINE,   REASON_PARTIAL_SIGNALS,       has.n_asking > 1 && has.holds},
+		{STAGE_COMBINE,   REASON_ALL_SIGNALS_MISSING,   has.holds},
 		{STAGE_COMBINE,   REASON_FALLBACK_ACTIVE,       p->fallback.set},
 		{STAGE_COMBINE,   REASON_FALLBACK_LIFTING,      p->fallback.set},
 		{STAGE_STABILIZE, REASON_SCALE_UP_STABILIZED,   p->scale_up.stabilization_window_ms > 0},
@@ -128,6 +118,13 @@ static void set_expected(struct coverage *c, const struct policy *p)
 
 // ---- the list ----
 
+static void coverage_free(struct coverage *c)
+{
+	free(c->namespace_name);
+	free(c->name);
+	free(c);
+}
+
 static struct coverage *coverage_new(const struct policy *p)
 {
 	struct coverage *c = calloc(1, sizeof *c);
@@ -138,9 +135,7 @@ static struct coverage *coverage_new(const struct policy *p)
 	set_expected(c, p);
 	if (c->namespace_name && c->name)
 		return c;
-	free(c->namespace_name);
-	free(c->name);
-	free(c);
+	coverage_free(c);
 	return NULL;
 }
 
@@ -210,11 +205,8 @@ void coverage_print(const struct coverage_list *list, struct buf *out)
 
 void coverage_done(struct coverage_list *list)
 {
-	for (size_t i = 0; i < list->n; i++) {
-		free(list->items[i]->namespace_name);
-		free(list->items[i]->name);
-		free(list->items[i]);
-	}
+	for (size_t i = 0; i < list->n; i++)
+		coverage_free(list->items[i]);
 	free(list->items);
 	*list = (struct coverage_list){0};
 }

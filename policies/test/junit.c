@@ -43,16 +43,15 @@ void junit_begin_suite(struct junit *j, const char *name)
 	j->suite_name = strdup(name);
 	if (!j->suite_name)
 		j->all.failed = true;
-	j->n = j->failed = j->skipped = 0;
-	j->seconds = 0;
+	j->of_suite = (struct junit_totals){0};
 	buf_reset(&j->suite);
 }
 
 void junit_add(struct junit *j, const struct junit_case *c)
 {
 	struct buf *out = &j->suite;
-	j->n++;
-	j->seconds += c->seconds;
+	j->of_suite.n++;
+	j->of_suite.seconds += c->seconds;
 	buf_puts(out, "    <testcase");
 	put_attribute(out, "name", c->name, strlen(c->name));
 	put_attribute(out, "classname", c->file, strlen(c->file));
@@ -65,11 +64,11 @@ void junit_add(struct junit *j, const struct junit_case *c)
 		return;
 	}
 	if (c->outcome == JUNIT_SKIPPED) {
-		j->skipped++;
+		j->of_suite.skipped++;
 		buf_puts(out, "><skipped/></testcase>\n");
 		return;
 	}
-	j->failed++;
+	j->of_suite.failed++;
 	const char *detail = c->detail ? c->detail : "", *first = detail + strspn(detail, " \n");
 	buf_puts(out, ">\n      <failure type=\"failure\"");
 	put_attribute(out, "message", first, strcspn(first, "\n"));
@@ -78,21 +77,26 @@ void junit_add(struct junit *j, const struct junit_case *c)
 	buf_puts(out, "</failure>\n    </testcase>\n");
 }
 
+static void put_totals(struct buf *out, const struct junit_totals *t)
+{
+	buf_printf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%.3f\">\n", t->n,
+	           t->failed, t->skipped, t->seconds);
+}
+
 void junit_end_suite(struct junit *j)
 {
 	if (!j->suite_name)
 		return;
 	buf_puts(&j->all, "  <testsuite");
 	put_attribute(&j->all, "name", j->suite_name, strlen(j->suite_name));
-	buf_printf(&j->all, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%.3f\">\n", j->n,
-	           j->failed, j->skipped, j->seconds);
+	put_totals(&j->all, &j->of_suite);
 	buf_put(&j->all, buf_str(&j->suite), j->suite.len);
 	buf_puts(&j->all, "  </testsuite>\n");
 	j->all.failed |= j->suite.failed;
-	j->all_n += j->n;
-	j->all_failed += j->failed;
-	j->all_skipped += j->skipped;
-	j->all_seconds += j->seconds;
+	j->of_all.n += j->of_suite.n;
+	j->of_all.failed += j->of_suite.failed;
+	j->of_all.skipped += j->of_suite.skipped;
+	j->of_all.seconds += j->of_suite.seconds;
 	free(j->suite_name);
 	j->suite_name = NULL;
 }
@@ -100,10 +104,8 @@ void junit_end_suite(struct junit *j)
 int junit_print(const struct junit *j, struct buf *out)
 {
 	assert(!j->suite_name);
-	buf_printf(out,
-	           "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gpuscale test\" tests=\"%zu\" "
-	           "failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%.3f\">\n",
-	           j->all_n, j->all_failed, j->all_skipped, j->all_seconds);
+	buf_puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gpuscale test\"");
+	put_totals(out, &j->of_all);
 	buf_put(out, buf_str(&j->all), j->all.len);
 	buf_puts(out, "</testsuites>\n");
 	return j->all.failed || out->failed ? -1 : 0;

@@ -17,12 +17,16 @@ struct junit_case {
 	const char *detail; // text of a failure; its first line becomes the message
 };
 
+struct junit_totals {
+	size_t n, failed, skipped;
+	double seconds;
+};
+
 // A report under construction. Suites do not nest.
 struct junit {
 	struct buf all, suite; // finished suites, and the cases of the open one
 	char *suite_name;      // NULL = none open
-	size_t n, failed, skipped, all_n, all_failed, all_skipped;
-	double seconds, all_seconds;
+	struct junit_totals of_all, of_suite;
 };
 
 void junit_init(struct junit *j, size_t max_bytes);

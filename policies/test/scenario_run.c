@@ -82,6 +82,7 @@ static void break_law(struct run *r, enum scenario_law law, int64_t at_ms, const
 // The fields of one expectation while it is compared. Texts in the arena.
 struct comparison {
 	struct run *r;
+	const char *signal; // whose fields are compared; NULL: those of the decision
 	struct scenario_field fields[FIELDS_MAX];
 	size_t n;
 	bool broken, failed; // failed: the arena is full
@@ -90,7 +91,8 @@ struct comparison {
 static void compare(struct comparison *c, const char *name, bool equal, const char *expected, const char *actual)
 {
 	struct arena *a = c->r->a;
-	struct scenario_field f = {arena_strdup(a, name), arena_strdup(a, expected), arena_strdup(a, actual), equal};
+	struct scenario_field f = {c->signal ? arena_printf(a, "signals.%s.%s", c->signal, name) : name,
+	                           arena_strdup(a, expected), arena_strdup(a, actual), equal};
 	c->broken |= !equal;
 	c->failed |= !f.name || !f.expected || !f.actual;
 	c->fields[c->n++] = f;
@@ -132,24 +134,15 @@ static void compare_message(struct comparison *c, const char *part)
 static void compare_signal(struct comparison *c, const struct scenario_expect_signal *x, size_t i)
 {
 	const struct decision_signal *d = &c->r->engine.decision.signals[i];
-	char prefix[160], name[192];
-	snprintf(prefix, sizeof prefix, "signals.%s", c->r->s->policy->signals[i].name);
-	if (x->state) {
-		snprintf(name, sizeof name, "%s.state", prefix);
-		compare_text(c, name, x->state, signal_state_name(d->state));
-	}
-	if (x->value_set) {
-		snprintf(name, sizeof name, "%s.value", prefix);
-		compare_value(c, name, x->value, d->value);
-	}
-	if (x->proposal_set) {
-		snprintf(name, sizeof name, "%s.proposal", prefix);
-		compare_i32(c, name, x->proposal, d->proposal);
-	}
-	if (x->reason) {
-		snprintf(name, sizeof name, "%s.reason", prefix);
-		compare_text(c, name, x->reason, reason_info(d->reason)->name);
-	}
+	c->signal = c->r->s->policy->signals[i].name;
+	if (x->state)
+		compare_text(c, "state", x->state, signal_state_name(d->state));
+	if (x->value_set)
+		compare_value(c, "value", x->value, d->value);
+	if (x->proposal_set)
+		compare_i32(c, "proposal", x->proposal, d->proposal);
+	if (x->reason)
+		compare_text(c, "reason", x->reason, reason_info(d->reason)->name);
 }
 
 static void check_expectation(struct run *r, const struct scenario_expect *x)
@@ -358,10 +351,8 @@ static int start(struct run *r)
 		if (!r->since_ms)
 			return -1;
 	}
-	if (s->follow.set)
-		return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms,
-		                           s->start_ms + s->follow.ready_after_ms, r->a);
-	return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms, INT64_MAX, r->a);
+	int64_t ready_ms = s->follow.set ? s->start_ms + s->follow.ready_after_ms : INT64_MAX;
+	return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms, ready_ms, r->a);
 }
 
 int scenario_run(const struct scenario *s, struct coverage *coverage, struct arena *a,

@@ -25,7 +25,7 @@ static struct gpu_pool_entry entries[] = {
          .priority = 10,
          .weight = 1.5,
          .price = 3,
-         .line = 1},
+         .at = {.line = 1}},
         {.namespace_name = "batch",
          .name = "",
          .gpus_per_replica = 2,
