@@ -111,19 +111,17 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 	if (whole < percent)
 		convert_note(c, "the annotation %s %s: a percentage is a whole number here; replaced by %d", field,
 		             rate, whole);
-	if (is_hpa) // the HPA that AIBrix creates has the default tolerance
-		return convert_text(c,
-		                    "{stabilizationWindowSeconds: %s, policies: [{type: Percent, value: %d, "
-		                    "periodSeconds: 60}]}",
-		                    window, whole);
-	if (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0 || r < 0 || r > 10) {
+	const char *part = ""; // the HPA that AIBrix creates has the default tolerance
+	if (!is_hpa && (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0 || r < 0 || r > 10)) {
 		convert_note(c, "a tolerance of %s: not a number between 0 and 10; replaced by 0.1", tolerance);
 		tolerance = "0.1";
 	}
+	if (!is_hpa)
+		part = convert_text(c, "tolerance: \"%s\", ", tolerance);
 	return convert_text(c,
-	                    "{stabilizationWindowSeconds: %s, tolerance: \"%s\", policies: [{type: Percent, value: %d, "
-	                    "periodSeconds: " RESYNC_SECONDS "}]}",
-	                    window, tolerance, whole);
+	                    "{stabilizationWindowSeconds: %s, %spolicies: [{type: Percent, value: %d, "
+	                    "periodSeconds: %s}]}",
+	                    window, part, whole, is_hpa ? "60" : RESYNC_SECONDS);
 }
 
 static void add_behavior(struct conversion *c, const struct doc_node *a, bool is_hpa)

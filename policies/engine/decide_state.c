@@ -395,10 +395,8 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	const struct history_mark *marks = state_at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
 		const struct history_mark *m = history_at(&old->recommendations, marks, i);
-		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->hi,
-		                           behavior_recommendations_keep_ms(new_policy));
-		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->lo,
-		                           behavior_recommendations_keep_ms(new_policy));
+		decide_record_recommendation(new_policy, s, m->last_ms, m->hi);
+		decide_record_recommendation(new_policy, s, m->last_ms, m->lo);
 	}
 	marks = state_at_const(old, old->events.marks_offset);
 	for (uint32_t i = 0; i < old->events.len; i++) {

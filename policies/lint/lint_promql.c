@@ -2,7 +2,6 @@
 // Queries that Prometheus refuses or that never match: the grammar is that of promql/syntax.h, and the rules about
 // matchers are here.
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,17 +56,10 @@ static struct span text_of(const struct promql_token *t)
 	return (struct span){t->start + is_string, t->len - 2 * (size_t)is_string};
 }
 
-__attribute__((format(printf, 4, 5))) static void report(struct checker *c, struct schema_errors *list,
-                                                         const struct promql_token *at, const char *fmt, ...)
-{
-	char message[SCHEMA_MESSAGE_BYTES];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof message, fmt, ap);
-	va_end(ap);
-	c->query.warnings = list;
-	lint_query_warn(&c->query, (size_t)(at->start - c->syntax.query), at->len, "%s", message);
-}
+// Adds a message about the token `at` to `list`.
+#define REPORT(c, list, at, ...)                                                                                       \
+	((c)->query.warnings = (list),                                                                                 \
+	 lint_query_warn(&(c)->query, (size_t)((at)->start - (c)->syntax.query), (at)->len, __VA_ARGS__))
 
 // ---- matchers ----
 
@@ -140,13 +132,13 @@ static void compare(struct checker *c, const struct value_set *a, const struct v
 	if (!is_span(a->label, b->label) || !a->is_read || !b->is_read)
 		return;
 	if (exclude_each_other(a, b) || exclude_each_other(b, a))
-		report(c, c->errors, &b->token,
+		REPORT(c, c->errors, &b->token,
 		       "contradicts the matcher %.*s%s%.*s before it, so that no series matches: remove one of them",
 		       (int)(label.len < NAME_BYTES ? label.len : NAME_BYTES), label.s,
 		       a->is_regex ? (a->is_not ? "!~" : "=~") : (a->is_not ? "!=" : "="),
 		       (int)(a->token.len < NAME_BYTES ? a->token.len : NAME_BYTES), a->token.start);
 	else if (a->is_not == b->is_not && a->is_regex == b->is_regex && is_span(a->words, b->words))
-		report(c, c->odd, &b->token, "repeats a matcher of the same selector: remove one of them");
+		REPORT(c, c->odd, &b->token, "repeats a matcher of the same selector: remove one of them");
 }
 
 // $x, ${x} and [[x]] in a value. In a regular expression, '$' before a letter matches nothing.
@@ -177,7 +169,7 @@ static void check_placeholder(struct checker *c, const struct value_set *set)
 			len = value.len - i;
 		const struct promql_token at = {.start = p, .len = len};
 		bool is_sure = set->is_regex ? !is_old : len == value.len;
-		report(c, is_sure ? c->errors : c->odd, &at,
+		REPORT(c, is_sure ? c->errors : c->odd, &at,
 		       "is a placeholder that only a dashboard replaces: write its value");
 		return;
 	}
@@ -303,8 +295,10 @@ static int check_matcher(void *arg, const struct promql_matcher *m)
 	check_placeholder(c, &set);
 	size_t at;
 	const char *why = set.is_regex ? regex_fault(set.words.s, set.words.len, *set.token.start == '`', &at) : NULL;
-	if (why)
-		report(c, c->errors, &(struct promql_token){.start = set.words.s + at, .len = 1}, "%s", why);
+	if (why) {
+		const struct promql_token wrong = {.start = set.words.s + at, .len = 1};
+		REPORT(c, c->errors, &wrong, "%s", why);
+	}
 	c->is_narrow |= is_narrow(&set);
 	for (size_t i = 0; i < c->n_sets; i++)
 		compare(c, &c->sets[i], &set);
@@ -327,11 +321,11 @@ static void end_selector(void *arg, const struct promql_token *name, bool has_br
 	if (has_name && c->is_named && c->second.len == 0)
 		c->second = *name;
 	if (c->second.len)
-		report(c, c->errors, &c->second,
+		REPORT(c, c->errors, &c->second,
 		       "names the metric of the selector a second time: remove one of the names");
 	else if (!has_name && !c->is_named && !c->is_narrow && !may_be_empty) {
 		const struct promql_token brace = {.start = c->syntax.next.start, .len = 1};
-		report(c, c->errors, &brace,
+		REPORT(c, c->errors, &brace,
 		       "the selector matches every series, which Prometheus refuses: name a metric, or a label with a "
 		       "value");
 	}
@@ -344,7 +338,7 @@ static void report_mistake(void *arg, size_t offset, size_t len, const char *mes
 {
 	struct checker *c = arg;
 	const struct promql_token at = {.start = c->syntax.query + offset, .len = len};
-	report(c, c->errors, &at, "%s", message);
+	REPORT(c, c->errors, &at, "%s", message);
 }
 
 // ---- queries ----
@@ -361,11 +355,11 @@ static void check_query(struct checker *c)
 	}
 	const struct promql_token all = {.start = query, .len = strlen(query)};
 	if (v.type == PROMQL_VALUE_RANGE)
-		report(c, c->errors, &all,
+		REPORT(c, c->errors, &all,
 		       "is a range vector, and a signal needs numbers: apply a function such as rate() or "
 		       "avg_over_time(), or remove the range");
 	else if (v.type == PROMQL_VALUE_STRING)
-		report(c, c->errors, &all, "is a string, and a signal needs numbers");
+		REPORT(c, c->errors, &all, "is a string, and a signal needs numbers");
 }
 
 // Brackets and quotes alone.
@@ -383,14 +377,14 @@ static void check_balance(struct checker *c)
 		if (opens)
 			stack[depth++] = t;
 		if (t.is_open || (closes && (depth == 0 || *stack[depth - 1].start != open[closes - close]))) {
-			report(c, c->errors, &t,
+			REPORT(c, c->errors, &t,
 			       t.is_open ? "the string is not closed" : "this bracket was never opened");
 			return;
 		}
 		depth -= closes != NULL;
 	}
 	if (depth > 0 && depth < NESTING_MAX)
-		report(c, c->errors, &stack[depth - 1], "this %c is never closed", *stack[depth - 1].start);
+		REPORT(c, c->errors, &stack[depth - 1], "this %c is never closed", *stack[depth - 1].start);
 }
 
 // What all queries of a document are checked with.

@@ -26,13 +26,6 @@ static const struct tz_table *table_of(const struct policy *policy, size_t i, st
 	return tzfile_load(NULL, name, a, table, e) < 0 ? NULL : table;
 }
 
-static void report(const struct err *e, const struct doc_node *node, size_t i, struct schema_errors *errors)
-{
-	char path[SCHEMA_PATH_BYTES];
-	snprintf(path, sizeof path, "spec.schedules[%zu].timeZone", i);
-	schema_report(errors, node, path, "%s", e->msg);
-}
-
 int policy_zones_load(struct policy *policy, const struct doc_node *root, struct arena *a, struct schema_errors *errors)
 {
 	int rc = 0;
@@ -40,6 +33,7 @@ int policy_zones_load(struct policy *policy, const struct doc_node *root, struct
 	const struct doc_node *item = list && list->kind == DOC_SEQ ? list->child : NULL;
 	for (size_t i = 0; item && i < POLICY_SCHEDULES_MAX && i < policy->n_schedules; item = item->next, i++) {
 		const struct doc_node *node = doc_get(item, "timeZone");
+		char path[SCHEMA_PATH_BYTES];
 		struct err e;
 		err_clear(&e);
 		if (!policy->schedules[i].time_zone)
@@ -47,7 +41,8 @@ int policy_zones_load(struct policy *policy, const struct doc_node *root, struct
 		policy->schedules[i].zone = table_of(policy, i, a, &e);
 		if (e.kind == ERR_NONE)
 			continue;
-		report(&e, node ? node : item, i, errors);
+		snprintf(path, sizeof path, "spec.schedules[%zu].timeZone", i);
+		schema_report(errors, node ? node : item, path, "%s", e.msg);
 		rc = -1;
 	}
 	return rc;

@@ -21,25 +21,22 @@
 
 // ---- reading ----
 
-static void place_of(const struct doc_node *node, int *ret_line, int *ret_col)
+// Returns the place of the node; that of `outer` when the file does not have it.
+static struct pool_place place_of(const struct doc_node *node, const struct doc_node *outer)
 {
-	*ret_line = node->line;
-	*ret_col = node->col;
+	return node ? (struct pool_place){node->line, node->col} : (struct pool_place){outer->line, outer->col};
 }
 
 static void note_places(const struct doc_node *root, struct gpu_pool *pool)
 {
-	const struct doc_node *spec = doc_get(root, "spec"), *gpus = doc_get(spec, "gpus");
-	const struct doc_node *budget = doc_get(spec, "budget"), *members = doc_get(spec, "members");
-	const struct doc_node *per_hour = doc_get(budget, "perHour"), *per_month = doc_get(budget, "perMonth");
-	place_of(root, &pool->line, &pool->col);
-	place_of(gpus ? gpus : root, &pool->gpus_line, &pool->gpus_col);
-	place_of(per_hour ? per_hour : root, &pool->per_hour_line, &pool->per_hour_col);
-	place_of(per_month ? per_month : root, &pool->per_month_line, &pool->per_month_col);
-	size_t i = 0;
-	const struct doc_node *item = members ? members->child : NULL;
-	for (; item && i < pool->n_entries; item = item->next, i++)
-		place_of(item, &pool->entries[i].line, &pool->entries[i].col);
+	const struct doc_node *spec = doc_get(root, "spec"), *members = doc_get(spec, "members");
+	const struct doc_node *budget = doc_get(spec, "budget"), *item = members ? members->child : NULL;
+	pool->at = place_of(root, root);
+	pool->gpus_at = place_of(doc_get(spec, "gpus"), root);
+	pool->per_hour_at = place_of(doc_get(budget, "perHour"), root);
+	pool->per_month_at = place_of(doc_get(budget, "perMonth"), root);
+	for (size_t i = 0; item && i < pool->n_entries; item = item->next, i++)
+		pool->entries[i].at = place_of(item, root);
 }
 
 static int add_pool(void *pool_set, const struct doc_node *root, struct schema_errors *errors, struct err *e)
@@ -89,7 +86,7 @@ static size_t check_name(const struct pool_set *set, size_t i, struct buf *repor
 		if (strcmp(first->name, p->name) != 0)
 			continue;
 		print_to(report, "%s:%d:%d: pool %s is already defined at %s:%d: remove one of them\n", p->file,
-		         p->line, p->col, p->name, first->file, first->line);
+		         p->at.line, p->at.col, p->name, first->file, first->at.line);
 		return 1;
 	}
 	return 0;
@@ -109,8 +106,9 @@ static size_t check_claims(const struct pool_set *set, size_t i, const struct po
 				         "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
 				         "%s:%d: a "
 				         "policy belongs to one pool, remove it from one of them\n",
-				         p->file, entry->line, entry->col, (size_t)(entry - p->entries), namespace_name,
-				         name, set->pools[other].name, set->pools[other].file, set->pools[other].line);
+				         p->file, entry->at.line, entry->at.col, (size_t)(entry - p->entries),
+				         namespace_name, name, set->pools[other].name, set->pools[other].file,
+				         set->pools[other].at.line);
 				n++;
 				break;
 			}
@@ -132,7 +130,7 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 			continue;
 		bool is_one = entry->namespace_name && entry->namespace_name[0];
 		print_to(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s%s\n", p->file,
-		         entry->line, entry->col, i, is_one ? entry->namespace_name : "", is_one ? "/" : "",
+		         entry->at.line, entry->at.col, i, is_one ? entry->namespace_name : "", is_one ? "/" : "",
 		         entry->name, entry->n_labels > 0 ? " and has the labels" : "");
 		n++;
 	}
@@ -162,17 +160,17 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		         "%s:%d:%d: spec.gpus: is %" PRId32
 		         ", but the guaranteed minReplicas of the members need %" PRId64
 		         " GPUs: raise it or lower maxMinReplicas\n",
-		         p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
+		         p->file, p->gpus_at.line, p->gpus_at.col, p->gpus, gpus);
 		n++;
 	}
 	const struct {
 		const char *field;
 		bool is_set;
-		int line, col;
+		struct pool_place at;
 		double budget, hours;
 	} budgets[] = {
-	        {"perHour", p->has_per_hour, p->per_hour_line, p->per_hour_col, p->per_hour, 1},
-	        {"perMonth", p->has_per_month, p->per_month_line, p->per_month_col, p->per_month, LONGEST_MONTH_HOURS},
+	        {"perHour", p->has_per_hour, p->per_hour_at, p->per_hour, 1},
+	        {"perMonth", p->has_per_month, p->per_month_at, p->per_month, LONGEST_MONTH_HOURS},
 	};
 	for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
 		double cost = micro * budgets[i].hours;
@@ -182,7 +180,8 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		        report,
 		        "%s:%d:%d: spec.budget.%s: is %g, but the guaranteed minReplicas of the members cost %g: raise "
 		        "it or lower maxMinReplicas\n",
-		        p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
+		        p->file, budgets[i].at.line, budgets[i].at.col, budgets[i].field, budgets[i].budget,
+		        cost / 1e6);
 		n++;
 	}
 	return n;

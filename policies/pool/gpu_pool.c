@@ -61,10 +61,15 @@ const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const 
 	return NULL;
 }
 
+// Limits an amount to the range of amounts.
+static int64_t to_micro(double micro)
+{
+	return micro >= (double)POOL_COST_MAX_MICRO ? POOL_COST_MAX_MICRO : micro > 0 ? (int64_t)micro : 0;
+}
+
 int64_t gpu_pool_micro(double money)
 {
-	double micro = floor(money * 1e6 + 0.5);
-	return micro >= (double)POOL_COST_MAX_MICRO ? POOL_COST_MAX_MICRO : micro > 0 ? (int64_t)micro : 0;
+	return to_micro(floor(money * 1e6 + 0.5));
 }
 
 int64_t gpu_pool_milli(double number)
@@ -109,13 +114,7 @@ struct pool_month gpu_pool_budget(const struct gpu_pool *pool, struct pool_reque
 #define ADVANCE         (1.0 / 30)   // share of the budget, released with the first second of the month
 #define RESERVE         (1.0 / 1000) // share of the budget, never released
 #define HORIZON_MS      HOUR_MS
-#define MICRO_MAX       ((double)POOL_COST_MAX_MICRO)
 #define FIRST_OF_MONTHS "0 0 1 * *"
-
-static int64_t to_micro(double micro)
-{
-	return micro >= MICRO_MAX ? POOL_COST_MAX_MICRO : micro > 0 ? (int64_t)micro : 0;
-}
 
 void pool_month_at(struct pool_month *m, int64_t now_ms)
 {

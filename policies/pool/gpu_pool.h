@@ -17,6 +17,11 @@ struct pool_request;
 #define GPU_POOL_LABELS_MAX     16 // labels of one entry
 #define GPU_POOL_NAMESPACES_MAX 64 // namespaces of one entry
 
+// A place in the file of the pool, for messages.
+struct pool_place {
+	int line, col;
+};
+
 // One entry of spec.members: the policies that it claims, and what it gives to each of them.
 struct gpu_pool_entry {
 	// One of the two is set: the namespaces of the policies. An entry without any matches no policy.
@@ -32,7 +37,7 @@ struct gpu_pool_entry {
 	double weight;
 	double price; // price of one GPU and hour; 0 = that of the budget
 	bool backfill;
-	int line, col; // in the file
+	struct pool_place at; // in the file
 };
 
 struct gpu_pool_ratio {
@@ -54,7 +59,7 @@ struct gpu_pool {
 	size_t n_ratios;
 	// where it was read from, for messages
 	const char *file;
-	int line, col, gpus_line, gpus_col, per_hour_line, per_hour_col, per_month_line, per_month_col;
+	struct pool_place at, gpus_at, per_hour_at, per_month_at;
 };
 
 // Whether the entry names a namespace at all.

@@ -237,20 +237,10 @@ static const struct schema_field electricity_fields[] = {
 	{ROW("source", STRING),       FIELD(struct price_book, electricity.source),  REQUIRED, RANGE(1, SOURCE_BYTES_MAX), DOC("Where the price comes from.")},
 	{ROW("asOf", STRING),         FIELD(struct price_book, electricity.as_of),   REQUIRED, RANGE(1, 32),               DOC("Day from which it applies, as in 2025-11-16.")},
 };
+static const struct schema model = {SCHEMA(PRICE_BOOK_KIND ".models[]", struct price_model, model_fields), VALIDATE(check_model), DOC("The price of one model of GPU.")};
+static const struct schema discount = {SCHEMA(PRICE_BOOK_KIND ".discounts[]", struct price_discount, discount_fields), VALIDATE(check_discount), DOC("What a commitment, or spot capacity, takes off every price.")};
+static const struct schema electricity = {SCHEMA(PRICE_BOOK_KIND ".electricity", struct price_book, electricity_fields), VALIDATE(check_electricity), DOC("The price of electricity, for GPUs on premises.")};
 // clang-format on
-
-#define PART(ident, text, what, type, member, check)                                                                   \
-	static const struct schema ident = {.name = PRICE_BOOK_KIND text,                                              \
-	                                    .doc = what,                                                               \
-	                                    .struct_size = sizeof(type),                                               \
-	                                    .fields = member,                                                          \
-	                                    .n_fields = COUNT_OF(member),                                              \
-	                                    .validate = check}
-PART(model, ".models[]", "The price of one model of GPU.", struct price_model, model_fields, check_model);
-PART(discount, ".discounts[]", "What a commitment, or spot capacity, takes off every price.", struct price_discount,
-     discount_fields, check_discount);
-PART(electricity, ".electricity", "The price of electricity, for GPUs on premises.", struct price_book,
-     electricity_fields, check_electricity);
 
 static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
 static const char *const kinds[] = {PRICE_BOOK_KIND, NULL};
@@ -265,9 +255,8 @@ static const struct schema_field book_fields[] = {
 	{ROW("discounts", LIST),             FIELD_LIST(struct price_book, discounts, n_discounts), OPTIONAL, ITEMS(0, PRICE_BOOK_DISCOUNTS_MAX), CHILD(discount), DOC("Discounts on every price, for commitments or spot capacity.")},
 	{ROW("electricity", OBJECT),         .offset = 0, .set_offset = offsetof(struct price_book, has_electricity), OPTIONAL, CHILD(electricity), DOC("The price of electricity, for GPUs on premises.")},
 };
+static const struct schema book_schema = {SCHEMA(PRICE_BOOK_KIND, struct price_book, book_fields), VALIDATE(check_book), DOC("What one GPU of each model costs per hour.")};
 // clang-format on
-
-PART(book_schema, "", "What one GPU of each model costs per hour.", struct price_book, book_fields, check_book);
 
 const struct schema *price_schema(void)
 {
