@@ -47,10 +47,9 @@ static void put_fault(struct json_writer *w, const struct remedy_fault *f)
 {
 	char name[REMEDY_FAULT_NAME_BYTES];
 	remedy_evidence_name(f->id, name);
-	json_write_object_begin(w);
-	json_write_member_str(w, "fault", name); // for people; `id` counts
-	json_write_format(w, "id:%d,gpu:%d,flags:%d,times:%d,count:%ld,first:%ld,last:%ld}", f->id, f->gpu,
-	                  (f->is_active ? ACTIVE : 0) | (f->is_handled ? HANDLED : 0), f->occurrences, f->count,
+	// The name is for people; `id` counts.
+	json_write_format(w, "{fault:%s,id:%d,gpu:%d,flags:%d,times:%d,count:%ld,first:%ld,last:%ld}", name, f->id,
+	                  f->gpu, (f->is_active ? ACTIVE : 0) | (f->is_handled ? HANDLED : 0), f->occurrences, f->count,
 	                  f->first_ms, f->last_ms);
 }
 
@@ -58,21 +57,16 @@ void remedy_record_write(const struct remedy_node *n, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_i64(&w, "v", VERSION);
-	json_write_member_array(&w, "attempts");
+	json_write_format(&w, "{v:%d,attempts:[", VERSION);
 	for (int i = 0; i < n->n_attempts; i++)
 		json_write_i64(&w, n->attempts_ms[i]);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "gpus");
+	json_write_format(&w, "],gpus:[");
 	for (int i = 0; i < n->n_gpus; i++)
 		put_gpu(&w, &n->gpus[i]);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "faults");
+	json_write_format(&w, "],faults:[");
 	for (int i = 0; i < n->n_faults; i++)
 		put_fault(&w, &n->faults[i]);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "pods");
+	json_write_format(&w, "],pods:[");
 	for (int i = 0; i < n->n_pods; i++) {
 		char key[KEY_BYTES];
 		if (n->pods[i].tries == 0)
@@ -80,8 +74,7 @@ void remedy_record_write(const struct remedy_node *n, struct buf *out)
 		snprintf(key, sizeof key, "%016" PRIx64, n->pods[i].key);
 		json_write_format(&w, "{key:%s,tries:%d,next:%ld}", key, n->pods[i].tries, n->pods[i].next_ms);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 }
 
 // ---- reading ----

@@ -252,8 +252,8 @@ static void put_record(struct json_writer *w, const struct remedy_node *n)
 
 static void put_reason(struct json_writer *w, enum remedy_reason reason)
 {
-	json_write_member_str(w, "reason", remedy_reason_info(reason)->name);
-	json_write_member_str(w, "message", remedy_reason_info(reason)->sentence);
+	const struct remedy_reason_info *info = remedy_reason_info(reason);
+	json_write_format(w, "reason:%s,message:%s", info->name, info->sentence);
 }
 
 static void put_action(struct remedy_replay *p, const struct remedy_action *a, struct buf *out)
@@ -261,10 +261,8 @@ static void put_action(struct remedy_replay *p, const struct remedy_action *a, s
 	const struct remedy_node *n = &p->fleet.nodes[a->node];
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_i64(&w, "time", p->fleet.now_ms / 1000);
-	json_write_member_str(&w, "action", remedy_kind_name(a->kind));
-	json_write_member_str(&w, "node", n->name);
+	json_write_format(&w, "{time:%ld,action:%s,node:%s", p->fleet.now_ms / 1000, remedy_kind_name(a->kind),
+	                  n->name);
 	if (a->gpu > 0)
 		json_write_member_str(&w, "gpu", n->gpus[a->gpu].uuid);
 	if (a->kind == REMEDY_TAINT || a->kind == REMEDY_UNTAINT)
@@ -274,8 +272,7 @@ static void put_action(struct remedy_replay *p, const struct remedy_action *a, s
 	if (a->fault != REMEDY_NO_FAULT) {
 		char name[REMEDY_FAULT_NAME_BYTES];
 		remedy_evidence_name(a->fault, name);
-		json_write_member_str(&w, "fault", name);
-		json_write_member_str(&w, "wanted", health_action_name(a->wanted));
+		json_write_format(&w, "fault:%s,wanted:%s", name, health_action_name(a->wanted));
 	}
 	put_reason(&w, a->reason);
 	if (a->kind != REMEDY_HOLD)
@@ -293,13 +290,10 @@ static void put_ignored(struct remedy_replay *p, enum remedy_reason reason, cons
 	if (!is_transition && p->fleet.now_ms < p->ignored[reason].next_ms)
 		return;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_i64(&w, "time", p->fleet.now_ms / 1000);
-	json_write_member_str(&w, "action", is_transition ? "hold" : "ignore");
-	json_write_member_str(&w, "node", node);
+	json_write_format(&w, "{time:%ld,action:%s,node:%s", p->fleet.now_ms / 1000, is_transition ? "hold" : "ignore",
+	                  node);
 	put_reason(&w, reason);
-	json_write_member_i64(&w, "lines", p->ignored[reason].n);
-	json_write_object_end(&w);
+	json_write_format(&w, "lines:%ld}", p->ignored[reason].n);
 	buf_putc(out, '\n');
 	p->ignored[reason].n = 0;
 	p->ignored[reason].next_ms = p->fleet.now_ms + IGNORED_MS;
@@ -423,9 +417,7 @@ int remedy_replay_answer(struct remedy_replay *p, const char *line, size_t len, 
 		struct json_writer w;
 		err_wrap(&of_line, "line %llu", p->n_lines);
 		json_write_init(&w, out, 0);
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "error", of_line.msg);
-		json_write_object_end(&w);
+		json_write_format(&w, "{error:%s}", of_line.msg);
 		buf_putc(out, '\n');
 		return -1;
 	}

@@ -126,8 +126,7 @@ static void write_annotations(const struct node_view *v, const struct node_view_
                               struct json_writer *w)
 {
 	char reset[REMEDY_UUID_BYTES + 32];
-	json_write_member_object(w, "annotations");
-	json_write_member_str(w, NODE_ANNOTATION, c->record);
+	json_write_format(w, "annotations:{" NODE_ANNOTATION ":%s", c->record);
 	if (is_cordoned)
 		json_write_member_str(w, NODE_CORDON, c->fault);
 	else if (v->has_cordon_mark && !(c->is_out && v->is_unschedulable))
@@ -145,9 +144,8 @@ static void write_taints(const struct node_view *v, const char *fault, struct js
 	json_write_member_array(w, "taints");
 	if (v->other_taints[0])
 		json_write_raw(w, v->other_taints);
-	if (fault) {
+	if (fault)
 		json_write_format(w, "{key:%s,value:%s,effect:%s}", NODE_TAINT, fault, "NoSchedule");
-	}
 	json_write_array_end(w);
 }
 
@@ -159,9 +157,7 @@ void node_view_patch(const struct node_view *v, const struct node_view_change *c
 	bool uncordons = !c->is_out && v->is_unschedulable && v->has_cordon_mark;
 	bool changes_taint = (sets && !cordons) || (!c->is_out && v->is_tainted);
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "resourceVersion", v->version);
+	json_write_format(&w, "{metadata:{resourceVersion:%s", v->version);
 	write_annotations(v, c, cordons, &w);
 	json_write_object_end(&w);
 	if (cordons || uncordons || changes_taint) {
@@ -284,13 +280,6 @@ int node_pods_deadline(const char *name, const char *uid, const char *deadline, 
 	if (!put_path(name, "status", path))
 		return -1;
 	json_write_init(&w, body, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "uid", uid);
-	json_write_member_object(&w, "annotations");
-	json_write_member_str(&w, POD_DEADLINE, deadline);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "{metadata:{uid:%s,annotations:{" POD_DEADLINE ":%s}}}", uid, deadline);
 	return path->failed || body->failed ? -1 : 0;
 }

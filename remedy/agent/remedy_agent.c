@@ -28,7 +28,7 @@
 
 static void reset_fleet(struct remedy_agent *a)
 {
-	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));) {
+	for (struct node_record *n = NULL; (n = node_store_next(a, n));) {
 		n->is_known = n->is_bad = n->has_new_pods = false;
 		n->pods = NULL;
 	}
@@ -60,7 +60,7 @@ static void on_pods(void *arg, const struct http_response *response, const struc
 {
 	const struct pod_request *request = arg;
 	struct remedy_agent *a = request->agent;
-	struct node_record *n = a->nodes ? node_store_find(a->nodes, request->node) : NULL;
+	struct node_record *n = node_store_find(a, request->node);
 	struct err e;
 	if (response && n) {
 		// The planner points into the old list.
@@ -296,7 +296,7 @@ static void fold(struct remedy_agent *a)
 	check_clock(a);
 	remedy_fold_time(&a->fleet, clock_wall_ms(&a->options.connections->clock));
 	agent_rules_note_devices(a);
-	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));)
+	for (struct node_record *n = NULL; (n = node_store_next(a, n));)
 		fold_node(a, n, record);
 	agent_report_edge(a, &a->is_feed_broken, "No health of GPUs; holding", "Health of GPUs is available again",
 	                  a->has_feed ? NULL : &a->feed_error);
@@ -390,7 +390,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct remedy_agent *a = arg;
 	if (a->is_stopping || a->phase != AGENT_IDLE)
 		return;
-	if (!node_store_is_synced(a->nodes) || !agent_rules_are_ready(a))
+	if (!node_store_is_synced(a) || !agent_rules_are_ready(a))
 		timer_start(&a->timer, AGENT_AFTER_ACT_MS);
 	else if (a->is_leader)
 		start_tick(a);
@@ -455,12 +455,6 @@ static int elect(struct remedy_agent *a, struct err *e)
 	return 0;
 }
 
-static void on_watch_error(void *arg, const char *namespace_name, const struct err *error)
-{
-	struct remedy_agent *a = arg;
-	agent_report_edge(a, &a->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered", error);
-}
-
 static int open_parts(struct remedy_agent *a, struct err *e)
 {
 	struct connections *to = a->options.connections;
@@ -474,8 +468,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;
-	a->nodes = a->recorder ? node_store_new(a, on_watch_error, e) : NULL;
-	if (!a->nodes)
+	if (!a->recorder || node_store_open(a, e) < 0)
 		return -1;
 	if (a->options.taints_devices && agent_rules_open(a, e) < 0)
 		return -1;
@@ -531,8 +524,7 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 	a->options.connections->write_guard = (struct write_guard){0};
 	shards_free(a->shards);
 	a->shards = NULL;
-	node_store_free(a->nodes);
-	a->nodes = NULL;
+	node_store_close(a);
 	agent_rules_close(a);
 }
 

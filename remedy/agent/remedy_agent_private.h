@@ -26,7 +26,6 @@
 #define AGENT_CONTRADICTED 8                // ticks until it is reported: an exporter that restarts is listed twice
 
 struct device_rules;
-struct node_store;
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
 
@@ -43,8 +42,9 @@ struct remedy_agent {
 	struct k8s_client *k8s;
 	struct event_base *loop;
 	struct remedy fleet;
-	void *block; // memory of the fleet
-	struct node_store *nodes;
+	void *block;            // memory of the fleet
+	struct informer *nodes; // node_store.c; NULL: closed
+	struct informer_item all_nodes;
 	struct device_rules *devices; // remedy_agent_rules.c; NULL: no DeviceTaintRules
 	struct health_feed *feed;
 	struct shards *shards;           // NULL: no election
@@ -98,23 +98,21 @@ struct node_record {
 	struct node_pod *pods; // pods in the last list; NULL = none
 	size_t n_pods;
 	bool has_new_pods; // since the planner last got them
-	char key[];        // "/NAME"
 };
-// The watch failed, or recovered (error is NULL); arg is the agent.
-typedef void node_store_error_fn(void *arg, const char *namespace_name, const struct err *error);
-// Starts the watch; the result must become a->nodes before the loop runs. Returns NULL and *e on failure.
-struct node_store *node_store_new(struct remedy_agent *a, node_store_error_fn *on_error, struct err *e);
-// Call before the client is freed. NULL is fine.
-void node_store_free(struct node_store *s);
+// Starts the watch. Returns -1 and *e on failure.
+int node_store_open(struct remedy_agent *a, struct err *e);
+// Call before the client is freed. Without node_store_open() it does nothing.
+void node_store_close(struct remedy_agent *a);
 
 const char *node_store_name(const struct node_record *n);
-struct node_record *node_store_find(const struct node_store *s, const char *name);
+// Returns NULL for a node that the cluster lacks, and after node_store_close().
+struct node_record *node_store_find(const struct remedy_agent *a, const char *name);
 // Iterates over all nodes: NULL starts, and NULL ends.
-struct node_record *node_store_next(const struct node_store *s, const struct node_record *n);
+struct node_record *node_store_next(const struct remedy_agent *a, const struct node_record *n);
 // Takes over the Node that the API server returned for a write.
-void node_store_take(struct node_store *s, struct node_record *n, const char *json, size_t len);
+void node_store_take(struct remedy_agent *a, struct node_record *n, const char *json, size_t len);
 // Returns whether the list of nodes is complete and changes are being reported.
-bool node_store_is_synced(const struct node_store *s);
+bool node_store_is_synced(const struct remedy_agent *a);
 // Makes the planner forget a node that was deleted.
 void node_store_forget(struct remedy_agent *a, const struct node_record *n);
 

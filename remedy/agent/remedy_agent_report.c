@@ -32,7 +32,7 @@ static const struct {
 static void record_event(struct remedy_agent *a, const char *node, const char *type, const char *reason,
                          const char *message)
 {
-	const struct node_record *n = node_store_find(a->nodes, node);
+	const struct node_record *n = node_store_find(a, node);
 	if (!n)
 		return;
 	const struct event_object object = {
@@ -133,7 +133,7 @@ static void put_nodes(const struct remedy_agent *a, struct buf *out)
 		n_known += !a->fleet.nodes[k].is_gone;
 		n_out += !a->fleet.nodes[k].is_gone && a->fleet.nodes[k].n_out > 0;
 	}
-	for (const struct node_record *n = NULL; (n = node_store_next(a->nodes, n));)
+	for (const struct node_record *n = NULL; (n = node_store_next(a, n));)
 		n_bad += n->is_bad;
 	const int64_t values[] = {n_known, n_out, remedy_plan_unavailable(&a->fleet), remedy_plan_allowed(&a->fleet),
 	                          n_bad};
@@ -202,7 +202,7 @@ static void get_livez(void *arg, struct http_exchange *x)
 // Whether the nodes are known, and a tick was completed or another process holds the lease.
 static bool is_ready_now(const struct remedy_agent *a)
 {
-	return node_store_is_synced(a->nodes) && (a->has_ticked || !a->is_leader);
+	return node_store_is_synced(a) && (a->has_ticked || !a->is_leader);
 }
 
 static void get_readyz(void *arg, struct http_exchange *x)

@@ -21,33 +21,34 @@
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
 
-#define SLICE_GROUP    "/apis/resource.k8s.io/v1"
-#define RULE_GROUP     "/apis/resource.k8s.io/v1beta2"
-#define RULE_KIND      "DeviceTaintRule"
-#define OWNER_LABEL    "app.kubernetes.io/managed-by"
-#define OWNER          "gpuscale-remediate"
-#define NODE_KEY       "gpuscale.dev/node"
-#define GPU_KEY        "gpuscale.dev/gpu"
-#define TEXT_BYTES     256
-#define NAME_BYTES     128
-#define RULES_PATH     RULE_GROUP "/devicetaintrules"
-#define RULE_BYTES_MAX 4096
-#define DEVICES_MAX    128 // devices of a slice: the limit of the API
+#define SLICE_GROUP      "/apis/resource.k8s.io/v1"
+#define RULE_GROUP       "/apis/resource.k8s.io/v1beta2"
+#define RULE_KIND        "DeviceTaintRule"
+#define OWNER_LABEL      "app.kubernetes.io/managed-by"
+#define OWNER            "gpuscale-remediate"
+#define NODE_KEY         "gpuscale.dev/node"
+#define GPU_KEY          "gpuscale.dev/gpu"
+#define TEXT_BYTES       256
+#define NAME_BYTES       128
+#define RULES_PATH       RULE_GROUP "/devicetaintrules"
+#define RULE_BYTES_MAX   4096
+#define DEVICES_MAX      128 // devices of a slice: the limit of the API
+#define RECORD_BYTES_MAX ((DEVICES_MAX + 2) * 4 * TEXT_BYTES)
 
 enum watched { SLICES, RULES, WATCHED__COUNT };
 
 struct device {
-	char *name, *uuid, *parent; // parent: of a part of a GPU; NULL = none
+	struct device *next;
+	const char *name, *uuid, *parent; // parent: of a part of a GPU; NULL = none
 };
 
 // A slice with devices that have a UUID, or a rule of the agent.
 struct record {
 	struct informer_item item;
-	char *node, *gpu, *uid; // texts of a rule; a slice has only the node
-	char *driver, *pool;    // texts of a slice
-	struct device *devices; // likewise
-	size_t n_devices;
-	char key[]; // "/NAME"
+	struct arena text;            // memory of the rest
+	const char *node, *gpu, *uid; // texts of a rule; a slice has only the node
+	const char *driver, *pool;    // texts of a slice
+	struct device *devices;       // likewise
 };
 
 struct device_rules {
@@ -60,48 +61,24 @@ struct device_rules {
 	} watches[WATCHED__COUNT];
 };
 
-static struct record *record_of(const struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct record, item);
-	return item ? (struct record *)at : NULL;
-}
-
-static void record_clear(struct record *r)
-{
-	char **const texts[] = {&r->node, &r->gpu, &r->uid, &r->driver, &r->pool};
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		free(*texts[i]);
-		*texts[i] = NULL;
-	}
-	for (size_t i = 0; i < r->n_devices; i++) {
-		free(r->devices[i].name);
-		free(r->devices[i].uuid);
-		free(r->devices[i].parent);
-	}
-	free(r->devices);
-	r->devices = NULL;
-	r->n_devices = 0;
-}
-
 static void record_free(struct record *r)
 {
 	informer_remove(&r->item);
-	record_clear(r);
+	arena_done(&r->text);
 	free(r);
 }
 
-static struct record *record_new(const char *name)
+static struct record *record_new(struct device_watch *w, const char *name)
 {
-	size_t size = strlen(name) + 2;
-	struct record *r = must_alloc(calloc(1, sizeof *r + size));
-	snprintf(r->key, size, "/%s", name);
+	struct record *r = informer_keep(w->informer, sizeof *r, "", name);
+	arena_init(&r->text, RECORD_BYTES_MAX);
 	return r;
 }
 
-static char *copy_of(struct json_span s)
+static const char *copy_of(struct record *r, struct json_span s)
 {
 	char text[TEXT_BYTES];
-	return json_span_text(s, text, sizeof text) > 0 ? must_alloc(strdup(text)) : NULL;
+	return json_span_text(s, text, sizeof text) > 0 ? must_alloc(arena_strdup(&r->text, text)) : NULL;
 }
 
 // ---- slices ----
@@ -119,25 +96,24 @@ static void read_slice(struct record *r, struct json_span root)
 {
 	struct json_span spec = json_span_get(root, "spec");
 	struct json_span_iter it = {.rest = json_span_get(spec, "devices")};
-	r->node = copy_of(json_span_get(spec, "nodeName"));
-	r->driver = copy_of(json_span_get(spec, "driver"));
-	r->pool = copy_of(json_span_get(json_span_get(spec, "pool"), "name"));
+	r->node = copy_of(r, json_span_get(spec, "nodeName"));
+	r->driver = copy_of(r, json_span_get(spec, "driver"));
+	r->pool = copy_of(r, json_span_get(json_span_get(spec, "pool"), "name"));
+	r->devices = NULL;
 	if (!r->node || !r->driver || !r->pool)
 		return;
-	while (r->n_devices < DEVICES_MAX && json_span_next(&it)) {
-		struct device d = {.uuid = copy_of(attribute(it.value, r->driver, "uuid"))};
-		if (!d.uuid)
+	for (int n = 0; n < DEVICES_MAX && json_span_next(&it);) {
+		const char *uuid = copy_of(r, attribute(it.value, r->driver, "uuid"));
+		if (!uuid)
 			continue;
-		d.name = copy_of(json_span_get(it.value, "name"));
-		d.parent = copy_of(attribute(it.value, r->driver, "parentUUID"));
-		r->devices = must_alloc(realloc(r->devices, (r->n_devices + 1) * sizeof *r->devices));
-		r->devices[r->n_devices++] = d;
+		struct device *d = must_alloc(arena_alloc(&r->text, sizeof *d));
+		*d = (struct device){.next = r->devices,
+		                     .name = copy_of(r, json_span_get(it.value, "name")),
+		                     .uuid = uuid,
+		                     .parent = copy_of(r, attribute(it.value, r->driver, "parentUUID"))};
+		r->devices = d;
+		n++;
 	}
-}
-
-static bool is_of_slice(const struct record *r)
-{
-	return r->n_devices > 0;
 }
 
 // ---- rules ----
@@ -145,9 +121,9 @@ static bool is_of_slice(const struct record *r)
 static void read_rule(struct record *r, struct json_span root)
 {
 	struct json_span metadata = json_span_get(root, "metadata"), notes = json_span_get(metadata, "annotations");
-	r->uid = copy_of(json_span_get(metadata, "uid"));
-	r->node = copy_of(json_span_get(notes, NODE_KEY));
-	r->gpu = copy_of(json_span_get(notes, GPU_KEY));
+	r->uid = copy_of(r, json_span_get(metadata, "uid"));
+	r->node = copy_of(r, json_span_get(notes, NODE_KEY));
+	r->gpu = copy_of(r, json_span_get(notes, GPU_KEY));
 }
 
 // ---- watches ----
@@ -157,24 +133,16 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 {
 	struct device_watch *w = arg;
 	bool is_slice = w == &w->of->watches[SLICES];
-	struct record *r = item ? record_of(item) : record_new(name);
-	record_clear(r);
+	struct record *r = item ? (struct record *)item : record_new(w, name);
+	arena_reset(&r->text);
 	(is_slice ? read_slice : read_rule)(r, (struct json_span){json, len});
-	if (is_slice && !is_of_slice(r)) { // slice with another kind of device
-		if (item)
-			record_free(r);
-		else {
-			record_clear(r);
-			free(r);
-		}
-	} else if (!item) {
-		(void)informer_put(w->informer, &r->item, r->key, "", NULL);
-	}
+	if (is_slice && !r->devices)
+		record_free(r); // slice with another kind of device
 }
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	record_free(record_of(item));
+	record_free((struct record *)item);
 }
 
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
@@ -219,8 +187,8 @@ void agent_rules_close(struct remedy_agent *a)
 	a->devices = NULL;
 	for (int k = 0; d && k < WATCHED__COUNT; k++) {
 		struct device_watch *w = &d->watches[k];
-		for (struct record *r; w->informer && (r = record_of(informer_list(w->informer)));)
-			record_free(r);
+		for (struct informer_item *i; w->informer && (i = informer_list(w->informer));)
+			record_free((struct record *)i);
 		informer_remove(&w->all);
 		informer_free(w->informer);
 	}
@@ -250,7 +218,7 @@ bool agent_rules_are_ready(const struct remedy_agent *a)
 
 static const struct record *next_of(const struct device_rules *d, enum watched which, const struct record *r)
 {
-	return record_of(r ? r->item.hh.next : informer_list(d->watches[which].informer));
+	return r ? r->item.hh.next : (struct record *)informer_list(d->watches[which].informer);
 }
 
 // The slice with the GPU, when the GPU is exactly one device.
@@ -260,8 +228,8 @@ static const struct record *slice_of(const struct device_rules *d, const char *n
 	const struct record *found = NULL;
 	int n = 0;
 	for (const struct record *r = NULL; (r = next_of(d, SLICES, r));) {
-		for (size_t i = 0; strcmp(r->node, node) == 0 && i < r->n_devices; i++) {
-			const struct device *one = &r->devices[i];
+		const struct device *one = strcmp(r->node, node) == 0 ? r->devices : NULL;
+		for (; one; one = one->next) {
 			if (one->parent && strcmp(one->parent, gpu) == 0)
 				return NULL;
 			if (strcmp(one->uuid, gpu) != 0 || !one->name)
@@ -293,10 +261,10 @@ static bool has_rule(const struct device_rules *d, const char *node, const char 
 
 void agent_rules_note_devices(struct remedy_agent *a)
 {
-	for (struct node_record *n = NULL; a->devices && (n = node_store_next(a->nodes, n));)
+	for (struct node_record *n = NULL; a->devices && (n = node_store_next(a, n));)
 		n->has_devices = false;
 	for (const struct record *r = NULL; a->devices && (r = next_of(a->devices, SLICES, r));) {
-		struct node_record *n = node_store_find(a->nodes, r->node);
+		struct node_record *n = node_store_find(a, r->node);
 		if (n)
 			n->has_devices = true;
 	}
@@ -344,17 +312,9 @@ static void name_of(const char *node, const char *gpu, char out[NAME_BYTES])
 	}
 }
 
-static void write_spec(struct json_writer *w, const struct record *slice, const char *device, const char *fault)
-{
-	json_write_format(w, "spec:{deviceSelector:{driver:%s,pool:%s,device:%s},taint:{key:%s,value:%s", slice->driver,
-	                  slice->pool, device, NODE_TAINT, fault);
-	json_write_member_str(w, "effect", "NoSchedule"); // evictions respect PodDisruptionBudgets, NoExecute does not
-	json_write_object_end(w);
-	json_write_object_end(w);
-}
-
 // Appends the rule that taints the GPU, with the fault as value, to `body`. The name is the same each time, so a rule
-// exists at most once. Returns -1 when the GPU is not one device.
+// exists at most once. Its effect is NoSchedule: evictions respect PodDisruptionBudgets, NoExecute does not. Returns -1
+// when the GPU is not one device.
 static int write_rule(const struct device_rules *d, const char *node, const char *gpu, const char *fault,
                       struct buf *body)
 {
@@ -366,17 +326,12 @@ static int write_rule(const struct device_rules *d, const char *node, const char
 		return -1;
 	name_of(node, gpu, name);
 	json_write_init(&w, body, 0);
-	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{", &RULE_GROUP[strlen("/apis/")],
-	                  RULE_KIND, name);
-	json_write_member_str(&w, OWNER_LABEL, OWNER);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "annotations");
-	json_write_member_str(&w, NODE_KEY, node);
-	json_write_member_str(&w, GPU_KEY, gpu);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
-	write_spec(&w, slice, device, fault);
-	json_write_object_end(&w);
+	json_write_format(&w,
+	                  "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{" OWNER_LABEL ":%s},annotations:{" NODE_KEY
+	                  ":%s," GPU_KEY ":%s}},spec:{deviceSelector:{driver:%s,pool:%s,device:%s},taint:{key:%s,"
+	                  "value:%s,effect:%s}}}",
+	                  &RULE_GROUP[strlen("/apis/")], RULE_KIND, name, OWNER, node, gpu, slice->driver, slice->pool,
+	                  device, NODE_TAINT, fault, "NoSchedule");
 	return body->failed ? -1 : 0;
 }
 
@@ -389,16 +344,16 @@ static void take_rule(struct device_rules *d, const char *json, size_t len)
 	    json_span_text(json_span_get(metadata, "resourceVersion"), version, sizeof version) <= 0 ||
 	    informer_get(w->informer, "", name))
 		return; // the watch reports it
-	struct record *r = record_new(name);
+	struct record *r = record_new(w, name);
 	read_rule(r, root);
-	(void)informer_put(w->informer, &r->item, r->key, version, NULL);
+	(void)informer_put(w->informer, &r->item, r->item.hh.key, version, NULL);
 }
 
 static void forget_rule(struct device_rules *d, const char *name)
 {
 	struct informer_item *item = informer_get(d->watches[RULES].informer, "", name);
 	if (item)
-		record_free(record_of(item));
+		record_free((struct record *)item);
 }
 
 struct rule_request {
@@ -451,10 +406,10 @@ static void delete_rule(struct remedy_agent *a, const struct record *rule)
 	struct json_writer w;
 	buf_init(&body, RULE_BYTES_MAX);
 	buf_init(&path, RULE_BYTES_MAX);
-	buf_printf(&path, RULES_PATH "%s", rule->key);
+	buf_printf(&path, RULES_PATH "%s", (const char *)rule->item.hh.key);
 	json_write_init(&w, &body, 0);
 	json_write_format(&w, "{apiVersion:%s,kind:%s,preconditions:{uid:%s}}", "v1", "DeleteOptions", rule->uid);
-	send_rule(a, "DELETE", &path, &body, rule->key + 1);
+	send_rule(a, "DELETE", &path, &body, (const char *)rule->item.hh.key + 1);
 }
 
 // Deletes the rules of GPUs that the annotation of the node records as returned, and of nodes that do not exist.
@@ -462,7 +417,7 @@ static void delete_rules(struct remedy_agent *a)
 {
 	for (const struct record *rule = NULL; (rule = next_rule(a->devices, rule));) {
 		const struct remedy_node *planned = remedy_fleet_find(&a->fleet, rule->node);
-		const struct node_record *n = node_store_find(a->nodes, rule->node);
+		const struct node_record *n = node_store_find(a, rule->node);
 		int gpu = planned ? remedy_fleet_gpu(planned, rule->gpu) : -1;
 		if (!n ||
 		    (n->is_known && gpu > 0 && planned->gpus[gpu].is_in_flight && !planned->gpus[gpu].has_gpu_taint))
@@ -477,7 +432,7 @@ void agent_write_rules(struct remedy_agent *a)
 	delete_rules(a);
 	for (int32_t k = 0; k < a->fleet.n_nodes; k++) {
 		const struct remedy_node *planned = &a->fleet.nodes[k];
-		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a->nodes, planned->name);
+		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a, planned->name);
 		for (int i = 1; n && n->is_known && !n->is_bad && i < planned->n_gpus; i++)
 			if (planned->gpus[i].is_in_flight && planned->gpus[i].has_gpu_taint &&
 			    !has_rule(a->devices, planned->name, planned->gpus[i].uuid))

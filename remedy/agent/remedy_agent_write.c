@@ -59,12 +59,12 @@ static void on_patched(void *arg, const struct http_response *response, const st
 	struct agent_write *w = arg;
 	struct remedy_agent *a = w->agent;
 	const struct remedy_node *planned = &a->fleet.nodes[w->node];
-	struct node_record *n = a->nodes ? node_store_find(a->nodes, planned->name) : NULL;
+	struct node_record *n = node_store_find(a, planned->name);
 	w->is_done = response != NULL;
 	if (n && response) {
 		n->record_hash = w->record_hash;
 		n->written_ms = a->fleet.now_ms;
-		node_store_take(a->nodes, n, response->body, response->body_len);
+		node_store_take(a, n, response->body, response->body_len);
 	} else if (n) {
 		n->is_known = false;
 	}
@@ -124,7 +124,7 @@ void agent_write_nodes(struct remedy_agent *a)
 	a->writes = arena_calloc(&a->arena, (size_t)a->fleet.n_nodes + 1, sizeof *a->writes);
 	for (int32_t k = 0; a->writes && k < a->fleet.n_nodes; k++) {
 		const struct remedy_node *planned = &a->fleet.nodes[k];
-		struct node_record *n = planned->is_gone ? NULL : node_store_find(a->nodes, planned->name);
+		struct node_record *n = planned->is_gone ? NULL : node_store_find(a, planned->name);
 		if (!n || n->is_bad || !n->is_known)
 			continue;
 		bool is_old = n->written_ms == 0 ||
@@ -195,7 +195,7 @@ static void evict(struct remedy_agent *a, const struct remedy_action *action)
 {
 	const struct remedy_node *planned = &a->fleet.nodes[action->node];
 	const struct remedy_pod *pod = &planned->pods[action->pod];
-	const struct node_record *n = node_store_find(a->nodes, planned->name);
+	const struct node_record *n = node_store_find(a, planned->name);
 	const struct node_pod *p = n ? find_pod(n, pod->name) : NULL;
 	struct eviction *ev = arena_alloc(&a->arena, sizeof *ev);
 	struct buf path, body;
@@ -258,7 +258,7 @@ void agent_write_deadlines(struct remedy_agent *a)
 {
 	for (int32_t k = 0; a->fleet.now_ms >= a->deadlines_after_ms && k < a->fleet.n_nodes; k++) {
 		const struct remedy_node *planned = &a->fleet.nodes[k];
-		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a->nodes, planned->name);
+		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a, planned->name);
 		if (!n || !n->is_known || planned->n_out == 0 || !planned->has_pods)
 			continue;
 		for (int i = 0; i < planned->n_pods; i++) {

@@ -69,7 +69,7 @@ static int setup(void **state)
 	w->a = remedy_agent_new(&options, &e);
 	if (!w->a)
 		fail_msg("%s", e.msg);
-	TEST_BECOMES(w->h.loop, node_store_is_synced(w->a->nodes));
+	TEST_BECOMES(w->h.loop, node_store_is_synced(w->a));
 	*state = w;
 	return 0;
 }
