@@ -47,10 +47,15 @@ struct detect_job {
 	size_t n_series, cap_series, next_series;
 };
 
+enum format { FORMAT_UNKNOWN, FORMAT_JSON, FORMAT_CSV };
+
 struct detect {
 	struct buf *out;
 	struct detect_job **jobs;
 	size_t n_jobs, cap_jobs, n_series;
+	enum format format;              // of the lines that are read
+	int columns[DETECT_COLUMNS_MAX]; // enum field; FIELD__COUNT: not used
+	size_t n_columns;
 };
 
 static const char *const input_names[] = {"step", "compute", "clock", "power", "activity", "memory", "workingSet"};
@@ -215,7 +220,7 @@ struct detect_job *detect_at(struct detect *d, const char *job, int64_t time_ms,
 	return j;
 }
 
-int detect_add(struct detect_job *job, enum detect_input input, const char *rank, double value, struct err *e)
+static int add_rank(struct detect_job *job, enum detect_input input, const char *rank, double value, struct err *e)
 {
 	if (!job->ranks[input]) {
 		job->ranks[input] = straggler_new(input <= DETECT_COMPUTE, on_rank, &job->inputs[input]);
@@ -260,14 +265,17 @@ static struct series *series_of(struct detect_job *j, enum detect_input input, c
 	return &j->series[j->n_series++];
 }
 
-int detect_add_memory(struct detect_job *job, enum detect_input input, const char *rank, double bytes,
-                      double limit_bytes, int64_t epoch, struct err *e)
+int detect_add(struct detect_job *job, enum detect_input input, const char *rank, double value, double limit,
+               double epoch, struct err *e)
 {
 	struct leak_report report = {0};
+	if (input < DETECT_RANK_INPUTS)
+		return add_rank(job, input, rank, value, e);
 	struct series *s = series_of(job, input, rank, e);
 	if (!s)
 		return -1;
-	enum leak_change change = leak_add(&s->leak, job->time_ms, bytes, limit_bytes, epoch, &report);
+	enum leak_change change = leak_add(&s->leak, job->time_ms, value, isfinite(limit) && limit > 0 ? limit : 0,
+	                                   epoch >= 0 && epoch <= EPOCH_MAX ? (int64_t)epoch : -1, &report);
 	if (change != LEAK_NONE)
 		put_leak(job, s, change, &report);
 	return 0;
@@ -331,39 +339,6 @@ static const struct {
         // clang-format on
 };
 
-enum format { FORMAT_UNKNOWN, FORMAT_JSON, FORMAT_CSV };
-
-struct detect_lines {
-	struct detect *detect;
-	enum format format;
-	int columns[DETECT_COLUMNS_MAX]; // enum field; FIELD__COUNT: not used
-	size_t n_columns;
-};
-
-struct detect_lines *detect_lines_new(struct buf *out)
-{
-	struct detect_lines *l = calloc(1, sizeof *l);
-	if (l)
-		l->detect = detect_new(out);
-	if (l && l->detect)
-		return l;
-	free(l);
-	return NULL;
-}
-
-void detect_lines_free(struct detect_lines *l)
-{
-	if (!l)
-		return;
-	detect_free(l->detect);
-	free(l);
-}
-
-void detect_lines_finish(struct detect_lines *l)
-{
-	detect_finish(l->detect);
-}
-
 static int field_of(const char *name, size_t len)
 {
 	for (size_t i = 0; i < sizeof field_names / sizeof field_names[0]; i++)
@@ -380,14 +355,10 @@ static int time_of(double s, int64_t *ret_ms, struct err *e)
 	return 0;
 }
 
-static int add_value(struct detect_job *job, int input, const char *rank, double value, const double *limits,
-                     double epoch, struct err *e)
+// The field with the limit of a memory; of another input, any.
+static int limit_of(int input)
 {
-	if (input < (int)DETECT_RANK_INPUTS)
-		return detect_add(job, (enum detect_input)input, rank, value, e);
-	double limit = limits[input - DETECT_MEMORY];
-	return detect_add_memory(job, (enum detect_input)input, rank, value, isfinite(limit) && limit > 0 ? limit : 0,
-	                         epoch >= 0 && epoch <= EPOCH_MAX ? (int64_t)epoch : -1, e);
+	return input == DETECT_WORKING_SET ? FIELD_WORKING_SET_LIMIT : FIELD_MEMORY_LIMIT;
 }
 
 // ---- JSON ----
@@ -413,10 +384,9 @@ static int add_member(struct detect_job *job, int input, const cJSON *ranks, con
 			return err_set(e, ERR_INPUT, "%s: rank \"%s\": expected a name and a number, or null",
 			               input_names[input], shown);
 		}
-		const double limits[] = {number_of(fields[FIELD_MEMORY_LIMIT], c->string),
-		                         number_of(fields[FIELD_WORKING_SET_LIMIT], c->string)};
-		if (add_value(job, input, c->string, c->valuedouble, limits, number_of(fields[FIELD_EPOCH], c->string),
-		              e) < 0)
+		if (detect_add(job, (enum detect_input)input, c->string, c->valuedouble,
+		               number_of(fields[limit_of(input)], c->string), number_of(fields[FIELD_EPOCH], c->string),
+		               e) < 0)
 			return -1;
 	}
 	return 0;
@@ -449,7 +419,7 @@ static int read_fields(const cJSON *root, const cJSON **fields, struct err *e)
 	return 0;
 }
 
-static int read_tree(struct detect_lines *l, const cJSON *root, struct err *e)
+static int read_tree(struct detect *d, const cJSON *root, struct err *e)
 {
 	const cJSON *fields[FIELD__COUNT] = {NULL};
 	int64_t time_ms = 0;
@@ -460,7 +430,7 @@ static int read_tree(struct detect_lines *l, const cJSON *root, struct err *e)
 		return -1;
 	if (name && !cJSON_IsString(name))
 		return err_set(e, ERR_INPUT, "job: expected the name of the job");
-	struct detect_job *job = detect_at(l->detect, name ? name->valuestring : "", time_ms, e);
+	struct detect_job *job = detect_at(d, name ? name->valuestring : "", time_ms, e);
 	if (!job)
 		return -1;
 	for (int i = 0; i < DETECT_INPUT__COUNT; i++)
@@ -489,26 +459,26 @@ static bool next_cell(const char **at, const char *end, const char **ret_cell, s
 	return true;
 }
 
-static int read_header(struct detect_lines *l, const char *text, size_t len, struct err *e)
+static int read_header(struct detect *d, const char *text, size_t len, struct err *e)
 {
 	bool has[FIELD__COUNT + 1] = {false};
 	const char *at = text, *cell;
 	bool has_input = false;
 	for (size_t n; next_cell(&at, text + len, &cell, &n);) {
-		if (l->n_columns == DETECT_COLUMNS_MAX)
+		if (d->n_columns == DETECT_COLUMNS_MAX)
 			return err_set(e, ERR_LIMIT, "more than %d columns", DETECT_COLUMNS_MAX);
 		int field = field_of(cell, n);
 		if (has[field] && field != FIELD__COUNT)
 			return err_set(e, ERR_INPUT, "two columns are for the same: %s", field_names[field].name);
 		has[field] = true;
 		has_input = has_input || field < DETECT_INPUT__COUNT;
-		l->columns[l->n_columns++] = field;
+		d->columns[d->n_columns++] = field;
 	}
 	if (!has[FIELD_TIME] || !has[FIELD_RANK] || !has_input)
 		return err_set(e, ERR_INPUT,
 		               "expected a header with time, rank and one of step, compute, clock, power, activity, "
 		               "memory, workingSet");
-	l->format = FORMAT_CSV;
+	d->format = FORMAT_CSV;
 	return 0;
 }
 
@@ -527,12 +497,12 @@ struct row {
 	char job[DETECT_NAME_BYTES], rank[DETECT_NAME_BYTES];
 };
 
-static int read_cells(const struct detect_lines *l, const char *text, size_t len, struct row *row, struct err *e)
+static int read_cells(const struct detect *d, const char *text, size_t len, struct row *row, struct err *e)
 {
 	const char *at = text, *cell;
 	size_t i = 0;
 	for (size_t n; next_cell(&at, text + len, &cell, &n); i++) {
-		int field = i < l->n_columns ? l->columns[i] : FIELD__COUNT;
+		int field = i < d->n_columns ? d->columns[i] : FIELD__COUNT;
 		if (field == FIELD_JOB || field == FIELD_RANK) {
 			if (copy_name(field == FIELD_JOB ? row->job : row->rank, cell, n, e) < 0)
 				return -1;
@@ -540,42 +510,42 @@ static int read_cells(const struct detect_lines *l, const char *text, size_t len
 			return err_wrap(e, "%s", field_names[field].name);
 		}
 	}
-	if (i != l->n_columns)
-		return err_set(e, ERR_INPUT, "%zu cells, the header has %zu columns", i, l->n_columns);
+	if (i != d->n_columns)
+		return err_set(e, ERR_INPUT, "%zu cells, the header has %zu columns", i, d->n_columns);
 	return row->rank[0] ? 0 : err_set(e, ERR_INPUT, "rank: expected a name or number");
 }
 
-static int read_row(struct detect_lines *l, const char *text, size_t len, struct err *e)
+static int read_row(struct detect *d, const char *text, size_t len, struct err *e)
 {
 	struct row row = {.job = "", .rank = ""};
 	int64_t time_ms = 0;
 	for (size_t i = 0; i < FIELD__COUNT; i++)
 		row.values[i] = (double)NAN;
-	if (read_cells(l, text, len, &row, e) < 0 || time_of(row.values[FIELD_TIME], &time_ms, e) < 0)
+	if (read_cells(d, text, len, &row, e) < 0 || time_of(row.values[FIELD_TIME], &time_ms, e) < 0)
 		return -1;
-	struct detect_job *job = detect_at(l->detect, row.job, time_ms, e);
+	struct detect_job *job = detect_at(d, row.job, time_ms, e);
 	if (!job)
 		return -1;
 	for (int i = 0; i < DETECT_INPUT__COUNT; i++)
-		if (!isnan(row.values[i]) && add_value(job, i, row.rank, row.values[i], &row.values[FIELD_MEMORY_LIMIT],
-		                                       row.values[FIELD_EPOCH], e) < 0)
+		if (!isnan(row.values[i]) && detect_add(job, (enum detect_input)i, row.rank, row.values[i],
+		                                        row.values[limit_of(i)], row.values[FIELD_EPOCH], e) < 0)
 			return -1;
 	return 0;
 }
 
-int detect_lines_read(struct detect_lines *l, const char *text, size_t len, struct err *e)
+int detect_read(struct detect *d, const char *text, size_t len, struct err *e)
 {
 	if (len > DETECT_LINE_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the line has more than %d bytes", DETECT_LINE_BYTES_MAX);
-	if (l->format == FORMAT_CSV)
-		return read_row(l, text, len, e);
-	if (l->format == FORMAT_UNKNOWN && !(len > 0 && text[0] == '{')) {
-		l->n_columns = 0;
-		return read_header(l, text, len, e);
+	if (d->format == FORMAT_CSV)
+		return read_row(d, text, len, e);
+	if (d->format == FORMAT_UNKNOWN && !(len > 0 && text[0] == '{')) {
+		d->n_columns = 0;
+		return read_header(d, text, len, e);
 	}
-	l->format = FORMAT_JSON;
+	d->format = FORMAT_JSON;
 	cJSON *root = json_read(text, len, e);
-	int rc = root ? read_tree(l, root, e) : -1;
+	int rc = root ? read_tree(d, root, e) : -1;
 	cJSON_Delete(root);
 	return rc;
 }

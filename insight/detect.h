@@ -39,15 +39,14 @@ void detect_free(struct detect *d);
 // Starts the values of a job at a time; times of a job do not go back. Returns the job, or NULL and *e: ERR_INPUT for a
 // time before the last one, ERR_LIMIT for too many jobs or a name that is too long, ERR_INTERNAL.
 struct detect_job *detect_at(struct detect *d, const char *job, int64_t time_ms, struct err *e);
-// Adds the value of a rank. A value that is not finite, or not above zero, is missing. -1 and *e: ERR_LIMIT,
-// ERR_INTERNAL.
-int detect_add(struct detect_job *job, enum detect_input input, const char *rank, double value, struct err *e);
-// As detect_add() for DETECT_MEMORY and DETECT_WORKING_SET. limit_bytes 0: unknown; epoch negative: unknown.
-int detect_add_memory(struct detect_job *job, enum detect_input input, const char *rank, double bytes,
-                      double limit_bytes, int64_t epoch, struct err *e);
+// Adds the value of a rank. A value that is not finite, or not above zero, is missing. Of DETECT_MEMORY and
+// DETECT_WORKING_SET also their limit in bytes and the epoch in progress: a limit that is not finite or not above zero,
+// and an epoch that is not a number from 0 to 1e15, are unknown. -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int detect_add(struct detect_job *job, enum detect_input input, const char *rank, double value, double limit,
+               double epoch, struct err *e);
 // Ends the values of this time: every rank that has a value was added.
 void detect_tick(struct detect_job *job);
-// Ends the input: detect_tick() for every job.
+// Ends the input: detect_tick() for every job. May append events.
 void detect_finish(struct detect *d);
 
 // The input of `gpuscale detect`, line by line: JSON, a line per time, or CSV, a row per time and rank.
@@ -57,15 +56,8 @@ void detect_finish(struct detect *d);
 #define DETECT_LINE_BYTES_MAX (1024 * 1024)
 #define DETECT_COLUMNS_MAX    64
 
-struct detect_lines;
-
-// Creates a reader that appends events to `out` as detect_new(). Returns NULL when memory is exhausted.
-struct detect_lines *detect_lines_new(struct buf *out);
-void detect_lines_free(struct detect_lines *l);
 // Reads text[0..len), a line without its end. The first line decides: JSON if it starts with '{', else the header of
 // CSV. -1 and *e: the line was not used, or only up to the value that the message names.
-int detect_lines_read(struct detect_lines *l, const char *text, size_t len, struct err *e);
-// Ends the input. May append events.
-void detect_lines_finish(struct detect_lines *l);
+int detect_read(struct detect *d, const char *text, size_t len, struct err *e);
 
 #endif

@@ -8,16 +8,14 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
 // A cent is 10^4 millionths, and an hour is 3.6 * 10^6 ms (a kWh, 3.6 * 10^6 J).
 #define EXACT_PER_CENT ((gpu_money)3600000 * 10000)
 
-#define FIRST      64
-#define ROWS_FIRST 256
-#define VALUE_MAX  1e12 // 31,000 GPUs for a year, or a watt-second figure of the same
+#define FIRST     64
+#define VALUE_MAX 1e12 // 31,000 GPUs for a year, or a watt-second figure of the same
 
 // ---- use ----
 
@@ -25,73 +23,43 @@ void gpu_use_init(struct gpu_use_set *s)
 {
 	*s = (struct gpu_use_set){0};
 	arena_init(&s->names, GPU_USE_BYTES_MAX);
+	buf_init(&s->key, GPU_USE_BYTES_MAX);
 }
 
 void gpu_use_done(struct gpu_use_set *s)
 {
-	free(s->rows);
-	free(s->slots);
+	HASH_CLEAR(hh, s->rows);
 	arena_done(&s->names);
-}
-
-static uint32_t *slot_of(const struct gpu_use_set *s, const char *model, const char *namespace_name, const char *part)
-{
-	uint64_t hash = hash_mix(hash_text(hash_text(hash_text(HASH_START, model), namespace_name), part));
-	for (size_t i = (size_t)hash & (s->n_slots - 1);; i = (i + 1) & (s->n_slots - 1)) {
-		const struct gpu_use *r = s->slots[i] ? &s->rows[s->slots[i] - 1] : NULL;
-		if (!r || (strcmp(r->part, part) == 0 && strcmp(r->namespace_name, namespace_name) == 0 &&
-		           strcmp(r->model, model) == 0))
-			return &s->slots[i];
-	}
-}
-
-// Twice as many slots as rows, so that a search always meets a free one.
-static int grow(struct gpu_use_set *s)
-{
-	size_t cap = s->cap ? 2 * s->cap : ROWS_FIRST;
-	struct gpu_use *rows = realloc(s->rows, cap * sizeof *rows);
-	if (rows)
-		s->rows = rows;
-	uint32_t *slots = calloc(2 * cap, sizeof *slots);
-	if (!rows || !slots) {
-		free(slots);
-		return -1;
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->cap = cap;
-	s->n_slots = 2 * cap;
-	for (size_t i = 0; i < s->n; i++)
-		*slot_of(s, rows[i].model, rows[i].namespace_name, rows[i].part) = (uint32_t)(i + 1);
-	return 0;
+	buf_done(&s->key);
 }
 
 static struct gpu_use *find_or_add(struct gpu_use_set *s, const char *model, const char *namespace_name,
                                    const char *part, struct err *e)
 {
-	if (s->n == s->cap && grow(s) < 0) {
-		err_set(e, ERR_INTERNAL, "out of memory for the use of GPUs by %zu pods", s->n);
-		return NULL;
-	}
-	uint32_t *slot = slot_of(s, model, namespace_name, part);
-	if (*slot)
-		return &s->rows[*slot - 1];
-	if (s->n == GPU_USE_ROWS_MAX) {
+	struct gpu_use *row = NULL;
+	size_t n = HASH_COUNT(s->rows);
+	buf_reset(&s->key);
+	buf_printf(&s->key, "%s%c%s%c%s", model, '\0', namespace_name, '\0', part);
+	if (!s->key.failed)
+		HASH_FIND(hh, s->rows, buf_str(&s->key), s->key.len, row);
+	if (row)
+		return row;
+	if (n == GPU_USE_ROWS_MAX) {
 		err_set(e, ERR_LIMIT, "more than %d pods or values of a label: ask for a shorter period",
 		        GPU_USE_ROWS_MAX);
 		return NULL;
 	}
-	struct gpu_use row = {arena_strdup(&s->names, model),
-	                      arena_strdup(&s->names, namespace_name),
-	                      arena_strdup(&s->names, part),
-	                      {0}};
-	if (!row.model || !row.namespace_name || !row.part) {
-		err_set(e, ERR_INTERNAL, "out of memory for the use of GPUs by %zu pods", s->n);
+	row = arena_alloc(&s->names, sizeof *row);
+	const char *names = arena_strndup(&s->names, buf_str(&s->key), s->key.len);
+	if (!row || !names || s->key.failed) {
+		err_set(e, ERR_INTERNAL, "out of memory for the use of GPUs by %zu pods", n);
 		return NULL;
 	}
-	s->rows[s->n] = row;
-	*slot = (uint32_t)++s->n;
-	return &s->rows[s->n - 1];
+	row->model = names;
+	row->namespace_name = row->model + strlen(row->model) + 1;
+	row->part = row->namespace_name + strlen(row->namespace_name) + 1;
+	HASH_ADD_KEYPTR(hh, s->rows, names, s->key.len, row);
+	return row;
 }
 
 int gpu_use_add(struct gpu_use_set *s, const char *model, const char *namespace_name, const char *part,
@@ -114,8 +82,8 @@ static int64_t at_most(int64_t v, int64_t limit)
 
 void gpu_use_close(struct gpu_use_set *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		int64_t *m = s->rows[i].milli;
+	for (struct gpu_use *row = s->rows; row; row = row->hh.next) {
+		int64_t *m = row->milli;
 		m[GPU_MEASURED] = at_most(m[GPU_MEASURED], m[GPU_ALLOCATED]);
 		m[GPU_IDLE] = at_most(m[GPU_IDLE], m[GPU_MEASURED]);
 		m[GPU_FAKE] = at_most(m[GPU_FAKE], m[GPU_MEASURED] - m[GPU_IDLE]);

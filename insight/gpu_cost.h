@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
+#include "base/hash_table.h"
 
 struct err;
 struct policy;
@@ -35,14 +37,13 @@ struct gpu_use {
 	const char *namespace_name; // "": the GPUs without a pod
 	const char *part;           // part of the namespace: a pod, or the value of a label; "": the whole, or the rest
 	int64_t milli[GPU_MEASURE__COUNT];
+	UT_hash_handle hh; // of the set, by the three names
 };
 
 struct gpu_use_set {
-	struct gpu_use *rows; // in the order in which they were added
-	size_t n, cap;
-	uint32_t *slots; // hash table: index of the row + 1; 0 = free
-	size_t n_slots;
-	struct arena names;
+	struct gpu_use *rows; // hash table; the others follow as hh.next, in the order in which they were added
+	struct arena names;   // memory of rows and names
+	struct buf key;       // of the row that is searched
 };
 
 void gpu_use_init(struct gpu_use_set *s);

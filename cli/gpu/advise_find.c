@@ -395,8 +395,7 @@ static int add_use(struct finder *f, const struct cost_use *use, struct err *e)
 	struct advice *a = f->advice;
 	gpu_cost_init(&cost, f->request->book, NULL);
 	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < use->use.n; i++) {
-		const struct gpu_use *u = &use->use.rows[i];
+	for (const struct gpu_use *u = use->use.rows; rc == 0 && u; u = u->hh.next) {
 		const struct advise_request *r = f->request;
 		if (!u->namespace_name[0] || (r->namespace_name && strcmp(r->namespace_name, u->namespace_name) != 0))
 			continue;
@@ -442,7 +441,7 @@ static int read_use(struct finder *f, struct prometheus_session *session, struct
 	int rc = cost_fetch(session, &period, &parts, use, e);
 	if (rc == 0)
 		rc = add_use(f, use, e);
-	if (rc == 0 && use->use.n == 0)
+	if (rc == 0 && !use->use.rows)
 		buf_puts(&f->advice->notes,
 		         "no GPU reported in this period (DCGM_FI_DEV_FB_USED): costs and idle GPUs are unknown\n");
 	cost_use_done(use);

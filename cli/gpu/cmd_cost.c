@@ -198,8 +198,7 @@ static const char *key_of(const struct cost_args *a, const struct file_set *set,
 static int add_costs(const struct cost_args *a, const struct file_set *set, const struct gpu_use_set *use,
                      struct gpu_cost *cost, struct arena *keys)
 {
-	for (size_t i = 0; i < use->n; i++) {
-		const struct gpu_use *u = &use->rows[i];
+	for (const struct gpu_use *u = use->rows; u; u = u->hh.next) {
 		const char *key = u->namespace_name[0] ? key_of(a, set, u, keys) : NULL;
 		if (u->namespace_name[0] && !key)
 			return -1;
@@ -590,7 +589,7 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 	struct gpu_cost cost;
 	struct arena keys;
 	struct buf savings;
-	if (use->use.n == 0)
+	if (!use->use.rows)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reported in this period: check that gpuscale-exporter or dcgm-exporter is "
 		               "scraped (DCGM_FI_DEV_FB_USED)");

@@ -86,7 +86,7 @@ struct detect_context {
 	enum output_format output;
 	struct table table;
 	bool has_head;
-	struct detect_lines *lines;
+	struct detect *detect;
 };
 
 static const char *const head[] = {"TIME", "JOB", "EVENT", "RANK", "INPUT", "DETAILS", NULL};
@@ -170,7 +170,7 @@ static void context_done(struct detect_context *c)
 static int answer(void *context, const char *line, size_t len, struct buf *out, struct err *e)
 {
 	struct detect_context *c = context;
-	int rc = detect_lines_read(c->lines, line, len, e);
+	int rc = detect_read(c->detect, line, len, e);
 	move_events(c, out);
 	return rc;
 }
@@ -178,7 +178,7 @@ static int answer(void *context, const char *line, size_t len, struct buf *out, 
 static void finish(void *context, struct buf *out)
 {
 	struct detect_context *c = context;
-	detect_lines_finish(c->lines);
+	detect_finish(c->detect);
 	move_events(c, out);
 }
 
@@ -186,14 +186,14 @@ static int filter_lines(const struct detect_args *a)
 {
 	struct detect_context c;
 	context_init(&c, a->output);
-	c.lines = detect_lines_new(&c.events);
+	c.detect = detect_new(&c.events);
 	const struct line_filter filter = {"gpuscale detect", DETECT_LINE_BYTES_MAX, &c, answer, finish, a->file};
 	int code = EXIT_FAILED;
-	if (c.lines)
+	if (c.detect)
 		code = line_filter_run(&filter);
 	else
 		print_error("gpuscale detect: out of memory\n");
-	detect_lines_free(c.lines);
+	detect_free(c.detect);
 	context_done(&c);
 	return code;
 }
@@ -206,7 +206,6 @@ static int filter_lines(const struct detect_args *a)
 #define EPOCH       (DETECT_INPUT__COUNT + 2)
 #define RATE_STEPS  4  // of --step, for counters
 #define RATE_LEAST  60 // seconds
-#define EPOCH_MAX   1e15
 #define POD_BYTES   320
 #define RANK        "wl_rank"
 #define MIB         " * 1048576"
@@ -419,10 +418,9 @@ static void find_limits(struct fetch *f)
 
 // ---- feeding ----
 
-static int64_t epoch_at(const struct column *c, size_t step)
+static double value_at(const struct column *c, size_t step)
 {
-	double epoch = c->epoch ? c->epoch->values[step] : -1;
-	return epoch >= 0 && epoch <= EPOCH_MAX ? (int64_t)epoch : -1;
+	return c ? c->values[step] : (double)NAN;
 }
 
 static int feed_value(const struct column *c, size_t step, struct detect_job *job, struct err *e)
@@ -430,13 +428,8 @@ static int feed_value(const struct column *c, size_t step, struct detect_job *jo
 	double value = c->values[step];
 	if (c->input >= MEMORY_FREE || isnan(value))
 		return 0;
-	if (c->input < (int)DETECT_RANK_INPUTS)
-		return detect_add(job, (enum detect_input)c->input, c->rank, value, e);
-	double limit = c->limit ? c->limit->values[step] : (double)NAN;
-	if (c->input == DETECT_MEMORY)
-		limit += value;
-	return detect_add_memory(job, (enum detect_input)c->input, c->rank, value, isfinite(limit) ? limit : 0,
-	                         epoch_at(c, step), e);
+	double limit = value_at(c->limit, step) + (c->input == DETECT_MEMORY ? value : 0);
+	return detect_add(job, (enum detect_input)c->input, c->rank, value, limit, value_at(c->epoch, step), e);
 }
 
 // Feeds the columns [first, end), which are of one job.

@@ -33,21 +33,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *p = (const char *)data, *end = p + size;
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
-	struct detect_lines *l = detect_lines_new(&out);
+	struct detect *l = detect_new(&out);
 	assert(l);
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
 		struct err e;
 		err_clear(&e);
-		if (detect_lines_read(l, p, len, &e) < 0)
+		if (detect_read(l, p, len, &e) < 0)
 			assert(e.kind != ERR_NONE && e.msg[0]);
 		p = nl ? nl + 1 : end;
 	}
-	detect_lines_finish(l);
+	detect_finish(l);
 	if (!out.failed)
 		check_events(&out);
-	detect_lines_free(l);
+	detect_free(l);
 	buf_done(&out);
 	return 0;
 }

@@ -107,8 +107,10 @@ static void model_without_price_is_counted_and_named(void **state)
 {
 	(void)state;
 	static const struct price_book book = {0};
-	const struct gpu_use a = {"NVIDIA X", "ns", "p", {[GPU_ALLOCATED] = 3600000}};
-	const struct gpu_use b = {"NVIDIA Y", "ns", "p", {[GPU_ALLOCATED] = 1000}};
+	const struct gpu_use a = {
+	        .model = "NVIDIA X", .namespace_name = "ns", .part = "p", .milli = {[GPU_ALLOCATED] = 3600000}};
+	const struct gpu_use b = {
+	        .model = "NVIDIA Y", .namespace_name = "ns", .part = "p", .milli = {[GPU_ALLOCATED] = 1000}};
 	struct gpu_cost c;
 	gpu_cost_init(&c, &book, NULL);
 	gpu_cost_add(&c, "ns", &a);
@@ -132,7 +134,10 @@ static void year_of_eight_gpus_costs_what_the_machine_costs(void **state)
 	const char *one = "NVIDIA A100-SXM4-40GB";
 	struct price_model m = {.names = &one, .n_names = 1, .per_gpu_hour = 32.77 / 8};
 	struct price_book book = {.models = &m, .n_models = 1, .has_electricity = true, .electricity.per_kwh = 0.12};
-	struct gpu_use u = {one, "ns", "p", {[GPU_ALLOCATED] = INT64_C(8) * 8760 * 3600000}};
+	struct gpu_use u = {.model = one,
+	                    .namespace_name = "ns",
+	                    .part = "p",
+	                    .milli = {[GPU_ALLOCATED] = INT64_C(8) * 8760 * 3600000}};
 	u.milli[GPU_ENERGY] = INT64_C(400) * 3600 * 1000; // 400 W for an hour: 0.048 of electricity
 	struct gpu_cost c;
 	gpu_cost_init(&c, &book, NULL);
@@ -157,15 +162,17 @@ static void use_is_gathered_per_pod_and_model(void **state)
 			assert_int_equal(gpu_use_add(&s, "m", "ns", pod, GPU_IDLE, 60.0004, &e), 0);
 			assert_int_equal(gpu_use_add(&s, "m", "ns", pod, GPU_MEASURED, 60.001, &e), 0);
 		}
-	assert_int_equal(s.n, 1000);
+	assert_int_equal(HASH_COUNT(s.rows), 1000);
 	gpu_use_close(&s);
-	assert_int_equal(s.rows[999].milli[GPU_ALLOCATED], 120000);
-	assert_int_equal(s.rows[999].milli[GPU_MEASURED], 120000);
-	assert_int_equal(s.rows[999].milli[GPU_IDLE], 120000);
+	for (const struct gpu_use *u = s.rows; u; u = u->hh.next) {
+		assert_int_equal(u->milli[GPU_ALLOCATED], 120000);
+		assert_int_equal(u->milli[GPU_MEASURED], 120000);
+		assert_int_equal(u->milli[GPU_IDLE], 120000);
+	}
 	assert_int_equal(gpu_use_add(&s, "m", "ns", "p", GPU_IDLE, 0.0 / 0.0, &e), -1);
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 	assert_int_equal(gpu_use_add(&s, "m", "ns", "p", GPU_IDLE, -1, &e), -1);
-	assert_int_equal(s.n, 1000);
+	assert_int_equal(HASH_COUNT(s.rows), 1000);
 	gpu_use_done(&s);
 }
 
