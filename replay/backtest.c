@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,20 +44,27 @@ static size_t expected_rows(const struct backtest *b)
 	return n + n_peers + (b->config.n_fixed ? b->config.n_fixed : 2) + 1;
 }
 
-static struct backtest_row *append_row(struct backtest *b, enum backtest_kind kind)
+// Whether rows of the kind are played once all rows are added, on several threads; else as they are added.
+static bool is_played_later(const struct backtest *b, enum backtest_kind kind)
 {
-	assert(b->n_rows < BACKTEST_ROWS_MAX);
-	struct backtest_row *row = &b->rows[b->n_rows++];
-	row->kind = kind;
-	return row;
+	return b->config.sweep_threads > 0 && kind != BACKTEST_ACTUAL;
 }
 
-static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, const char *name)
+static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, double setting, const char *name, ...)
+        __attribute__((format(printf, 4, 5)));
+static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, double setting, const char *name, ...)
 {
-	if (b->config.on_progress)
-		b->config.on_progress(b->config.progress, b->n_rows, expected_rows(b), name);
-	struct backtest_row *row = append_row(b, kind);
-	snprintf(row->name, sizeof row->name, "%s", name);
+	va_list ap;
+	assert(b->n_rows < BACKTEST_ROWS_MAX);
+	struct backtest_row *row = &b->rows[b->n_rows];
+	row->kind = kind;
+	row->setting = setting;
+	va_start(ap, name);
+	vsnprintf(row->name, sizeof row->name, name, ap);
+	va_end(ap);
+	if (b->config.on_progress && !is_played_later(b, kind))
+		b->config.on_progress(b->config.progress, b->n_rows, expected_rows(b), row->name);
+	b->n_rows++;
 	return row;
 }
 
@@ -178,30 +186,30 @@ static int run_actual(const struct loop *l, int column, const struct demand *rec
 {
 	struct recorded_replicas r = {.b = l->b, .column = column};
 	struct closed_loop closed = l->closed;
-	char name[BACKTEST_NAME_BYTES] = "recorded replicas";
 	int64_t ignored;
 	const struct candidate c = {decide_recorded, &r, l->b->demand.step_ms};
-	if (l->b->recorded_share < 1)
-		snprintf(name, sizeof name, "recorded replicas (%.3g%% of the time)",
-		         fmin(100 * l->b->recorded_share, 99.9));
+	double percent = fmin(100 * l->b->recorded_share, 99.9);
 	closed.demand = recorded;
 	if (l->b->config.replicas <= 0)
 		closed.first = next_recorded(l->b, column, 0, &ignored);
-	struct backtest_row *row = add_row(l->b, BACKTEST_ACTUAL, name);
+	struct backtest_row *row = l->b->recorded_share < 1 ? add_row(l->b, BACKTEST_ACTUAL, NAN,
+	                                                              "recorded replicas (%.3g%% of the time)", percent)
+	                                                    : add_row(l->b, BACKTEST_ACTUAL, NAN, "recorded replicas");
 	return closed_loop_run(&closed, &c, &row->score) < 0 ? err_no_memory(e) : 0;
 }
 
-// Plays `policy`, and counts the signals that are recorded; without `score` it is not played, only its signals are
-// bound.
-static int play_policy(const struct loop *l, const struct policy *policy, struct score *score, size_t *n_recorded,
-                       struct err *e)
+// Plays `policy`; without `score` only counts its signals that are recorded.
+static int play_policy(const struct loop *l, const struct policy *policy, struct score *score, struct err *e)
 {
 	struct policy_candidate p;
-	const struct backtest *b = l->b;
-	int rc = b->config.bindings ? policy_candidate_init_bound(&p, policy, b->recording, b->config.bindings,
-	                                                          b->demand.start_ms, e)
-	                            : policy_candidate_init(&p, policy, b->recording, b->file, b->config.signals,
-	                                                    b->config.engine, b->demand.start_ms, e);
+	struct backtest *b = l->b;
+	const struct candidate_input input = {.recording = b->recording,
+	                                      .file = b->file,
+	                                      .names = b->config.signals,
+	                                      .engine = b->config.engine,
+	                                      .bindings = b->config.bindings,
+	                                      .start_ms = b->demand.start_ms};
+	int rc = policy_candidate_init(&p, policy, &input, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	const struct candidate c = {policy_candidate_decide, &p, policy->interval_ms};
@@ -209,52 +217,90 @@ static int play_policy(const struct loop *l, const struct policy *policy, struct
 		policy_candidate_restore(&p, b->config.learnt);
 	if (rc == 0 && score && closed_loop_run(&l->closed, &c, score) < 0)
 		rc = err_no_memory(e);
-	for (size_t i = 0; rc == 0 && i < policy->n_signals; i++)
-		*n_recorded += p.origins[i] == ORIGIN_COLUMN;
+	for (size_t i = 0; rc == 0 && !score && i < policy->n_signals; i++)
+		b->n_recorded_signals += p.bindings[i].origin == ORIGIN_COLUMN;
 	policy_candidate_done(&p);
 	return rc;
 }
 
-static int run_policy(const struct loop *l, struct err *e)
+// The policy at a setting, NaN: as it is; `signals` has room for its signals.
+static struct policy policy_at(const struct policy *policy, double setting, struct policy_signal *signals)
 {
-	struct backtest_row *row = add_row(l->b, BACKTEST_POLICY, l->policy->name);
-	return play_policy(l, l->policy, &row->score, &l->b->n_recorded_signals, e);
+	struct policy p = *policy;
+	if (isnan(setting))
+		return p;
+	if (p.objective.set) {
+		p.objective.late_ratio = setting / 100;
+		return p;
+	}
+	for (size_t i = 0; i < p.n_signals; i++) {
+		signals[i] = policy->signals[i];
+		signals[i].target.value *= setting;
+		signals[i].watermarks.high *= setting;
+		signals[i].watermarks.low *= setting;
+	}
+	p.signals = signals;
+	return p;
+}
+
+static int play_row(const struct loop *l, struct backtest_row *row, struct err *e)
+{
+	struct policy_signal signals[POLICY_SIGNALS_MAX];
+	if (row->kind == BACKTEST_POLICY) {
+		struct policy policy = policy_at(l->policy, row->setting, signals);
+		return play_policy(l, &policy, &row->score, e);
+	}
+	if (row->kind == BACKTEST_BOUND)
+		return clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, row->setting / 100, NULL,
+		                       &row->score, &(bool){false});
+	return run_peer(l, row->kind == BACKTEST_FIXED ? PEER_FIXED : row->peer, row->setting, &row->score, e);
+}
+
+// Plays the row that was just added, unless it is played later.
+static int play_now(const struct loop *l, struct backtest_row *row, struct err *e)
+{
+	return is_played_later(l->b, row->kind) ? 0 : play_row(l, row, e);
 }
 
 static int run_peers(const struct loop *l, struct err *e)
 {
 	size_t n;
 	const struct peer_setting *settings = peer_settings(&n);
-	struct backtest_row *best = NULL;
 	for (size_t i = 0; i < n; i++) {
 		char name[BACKTEST_NAME_BYTES];
-		enum peer_kind kind = settings[i].kind;
-		if (l->b->config.hpa_only && kind != PEER_HPA)
+		if (l->b->config.hpa_only && settings[i].kind != PEER_HPA)
 			continue;
 		peer_setting_label(&settings[i], name, sizeof name);
-		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, name);
-		row->peer = kind;
-		if (run_peer(l, kind, settings[i].value, &row->score, e) < 0)
+		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, settings[i].value, "%s", name);
+		row->peer = settings[i].kind;
+		if (play_now(l, row, e) < 0)
 			return -1;
-		if (i == 0 || settings[i - 1].kind != kind)
-			best = row;
-		else if (score_is_better(&row->score, &best->score, 100 * l->b->config.late_ratio))
-			best = row;
-		if (i + 1 == n || settings[i + 1].kind != kind)
-			best->is_best = true;
 	}
 	return 0;
 }
 
-static int add_fixed(const struct loop *l, int32_t n, struct err *e)
+static void mark_best_peers(struct backtest *b)
 {
-	char name[BACKTEST_NAME_BYTES];
-	snprintf(name, sizeof name, "fixed %d", n);
+	struct backtest_row *best = NULL;
+	for (struct backtest_row *row = b->rows; row < b->rows + b->n_rows; row++) {
+		if (row->kind != BACKTEST_PEER)
+			continue;
+		bool is_first = !best || best->peer != row->peer;
+		if (is_first || score_is_better(&row->score, &best->score, 100 * b->config.late_ratio)) {
+			if (!is_first)
+				best->is_best = false;
+			best = row;
+			best->is_best = true;
+		}
+	}
+}
+
+static int add_fixed(const struct loop *l, double n, struct err *e)
+{
 	for (size_t i = 0; i < l->b->n_rows; i++)
-		if (l->b->rows[i].kind == BACKTEST_FIXED && strcmp(l->b->rows[i].name, name) == 0)
+		if (l->b->rows[i].kind == BACKTEST_FIXED && l->b->rows[i].setting == n)
 			return 0;
-	struct backtest_row *row = add_row(l->b, BACKTEST_FIXED, name);
-	return run_peer(l, PEER_FIXED, n, &row->score, e);
+	return play_now(l, add_row(l->b, BACKTEST_FIXED, n, "fixed %d", (int)n), e);
 }
 
 // The smallest count, up to the policy's maximum, that is not later than late_percent; the maximum if there is none.
@@ -306,14 +352,17 @@ static const struct backtest_row *best_row(const struct backtest *b)
 	return best;
 }
 
+static struct backtest_row *add_bound(struct backtest *b, double late_percent)
+{
+	return add_row(b, BACKTEST_BOUND, late_percent, "clairvoyant at late <= %g%%", late_percent);
+}
+
 static int run_bound(const struct loop *l, struct err *e)
 {
 	struct backtest *b = l->b;
 	const struct backtest_row *known = best_row(b);
-	char name[BACKTEST_NAME_BYTES];
 	bool is_known;
-	snprintf(name, sizeof name, "clairvoyant at late <= %g%%", 100 * b->config.late_ratio);
-	struct backtest_row *row = add_row(b, BACKTEST_BOUND, name);
+	struct backtest_row *row = add_bound(b, 100 * b->config.late_ratio);
 	if (clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, b->config.late_ratio, &known->score,
 	                    &row->score, &is_known) < 0)
 		return err_no_memory(e);
@@ -414,23 +463,18 @@ _Static_assert(1 + COUNT_OF(objectives) + 1 + COUNT_OF(factors) + COUNT_OF(count
 
 struct sweep {
 	const struct loop *l;
-	size_t first;                       // row of the sweep
-	double settings[BACKTEST_ROWS_MAX]; // setting of each row: percent late, factor, peer's setting or replicas
-	double present;                     // setting of the policy as it is
-	atomic_bool has_failed;             // no memory: what else can fail, fails before
+	size_t first;           // row of the sweep
+	double present;         // setting of the policy as it is
+	atomic_bool has_failed; // no memory: what else can fail, fails before
 };
-
-static struct backtest_row *add_setting(struct sweep *s, enum backtest_kind kind, double setting)
-{
-	s->settings[s->l->b->n_rows] = setting;
-	return append_row(s->l->b, kind);
-}
 
 static void add_policy(struct sweep *s, double setting)
 {
-	snprintf(add_setting(s, BACKTEST_POLICY, setting)->name, BACKTEST_NAME_BYTES,
-	         s->l->policy->objective.set ? "objective %g%%%s" : "targets x %g%s", setting,
-	         setting == s->present ? " (present)" : "");
+	const char *present = setting == s->present ? " (present)" : "";
+	if (s->l->policy->objective.set)
+		add_row(s->l->b, BACKTEST_POLICY, setting, "objective %g%%%s", setting, present);
+	else
+		add_row(s->l->b, BACKTEST_POLICY, setting, "targets x %g%s", setting, present);
 }
 
 // The objective of the policy is a row of its own, in its place.
@@ -468,75 +512,34 @@ static int add_factors(struct sweep *s, struct err *e)
 	return 0;
 }
 
-static void add_references(struct sweep *s)
+static int add_references(const struct loop *l, struct err *e)
 {
-	size_t n;
-	const struct peer_setting *settings = peer_settings(&n);
-	for (size_t i = 0; i < n; i++) {
-		struct backtest_row *row = add_setting(s, BACKTEST_PEER, settings[i].value);
-		row->peer = settings[i].kind;
-		peer_setting_label(&settings[i], row->name, sizeof row->name);
-	}
-	double mean = s->l->b->demand.mean / world_capacity_ratio(&s->l->b->config.world), last = 0;
-	for (size_t i = 0; i < COUNT_OF(counts); i++) {
-		double count = fmin(fmax(ceil(counts[i] * mean), 1), s->l->max);
-		if (count == last)
-			continue;
-		last = count;
-		snprintf(add_setting(s, BACKTEST_FIXED, count)->name, BACKTEST_NAME_BYTES, "fixed %g", count);
-	}
+	double mean = l->b->demand.mean / world_capacity_ratio(&l->b->config.world);
+	if (run_peers(l, e) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT_OF(counts); i++)
+		if (add_fixed(l, fmin(fmax(ceil(counts[i] * mean), 1), l->max), e) < 0)
+			return -1;
 	for (size_t i = 0; i < COUNT_OF(objectives); i++)
-		snprintf(add_setting(s, BACKTEST_BOUND, objectives[i])->name, BACKTEST_NAME_BYTES,
-		         "clairvoyant at late <= %g%%", objectives[i]);
+		add_bound(l->b, objectives[i]);
+	return 0;
 }
 
-// The policy at a setting; `signals` has room for its signals.
-static struct policy policy_at(const struct policy *policy, double setting, struct policy_signal *signals)
-{
-	struct policy p = *policy;
-	if (p.objective.set) {
-		p.objective.late_ratio = setting / 100;
-		return p;
-	}
-	for (size_t i = 0; i < p.n_signals; i++) {
-		signals[i] = policy->signals[i];
-		signals[i].target.value *= setting;
-		signals[i].watermarks.high *= setting;
-		signals[i].watermarks.low *= setting;
-	}
-	p.signals = signals;
-	return p;
-}
-
-static int play_setting(const struct sweep *s, struct backtest_row *row, double setting)
-{
-	const struct loop *l = s->l;
-	struct policy_signal signals[POLICY_SIGNALS_MAX];
-	struct err e;
-	if (row->kind == BACKTEST_POLICY) {
-		struct policy policy = policy_at(l->policy, setting, signals);
-		return play_policy(l, &policy, &row->score, &(size_t){0}, &e);
-	}
-	if (row->kind == BACKTEST_BOUND)
-		return clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, setting / 100, NULL, &row->score,
-		                       &(bool){false});
-	return run_peer(l, row->kind == BACKTEST_FIXED ? PEER_FIXED : row->peer, setting, &row->score, &e);
-}
-
-static void play_row(void *context, size_t i)
+static void play_task(void *context, size_t i)
 {
 	struct sweep *s = context;
-	if (play_setting(s, &s->l->b->rows[s->first + i], s->settings[s->first + i]) < 0)
+	struct err e;
+	if (play_row(s->l, &s->l->b->rows[s->first + i], &e) < 0)
 		atomic_store(&s->has_failed, true);
 }
 
 // A bound is never worse than another row.
-static void complete_bound(const struct sweep *s, struct backtest_row *bound, double late_percent)
+static void complete_bound(const struct sweep *s, struct backtest_row *bound)
 {
 	for (size_t k = s->first; k < s->l->b->n_rows; k++)
-		if (score_is_better(&s->l->b->rows[k].score, &bound->score, late_percent))
+		if (score_is_better(&s->l->b->rows[k].score, &bound->score, bound->setting))
 			bound->score = s->l->b->rows[k].score;
-	if (!score_keeps(&bound->score, late_percent))
+	if (!score_keeps(&bound->score, bound->setting))
 		strncat(bound->name, " (not reached)", sizeof bound->name - strlen(bound->name) - 1);
 }
 
@@ -545,19 +548,18 @@ static int run_sweep(const struct loop *l, struct err *e)
 	struct backtest *b = l->b;
 	struct sweep s = {.l = l, .first = b->n_rows};
 	s.present = l->policy->objective.set ? 100 * l->policy->objective.late_ratio : 1;
-	if (play_policy(l, l->policy, NULL, &b->n_recorded_signals, e) < 0)
-		return -1; // every row of the policy would fail
 	if (l->policy->objective.set)
 		add_objectives(&s);
 	else if (add_factors(&s, e) < 0)
 		return -1;
-	add_references(&s);
+	if (add_references(l, e) < 0)
+		return -1;
 	atomic_init(&s.has_failed, false);
-	const struct parallel p = {play_row, NULL, &s};
+	const struct parallel p = {play_task, NULL, &s};
 	parallel_run(&p, b->n_rows - s.first, b->config.sweep_threads);
 	for (size_t i = s.first; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_BOUND)
-			complete_bound(&s, &b->rows[i], s.settings[i]);
+			complete_bound(&s, &b->rows[i]);
 	return atomic_load(&s.has_failed) ? err_no_memory(e) : 0;
 }
 
@@ -597,18 +599,22 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 	if (rc == 0 && b->config.hpa_only) {
 		l.closed.demand = b->recorded_share > 0 ? &recorded : l.closed.demand;
 		rc = run_peers(&l, e);
+		mark_best_peers(b);
 	}
 	free(recorded.work);
 	if (rc < 0 || b->config.hpa_only)
 		return rc;
+	if (play_policy(&l, policy, NULL, e) < 0)
+		return -1;
 	if (b->config.sweep_threads > 0)
 		return run_sweep(&l, e);
-	if (run_policy(&l, e) < 0)
+	if (play_row(&l, add_row(b, BACKTEST_POLICY, NAN, "%s", policy->name), e) < 0)
 		return -1;
 	if (b->config.policy_only)
 		return 0;
 	if (run_peers(&l, e) < 0 || run_fixed(&l, e) < 0)
 		return -1;
+	mark_best_peers(b);
 	return b->config.engine ? 0 : run_bound(&l, e); // the bound plans with a fluid queue
 }
 
@@ -640,11 +646,11 @@ static int run_open(struct backtest *b, const struct policy *policy, struct err 
 		return err_wrap(e, "open loop needs the recorded replicas");
 	if (check_replicas(b, ready, e) < 0 || check_replicas(b, pending, e) < 0)
 		return -1;
-	struct score *actual = &add_row(b, BACKTEST_ACTUAL, "recorded replicas")->score;
-	struct score *decided = &add_row(b, BACKTEST_POLICY, policy->name)->score;
+	struct score *actual = &add_row(b, BACKTEST_ACTUAL, NAN, "recorded replicas")->score;
+	struct score *decided = &add_row(b, BACKTEST_POLICY, NAN, "%s", policy->name)->score;
 	score_init(actual, false);
 	score_init(decided, false);
-	int rc = policy_candidate_init(&p, policy, r, b->file, NULL, NULL, 0, e);
+	int rc = policy_candidate_init(&p, policy, &(struct candidate_input){.recording = r, .file = b->file}, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	int32_t before = -1, decided_before = -1;

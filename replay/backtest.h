@@ -71,7 +71,8 @@ struct backtest_row {
 	enum backtest_kind kind;
 	char name[BACKTEST_NAME_BYTES];
 	enum peer_kind peer; // kind of a BACKTEST_PEER
-	bool is_best;        // best settings of a peer: the cheapest within the objective, else the least late
+	double setting; // of a peer; fixed replicas; percent late of a bound; in a sweep, what varies of the policy
+	bool is_best;   // best settings of a peer: the cheapest within the objective, else the least late
 	struct score score;
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "policies/engine/decide.h"
 #include "replay/recording.h"
@@ -28,12 +29,11 @@ static const char *metric_signal(const struct engine_model *m, int metric, const
 	return metric < ORIGIN_SIMULATED && names[metric] ? names[metric] : engine_metric_names[metric];
 }
 
-static bool bind_metric(struct policy_candidate *c, size_t i, const struct engine_model *m, const char *const names[])
+static bool bind_metric(struct policy_candidate *c, size_t i)
 {
 	for (int metric = 0; metric < ENGINE_METRIC__COUNT; metric++)
-		if (strcmp(c->policy->signals[i].name, metric_signal(m, metric, names)) == 0) {
-			c->origins[i] = ORIGIN_ENGINE;
-			c->columns[i] = metric;
+		if (strcmp(c->policy->signals[i].name, metric_signal(c->input.engine, metric, c->input.names)) == 0) {
+			c->bindings[i] = (struct signal_binding){ORIGIN_ENGINE, 1, metric};
 			return true;
 		}
 	return false;
@@ -49,30 +49,36 @@ static int check_type(const struct policy_signal *s, struct err *e)
 	               : 0;
 }
 
-static int bind_signal(struct policy_candidate *c, size_t i, const char *file, const char *const names[],
-                       const struct engine_model *engine, struct err *e)
+static int bind_signal(struct policy_candidate *c, size_t i, struct err *e)
 {
 	const struct policy_signal *s = &c->policy->signals[i];
+	const struct engine_model *engine = c->input.engine;
+	const char *const *names = c->input.names;
+	struct signal_binding *b = &c->bindings[i];
 	if (check_type(s, e) < 0)
 		return -1;
-	c->columns[i] = c->age_columns[i] = -1;
-	c->origins[i] = ORIGIN_FORMULA;
+	*b = (struct signal_binding){ORIGIN_FORMULA, 1, -1};
+	c->age_columns[i] = -1;
 	if (!s->query)
 		return 0;
-	if (engine && bind_metric(c, i, engine, names))
+	if (c->input.bindings) {
+		*b = c->input.bindings[i];
+		return 0;
+	}
+	if (engine && bind_metric(c, i))
 		return 0;
 	for (int origin = 0; names && !engine && origin < ORIGIN_SIMULATED; origin++)
 		if (strcmp(s->name, names[origin] ? names[origin] : origin_names[origin]) == 0) {
-			c->origins[i] = (enum signal_origin)origin;
+			b->origin = (enum signal_origin)origin;
 			return 0;
 		}
-	c->origins[i] = ORIGIN_COLUMN;
+	b->origin = ORIGIN_COLUMN;
 	if (!names) {
 		char age[RECORDING_NAME_BYTES];
 		snprintf(age, sizeof age, "%s" AGE_SUFFIX, s->name);
-		c->age_columns[i] = recording_column(c->recording, age);
+		c->age_columns[i] = recording_column(c->input.recording, age);
 	}
-	if (recording_need_column(c->recording, s->name, file, &c->columns[i], e) == 0)
+	if (recording_need_column(c->input.recording, s->name, c->input.file, &b->column, e) == 0)
 		return 0;
 	return engine  ? err_wrap(e, "signal %s is not simulated (metrics.signals of the engine model can name it)",
 	                          s->name)
@@ -107,52 +113,21 @@ static int check_names(const struct policy *policy, const char *const names[], c
 	return 0;
 }
 
-static void start(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                  int64_t start_ms)
+int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct candidate_input *input,
+                          struct err *e)
 {
 	memset(c, 0, sizeof *c);
 	c->policy = policy;
-	c->recording = recording;
-	c->start_ms = start_ms;
-	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++)
-		c->factors[i] = 1;
-}
-
-static int create_state(struct policy_candidate *c, struct err *e)
-{
-	c->state = calloc(1, decide_state_bytes(c->policy));
-	if (!c->state)
-		return err_no_memory(e);
-	decide_state_init(c->policy, c->state);
-	return 0;
-}
-
-int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                          const char *file, const char *const names[], const struct engine_model *engine,
-                          int64_t start_ms, struct err *e)
-{
-	start(c, policy, recording, start_ms);
-	if (names && check_names(policy, names, engine, e) < 0)
+	c->input = *input;
+	if (input->names && !input->bindings && check_names(policy, input->names, input->engine, e) < 0)
 		return -1;
 	for (size_t i = 0; i < policy->n_signals; i++)
-		if (bind_signal(c, i, file, names, engine, e) < 0)
+		if (bind_signal(c, i, e) < 0)
 			return -1;
-	return create_state(c, e);
-}
-
-int policy_candidate_init_bound(struct policy_candidate *c, const struct policy *policy,
-                                const struct recording *recording, const struct signal_binding *bindings,
-                                int64_t start_ms, struct err *e)
-{
-	start(c, policy, recording, start_ms);
-	for (size_t i = 0; i < policy->n_signals; i++) {
-		if (check_type(&policy->signals[i], e) < 0)
-			return -1;
-		c->origins[i] = policy->signals[i].query ? bindings[i].origin : ORIGIN_FORMULA;
-		c->columns[i] = bindings[i].column;
-		c->factors[i] = bindings[i].factor;
-	}
-	return create_state(c, e);
+	c->state = alloc_zeroed(decide_state_bytes(policy), e);
+	if (c->state)
+		decide_state_init(policy, c->state);
+	return c->state ? 0 : -1;
 }
 
 void policy_candidate_done(struct policy_candidate *c)
@@ -166,7 +141,7 @@ void policy_candidate_restore(struct policy_candidate *c, const struct policy_le
 	if (l && l->startup_s >= 0)
 		decide_record_start(c->policy, c->state, llround(l->startup_s * 1000));
 	if (l && l->n_record > 0)
-		decide_objective_restore(c->policy, c->state, l->record, l->n_record, c->start_ms);
+		decide_objective_restore(c->policy, c->state, l->record, l->n_record, c->input.start_ms);
 }
 
 // NaN: no data. time_ms: of the sample.
@@ -199,41 +174,36 @@ static void decide_now(struct policy_candidate *c, int64_t now_ms, int32_t repli
 // The recorded value of the present time, NaN in a gap.
 static double recorded(struct policy_candidate *c, size_t i, int64_t now_ms)
 {
-	const struct recording *r = c->recording;
+	const struct recording *r = c->input.recording;
 	while (c->row + 1 < r->n_rows && r->time_ms[c->row + 1] <= now_ms)
 		c->row++;
 	bool holds = now_ms <= r->time_ms[c->row] + recording_hold_ms(r, c->row);
-	return holds ? recording_value(r, c->row, c->columns[i]) : NAN;
+	return holds ? recording_value(r, c->row, c->bindings[i].column) : NAN;
+}
+
+static double simulated(const struct world *w, const struct signal_binding *b)
+{
+	switch (b->origin) {
+	case ORIGIN_DEMAND:
+		return b->factor * world_demand(w, DEMAND_S);
+	case ORIGIN_BACKLOG:
+		return b->factor * w->backlog;
+	case ORIGIN_UTILIZATION:
+		return b->factor * world_utilization(w, UTILIZATION_S, 0);
+	case ORIGIN_ENGINE:
+		return engine_history_read(engine_history(w->engine), (enum engine_metric)b->column);
+	default:
+		return NAN; // a formula
+	}
 }
 
 int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data)
 {
 	struct policy_candidate *c = self;
-	int64_t now_ms = c->start_ms + w->now_ms;
+	int64_t now_ms = c->input.start_ms + w->now_ms;
 	for (size_t i = 0; i < c->policy->n_signals; i++) {
-		double value = NAN;
-		switch (c->origins[i]) {
-		case ORIGIN_DEMAND:
-			value = has_data ? c->factors[i] * world_demand(w, DEMAND_S) : NAN;
-			break;
-		case ORIGIN_BACKLOG:
-			value = has_data ? c->factors[i] * w->backlog : NAN;
-			break;
-		case ORIGIN_UTILIZATION:
-			value = has_data ? c->factors[i] * world_utilization(w, UTILIZATION_S, 0) : NAN;
-			break;
-		case ORIGIN_ENGINE:
-			value = has_data ? engine_history_read(engine_history(w->engine),
-			                                       (enum engine_metric)c->columns[i])
-			                 : NAN;
-			break;
-		case ORIGIN_FORMULA:
-			break;
-		case ORIGIN_COLUMN:
-		case ORIGIN__COUNT:
-			value = recorded(c, i, now_ms);
-			break;
-		}
+		const struct signal_binding *b = &c->bindings[i];
+		double value = b->origin == ORIGIN_COLUMN ? recorded(c, i, now_ms) : has_data ? simulated(w, b) : NAN;
 		set_signal(c, i, value, now_ms);
 	}
 	int32_t replicas = world_replicas(w);
@@ -243,16 +213,17 @@ int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data
 
 static int64_t age_ms(const struct policy_candidate *c, size_t row, size_t i)
 {
-	double age_s = c->age_columns[i] < 0 ? 0 : recording_value(c->recording, row, c->age_columns[i]);
+	double age_s = c->age_columns[i] < 0 ? 0 : recording_value(c->input.recording, row, c->age_columns[i]);
 	return age_s >= -AGE_MAX_S && age_s <= AGE_MAX_S ? llround(age_s * 1000) : 0; // NaN: no sample
 }
 
 void policy_candidate_decide_recorded(struct policy_candidate *c, size_t row, const struct recorded_scale *scale)
 {
-	int64_t now_ms = c->recording->time_ms[row];
+	int64_t now_ms = c->input.recording->time_ms[row];
 	for (size_t i = 0; i < c->policy->n_signals; i++)
 		if (c->policy->signals[i].query)
-			set_signal(c, i, recording_value(c->recording, row, c->columns[i]), now_ms - age_ms(c, row, i));
+			set_signal(c, i, recording_value(c->input.recording, row, c->bindings[i].column),
+			           now_ms - age_ms(c, row, i));
 	int32_t unready = scale->ready >= 0 && scale->ready < scale->replicas ? scale->replicas - scale->ready : 0;
 	decide_now(c, now_ms, scale->replicas, scale->ready, scale->pending >= 0 ? scale->pending : unready);
 }

@@ -30,16 +30,30 @@ enum signal_origin {
 };
 #define ORIGIN_SIMULATED ORIGIN_COLUMN // how many are simulated
 
+// Where a signal of a candidate comes from: a simulated metric, in the unit of the signal, or a column.
+struct signal_binding {
+	enum signal_origin origin; // bindings of the caller: up to ORIGIN_COLUMN, ignored without a query
+	double factor;             // by which a simulated metric is multiplied
+	int column;                // ORIGIN_COLUMN: its index in the recording; ORIGIN_ENGINE: enum engine_metric
+};
+
+// What a candidate reads. All is not owned.
+struct candidate_input {
+	const struct recording *recording;
+	const char *file;                      // names the recording in errors
+	const char *const *names;              // closed loop: of the signals that the simulated metrics are
+	const struct engine_model *engine;     // closed loop: the replicas are engines; NULL: a fluid queue
+	const struct signal_binding *bindings; // closed loop: one per signal, in place of names; NULL: none
+	int64_t start_ms;                      // since the epoch, of simulated time 0
+};
+
 struct policy_candidate {
-	const struct policy *policy;       // not owned
-	const struct recording *recording; // not owned
-	void *state;                       // state of the engine; heap
-	enum signal_origin origins[POLICY_SIGNALS_MAX];
-	int columns[POLICY_SIGNALS_MAX];     // ORIGIN_ENGINE: enum engine_metric
-	double factors[POLICY_SIGNALS_MAX];  // the value of the signal is the simulated one times this
+	const struct policy *policy; // not owned
+	struct candidate_input input;
+	void *state; // state of the engine; heap
+	struct signal_binding bindings[POLICY_SIGNALS_MAX];
 	int age_columns[POLICY_SIGNALS_MAX]; // open loop: how old each sample was, in seconds; -1: 0
 	size_t row;                          // row of the recording at the present time
-	int64_t start_ms;                    // since the epoch, of simulated time 0
 	bool started;
 	int64_t last_ms;
 	int32_t last_replicas;
@@ -56,19 +70,8 @@ struct policy_candidate {
 // the column of its name; there, a column NAME:age says how many seconds old its samples were. Returns 0, or -1 and *e:
 // ERR_INPUT without such a column or for a name that the policy does not have, ERR_UNSUPPORTED for a signal of type
 // Pods, ERR_INTERNAL. The caller calls policy_candidate_done() in both cases.
-int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                          const char *file, const char *const names[], const struct engine_model *engine,
-                          int64_t start_ms, struct err *e);
-// Where a signal of a candidate comes from: a simulated metric, in the unit of the signal, or a column.
-struct signal_binding {
-	enum signal_origin origin; // up to ORIGIN_COLUMN; signals without a query ignore theirs
-	double factor;             // by which a simulated metric is multiplied
-	int column;                // ORIGIN_COLUMN: its index in the recording
-};
-// The same in closed loop with `bindings`, one per signal of `policy`, in place of names.
-int policy_candidate_init_bound(struct policy_candidate *c, const struct policy *policy,
-                                const struct recording *recording, const struct signal_binding *bindings,
-                                int64_t start_ms, struct err *e);
+int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct candidate_input *input,
+                          struct err *e);
 void policy_candidate_done(struct policy_candidate *c);
 
 // What a controller has learnt, as its status has it.

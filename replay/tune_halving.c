@@ -50,7 +50,7 @@ static struct range range_of(const struct tune_search *s, const struct policy_ca
 	const struct policy_target *t = &p->signals[i].target;
 	double ratio = world_capacity_ratio(&s->scene->config.world);
 	bool is_average = t->set && t->type == TARGET_AVERAGE_VALUE, is_level = !t->set || t->type == TARGET_VALUE;
-	switch (c->origins[i]) {
+	switch (c->bindings[i].origin) {
 	case ORIGIN_DEMAND: // demand of a replica, which serves `ratio`
 		return is_average ? (struct range){0.1 * ratio, 2 * ratio} : (struct range){0, 0};
 	case ORIGIN_UTILIZATION:
@@ -67,7 +67,7 @@ static struct range range_of(const struct tune_search *s, const struct policy_ca
 		break;
 	}
 	if (is_average) {
-		struct range column = column_range(s->scene->recording, c->columns[i]);
+		struct range column = column_range(s->scene->recording, c->bindings[i].column);
 		return (struct range){column.low / p->max_replicas, column.high};
 	}
 	return (struct range){0, 0};

@@ -110,7 +110,9 @@ int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct po
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
 		return err_no_memory(e);
-	if (policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e) < 0)
+	const struct candidate_input input = {
+	        .recording = b->recording, .file = b->file, .names = names, .start_ms = b->demand.start_ms};
+	if (policy_candidate_init(r->candidate, policy, &input, e) < 0)
 		return -1;
 	policy_candidate_restore(r->candidate, b->config.learnt);
 	return 0;

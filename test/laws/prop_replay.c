@@ -232,7 +232,8 @@ static size_t play(struct watched *w, const struct demand *d, const struct world
 	struct err e;
 	w->restart_ms = restart_ms;
 	w->outside = -1;
-	if (policy_candidate_init(&w->candidate, &w->engine.policy, NULL, "f.csv", names, NULL, 0, &e) < 0)
+	if (policy_candidate_init(&w->candidate, &w->engine.policy,
+	                          &(struct candidate_input){.file = "f.csv", .names = names}, &e) < 0)
 		fail_msg("%s", e.msg);
 	const struct closed_loop loop = {.demand = d,
 	                                 .world = c,

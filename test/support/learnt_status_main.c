@@ -35,7 +35,8 @@ static void play(const struct policy *policy, double ratio, double startup_s, st
 	        .step_ms = STEP_MS, .startups_s = {startup_s}, .n_startups = 1, .capacity_ratio = ratio};
 	for (int i = 0; i < STEPS; i++) // 1 to 9 replicas within the hour, with a burst of a minute in each
 		work[i] = (5 - 4 * cos(i * STEP_MS / 3.6e6 * 2 * 3.14159265) + (i % 720 < 12 ? 8 : 0)) * STEP_MS / 1000;
-	if (policy_candidate_init(c, policy, NULL, "", names, NULL, START, &e) < 0) {
+	if (policy_candidate_init(c, policy, &(struct candidate_input){.file = "", .names = names, .start_ms = START},
+	                          &e) < 0) {
 		fprintf(stderr, "learnt-status: %s\n", e.msg);
 		exit(1);
 	}
