@@ -117,7 +117,7 @@ static void on_rank(void *arg, const struct rank_event *event)
 	struct json_writer w;
 	if (in->input != in->job->chosen)
 		return;
-	event_begin(&w, in->job, event->time_ms, rank_event_name(event->kind), event->rank, in->input);
+	event_begin(&w, in->job, event->time_ms, rank_event_names[event->kind], event->rank, in->input);
 	json_write_format(&w, "ratio:%g,since:%g", rounded(event->ratio), (double)event->since_ms / 1000);
 	if (event->n_alike > 0) {
 		json_write_member_array(&w, "with");

@@ -81,13 +81,8 @@ struct straggler {
 	unsigned long n_blocks;
 };
 
-static const char *const names[] = {"Straggler", "Faster", "Recovered", "Imbalanced"};
-_Static_assert(sizeof names / sizeof names[0] == RANK_EVENT__COUNT, "one name per kind");
-
-const char *rank_event_name(enum rank_event_kind kind)
-{
-	return names[kind];
-}
+const char *const rank_event_names[] = {"Straggler", "Faster", "Recovered", "Imbalanced"};
+_Static_assert(sizeof rank_event_names / sizeof *rank_event_names == RANK_EVENT__COUNT, "one name per kind");
 
 struct straggler *straggler_new(bool more_is_slower, rank_event_fn *fn, void *arg)
 {

@@ -35,8 +35,7 @@ struct rank_event {
 };
 typedef void rank_event_fn(void *arg, const struct rank_event *event);
 
-// Returns "Straggler", "Faster", "Recovered" or "Imbalanced".
-const char *rank_event_name(enum rank_event_kind kind);
+extern const char *const rank_event_names[RANK_EVENT__COUNT]; // "Straggler", "Faster", "Recovered", "Imbalanced"
 
 struct straggler;
 

@@ -10,12 +10,9 @@
 #include "base/hash.h"
 #include "base/num.h"
 
-const char *trace_activity_name(enum trace_activity a)
-{
-	static const char *const names[] = {"collective", "data-loading", "copy", "launch", "unknown"};
-	_Static_assert(sizeof names / sizeof *names == TRACE_ACTIVITY__COUNT, "one name per activity");
-	return names[a];
-}
+const char *const trace_activity_names[] = {"collective", "data-loading", "copy", "launch", "unknown"};
+_Static_assert(sizeof trace_activity_names / sizeof *trace_activity_names == TRACE_ACTIVITY__COUNT,
+               "one name per activity");
 
 // ---- what an event is: places ----
 
@@ -209,7 +206,7 @@ int trace_classes_add(struct trace_classes *c, const char *text, struct err *e)
 {
 	const char *sign = strrchr(text, '=');
 	int a = 0;
-	while (sign && a < TRACE_ACTIVITY__COUNT && strcmp(sign + 1, trace_activity_name((enum trace_activity)a)) != 0)
+	while (sign && a < TRACE_ACTIVITY__COUNT && strcmp(sign + 1, trace_activity_names[a]) != 0)
 		a++;
 	if (!sign || sign == text || a == TRACE_ACTIVITY__COUNT)
 		return err_set(e, ERR_INPUT,

@@ -30,8 +30,7 @@ enum trace_activity {
 	TRACE_UNKNOWN,      // nothing of the above is in the trace
 	TRACE_ACTIVITY__COUNT
 };
-// Returns "data-loading" and so on.
-const char *trace_activity_name(enum trace_activity a);
+extern const char *const trace_activity_names[TRACE_ACTIVITY__COUNT]; // "data-loading"
 
 enum trace_place {
 	TRACE_ON_GPU,  // a kernel, memcpy or memset

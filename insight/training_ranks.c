@@ -21,7 +21,7 @@
 #define POD              "wl_pod"
 
 // clang-format off
-static const struct training_kind kinds[] = {
+const struct training_kind training_kinds[] = {
 	{"pod label",       "training_job",                            {"rank"}},
 	{"JobSet",          "jobset.sigs.k8s.io/jobset-name",          {"jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index"}},
 	{"Kubeflow",        "training.kubeflow.org/job-name",          {"training.kubeflow.org/replica-type", "training.kubeflow.org/replica-index"}},
@@ -29,12 +29,7 @@ static const struct training_kind kinds[] = {
 	{"Job",             "batch.kubernetes.io/job-name",            {"batch.kubernetes.io/job-completion-index"}},
 };
 // clang-format on
-
-const struct training_kind *training_kinds(size_t *ret_n)
-{
-	*ret_n = sizeof kinds / sizeof kinds[0];
-	return kinds;
-}
+const size_t training_n_kinds = sizeof training_kinds / sizeof *training_kinds;
 
 static bool is_given(const char *text)
 {
@@ -65,9 +60,9 @@ const char *training_pod_label(const void *series, const char *name)
 
 static const struct training_kind *kind_of(const struct training_pod *pod)
 {
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (is_given(label_of(pod, kinds[i].job_label)))
-			return &kinds[i];
+	for (size_t i = 0; i < training_n_kinds; i++)
+		if (is_given(label_of(pod, training_kinds[i].job_label)))
+			return &training_kinds[i];
 	return NULL;
 }
 

@@ -45,7 +45,8 @@ struct training_rank {
 };
 
 // The table, in order of precedence: the pods of a JobSet also have the labels of a Job.
-const struct training_kind *training_kinds(size_t *ret_n);
+extern const struct training_kind training_kinds[];
+extern const size_t training_n_kinds;
 
 // Identifies the job and the rank of a pod; ranks are unique within a job. The job is, in this order: the claim of the
 // trainer, the first label of the table that the pod has, the owner, the pod's name without the index at its end

@@ -120,7 +120,7 @@
 	NIC_EVENTS("amazonefa_rdma_read_wr_err") " or " \
 	NIC_EVENTS("amazonefa_rdma_write_wr_err")
 #define NIC_DROPS NIC("rate", "infiniband_port_discards_received_total", "$W") " or " NIC("rate", "amazonefa_rx_drops", "$W")
-static const struct verdict_measure_info measures[] = {
+const struct verdict_measure_info verdict_measures[] = {
 	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, "$B"},
 	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, GPU_BUSY(MEAN_LONG)},
 	[MEASURE_SM]            = {"sm_active",     "SM",              SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("SM_ACTIVE")},
@@ -156,18 +156,13 @@ static const struct verdict_measure_info measures[] = {
 	[MEASURE_NIC_DROPS]     = {"nic_drops",     "network drops/s", SCOPE_NODE,   FOLD_MAX, UNIT_PER_SECOND, NIC_DROPS},
 };
 // clang-format on
-_Static_assert(sizeof measures / sizeof measures[0] == MEASURE__COUNT, "one row per measure");
-
-const struct verdict_measure_info *verdict_measure_info(enum verdict_measure m)
-{
-	return &measures[m];
-}
+_Static_assert(sizeof verdict_measures / sizeof *verdict_measures == MEASURE__COUNT, "one row per measure");
 
 // ---- texts ----
 
 // The meaning and the remedy of each verdict: the text of the command, the alert and docs/diagnosis.md.
 // clang-format off
-static const struct verdict_info infos[] = {
+const struct verdict_info verdict_infos[] = {
 	[VERDICT_HARDWARE] = {
 		"hardware", LEVEL_FAULT, LOSS_NONE, "a GPU reports a hardware fault",
 		"Move the work, drain the node, then reset or replace the GPU.",
@@ -333,12 +328,7 @@ static const struct verdict_info infos[] = {
 		"- gpuscale-exporter: see \"Profiling\" in docs/exporter.md. dcgm-exporter: add DCGM_FI_PROF_SM_ACTIVE to its counters.\n"},
 };
 // clang-format on
-_Static_assert(sizeof infos / sizeof infos[0] == VERDICT__COUNT, "one row per verdict");
-
-const struct verdict_info *verdict_info(enum verdict v)
-{
-	return &infos[v];
-}
+_Static_assert(sizeof verdict_infos / sizeof *verdict_infos == VERDICT__COUNT, "one row per verdict");
 
 // ---- conditions ----
 
@@ -348,7 +338,7 @@ const struct verdict_info *verdict_info(enum verdict v)
 #define TERMS(...) {__VA_ARGS__}, sizeof((struct verdict_term[]){__VA_ARGS__}) / sizeof(struct verdict_term)
 
 // clang-format off
-static const struct verdict_row rows[] = {
+const struct verdict_row verdict_rows[] = {
 	{VERDICT_HARDWARE,      TERMS({MEASURE_XID, OP_ABOVE, 0})},
 	{VERDICT_HARDWARE,      TERMS({MEASURE_ECC, OP_ABOVE, 0})},
 	{VERDICT_HARDWARE,      TERMS({MEASURE_REMAP, OP_ABOVE, 0})},
@@ -393,26 +383,11 @@ static const struct verdict_row rows[] = {
 	{VERDICT_FAKE_LOAD,     TERMS({MEASURE_BUSY, OP_AT_LEAST, 0.9}, {MEASURE_POWER, OP_BELOW, 0.35})},
 	{VERDICT_UNMEASURED,    .n_terms = 0},
 };
-static const char *const op_signs[] = {[OP_END] = "", [OP_ABOVE] = ">", [OP_BELOW] = "<", [OP_AT_LEAST] = ">=", [OP_NOT_AT_LEAST] = ">="};
-static const char *const level_names[] = {"ok", "advice", "fault"};
+const size_t verdict_n_rows = sizeof verdict_rows / sizeof *verdict_rows;
+const char *const verdict_op_signs[] = {[OP_END] = "", [OP_ABOVE] = ">", [OP_BELOW] = "<", [OP_AT_LEAST] = ">=", [OP_NOT_AT_LEAST] = ">="};
+const char *const verdict_level_names[] = {"ok", "advice", "fault"};
 // clang-format on
-_Static_assert(sizeof level_names / sizeof *level_names == LEVEL__COUNT, "one name per level");
-
-const struct verdict_row *verdict_rows(size_t *ret_n)
-{
-	*ret_n = sizeof rows / sizeof rows[0];
-	return rows;
-}
-
-const char *verdict_level_name(enum verdict_level level)
-{
-	return level_names[level];
-}
-
-const char *verdict_op_sign(enum term_op op)
-{
-	return op_signs[op];
-}
+_Static_assert(sizeof verdict_level_names / sizeof *verdict_level_names == LEVEL__COUNT, "one name per level");
 
 // A comparison with NaN is false.
 static bool term_holds(const struct verdict_term *t, double value)
@@ -434,12 +409,12 @@ static bool term_holds(const struct verdict_term *t, double value)
 
 const struct verdict_row *verdict_decide(const double *values)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+	for (const struct verdict_row *row = verdict_rows; row < verdict_rows + verdict_n_rows; row++) {
 		size_t k = 0;
-		while (k < rows[i].n_terms && term_holds(&rows[i].terms[k], values[rows[i].terms[k].measure]))
+		while (k < row->n_terms && term_holds(&row->terms[k], values[row->terms[k].measure]))
 			k++;
-		if (k == rows[i].n_terms)
-			return &rows[i];
+		if (k == row->n_terms)
+			return row;
 	}
 	assert(false && "the last row has no terms");
 	return NULL;
@@ -448,7 +423,7 @@ const struct verdict_row *verdict_decide(const double *values)
 double verdict_lost_ratio(enum verdict v, const double *values)
 {
 	double lost = 0;
-	switch (verdict_info(v)->loss) {
+	switch (verdict_infos[v].loss) {
 	case LOSS_NONE:
 		return 0;
 	case LOSS_ALL:

@@ -145,13 +145,12 @@ struct verdict_row {
 	size_t n_terms;
 };
 
-const struct verdict_measure_info *verdict_measure_info(enum verdict_measure m);
-const struct verdict_info *verdict_info(enum verdict v);
-const struct verdict_row *verdict_rows(size_t *ret_n);
-// "ok", "advice", "fault".
-const char *verdict_level_name(enum verdict_level level);
-// The sign of PromQL: ">", "<", ">=".
-const char *verdict_op_sign(enum term_op op);
+extern const struct verdict_measure_info verdict_measures[MEASURE__COUNT];
+extern const struct verdict_info verdict_infos[VERDICT__COUNT];
+extern const struct verdict_row verdict_rows[];
+extern const size_t verdict_n_rows;
+extern const char *const verdict_level_names[LEVEL__COUNT]; // "ok", "advice", "fault"
+extern const char *const verdict_op_signs[];                // of PromQL: ">", "<", ">="
 
 // Returns the row that decides about a workload with these measures (MEASURE__COUNT values, NaN = missing); never NULL.
 const struct verdict_row *verdict_decide(const double *values);

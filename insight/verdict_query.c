@@ -45,7 +45,7 @@ static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 
 void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t window_s)
 {
-	const struct verdict_measure_info *info = verdict_measure_info(m);
+	const struct verdict_measure_info *info = &verdict_measures[m];
 	if (info->scope == SCOPE_POD)
 		buf_puts(out, "(");
 	put_windows(out, info->expr, window_s);
@@ -81,15 +81,14 @@ const char *const *verdict_query_owner_labels(void)
 
 void verdict_query_pod_labels(struct buf *out)
 {
-	size_t n;
-	const struct training_kind *kinds = training_kinds(&n);
 	buf_puts(out, "group by (namespace, pod");
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < training_n_kinds; i++) {
+		const struct training_kind *kind = &training_kinds[i];
 		buf_puts(out, ", ");
-		gpu_label_name(out, kinds[i].job_label);
-		for (size_t k = 0; k < TRAINING_RANK_LABELS_MAX && kinds[i].rank_labels[k]; k++) {
+		gpu_label_name(out, kind->job_label);
+		for (size_t k = 0; k < TRAINING_RANK_LABELS_MAX && kind->rank_labels[k]; k++) {
 			buf_puts(out, ", ");
-			gpu_label_name(out, kinds[i].rank_labels[k]);
+			gpu_label_name(out, kind->rank_labels[k]);
 		}
 	}
 	buf_puts(out, ") (kube_pod_labels and on (namespace, pod) " HOLDERS ")");
@@ -136,7 +135,7 @@ static void put_rule(struct buf *out, const char *record, const char *expr)
 
 static void put_measure_name(struct buf *out, enum verdict_measure m)
 {
-	buf_printf(out, "workload:%s:diagnosed", verdict_measure_info(m)->name);
+	buf_printf(out, "workload:%s:diagnosed", verdict_measures[m].name);
 }
 
 // How the series of each scope become those of workloads.
@@ -155,7 +154,7 @@ static const struct {
 
 static void put_measure(struct buf *expr, enum verdict_measure m, int64_t window_s)
 {
-	const struct verdict_measure_info *info = verdict_measure_info(m);
+	const struct verdict_measure_info *info = &verdict_measures[m];
 	buf_printf(expr, "%s by " WORKLOAD " (", folds[info->fold]);
 	buf_puts(expr, joins[info->scope].open);
 	verdict_query_measure(expr, m, window_s);
@@ -172,18 +171,16 @@ static void put_row(struct buf *expr, const struct verdict_row *row)
 		if (i > 0)
 			buf_printf(expr, " %s on " WORKLOAD " ", t->op == OP_NOT_AT_LEAST ? "unless" : "and");
 		put_measure_name(expr, t->measure);
-		buf_printf(expr, " %s %.12g", verdict_op_sign(t->op), t->limit);
+		buf_printf(expr, " %s %.12g", verdict_op_signs[t->op], t->limit);
 	}
 }
 
 static void put_verdicts(struct buf *expr)
 {
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < verdict_n_rows; i++) {
 		buf_printf(expr, "%slabel_replace(group by " WORKLOAD " (", i ? " or on " WORKLOAD " " : "");
-		put_row(expr, &rows[i]);
-		buf_printf(expr, "), \"verdict\", \"%s\", \"\", \"\")", verdict_info(rows[i].verdict)->name);
+		put_row(expr, &verdict_rows[i]);
+		buf_printf(expr, "), \"verdict\", \"%s\", \"\", \"\")", verdict_infos[verdict_rows[i].verdict].name);
 	}
 }
 
@@ -218,8 +215,8 @@ static void put_alerts(struct buf *out)
 	              "  interval: 1m\n"
 	              "  rules:\n");
 	for (int v = 0; v < VERDICT__COUNT; v++)
-		if (verdict_info((enum verdict)v)->level != LEVEL_OK)
-			put_alert(out, verdict_info((enum verdict)v));
+		if (verdict_infos[v].level != LEVEL_OK)
+			put_alert(out, &verdict_infos[v]);
 }
 
 void verdict_rules_print(struct buf *out, int64_t window_s)
@@ -280,26 +277,24 @@ static void put_condition(struct buf *out, const struct verdict_row *row)
 		buf_puts(out, "nothing else matches");
 	for (size_t i = 0; i < row->n_terms; i++) {
 		const struct verdict_term *t = &row->terms[i];
-		const struct verdict_measure_info *info = verdict_measure_info(t->measure);
+		const struct verdict_measure_info *info = &verdict_measures[t->measure];
 		buf_printf(out, "%s%s`%s` %s ", i ? ", " : "", t->op == OP_NOT_AT_LEAST ? "not " : "", info->name,
-		           verdict_op_sign(t->op));
+		           verdict_op_signs[t->op]);
 		put_limit(out, info, t->limit);
 	}
 }
 
 static void put_section(struct buf *out, enum verdict v)
 {
-	const struct verdict_info *info = verdict_info(v);
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
+	const struct verdict_info *info = &verdict_infos[v];
 	buf_printf(out, "\n### %s\n\n", info->name);
 	put_wrapped(out, info->meaning, "", PAGE_COLUMNS);
 	buf_puts(out, "\n\n**Evidence:** ");
 	const char *sep = "";
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].verdict == v) {
+	for (size_t i = 0; i < verdict_n_rows; i++)
+		if (verdict_rows[i].verdict == v) {
 			buf_puts(out, sep);
-			put_condition(out, &rows[i]);
+			put_condition(out, &verdict_rows[i]);
 			sep = "; or\n";
 		}
 	buf_printf(out, ".\n\n**Do:** %s\n\n", info->advice);
@@ -320,7 +315,7 @@ static void put_measures(struct buf *out)
 	              "`gpuscale diagnose --print rules` shows the query of each.\n\n"
 	              "| measure | in the evidence | measured for each | value of a pod |\n|---|---|---|---|\n");
 	for (int m = 0; m < MEASURE__COUNT; m++) {
-		const struct verdict_measure_info *info = verdict_measure_info((enum verdict_measure)m);
+		const struct verdict_measure_info *info = &verdict_measures[m];
 		bool is_folded = info->scope != SCOPE_POD;
 		buf_printf(out, "| `%s` | %s | %s | %s%s |\n", info->name, info->label, scopes[info->scope],
 		           is_folded ? "the " : "", is_folded ? fold_names[info->fold] : "");
@@ -329,16 +324,14 @@ static void put_measures(struct buf *out)
 
 void verdict_page_print(struct buf *out)
 {
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
 	buf_puts(out, "## The table\n\nThe first row whose conditions all hold gives the verdict. A condition on a "
 	              "missing measure does not hold.\n\n| # | conditions | verdict | level | summary |\n"
 	              "|---|---|---|---|---|\n");
-	for (size_t i = 0; i < n; i++) {
-		const struct verdict_info *info = verdict_info(rows[i].verdict);
+	for (size_t i = 0; i < verdict_n_rows; i++) {
+		const struct verdict_info *info = &verdict_infos[verdict_rows[i].verdict];
 		buf_printf(out, "| %zu | ", i + 1);
-		put_condition(out, &rows[i]);
-		buf_printf(out, " | [%s](#%s) | %s | %s |\n", info->name, info->name, verdict_level_name(info->level),
+		put_condition(out, &verdict_rows[i]);
+		buf_printf(out, " | [%s](#%s) | %s | %s |\n", info->name, info->name, verdict_level_names[info->level],
 		           info->summary);
 	}
 	buf_puts(out, "\n## The verdicts\n");

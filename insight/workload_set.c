@@ -190,7 +190,7 @@ static size_t find_gpu(const struct workload_set *s, const char *uuid, const cha
 static void add_device_value(struct workload_set *s, enum verdict_measure m, const struct promql_series *series)
 {
 	const char *uuid = promql_label(series, "UUID");
-	const char *instance = verdict_measure_info(m)->scope == SCOPE_GPU ? NULL : promql_label(series, "GPU_I_ID");
+	const char *instance = verdict_measures[m].scope == SCOPE_GPU ? NULL : promql_label(series, "GPU_I_ID");
 	for (size_t i = find_gpu(s, uuid, instance); i < s->n_gpus && strcmp(s->gpus[i].uuid, uuid) == 0 &&
 	                                             (!instance || strcmp(s->gpus[i].instance, instance) == 0);
 	     i++)
@@ -209,7 +209,7 @@ void workload_set_add_value(struct workload_set *s, enum verdict_measure m, cons
 {
 	if (series->n_samples == 0 || !isfinite(series->samples[0].value))
 		return;
-	switch (verdict_measure_info(m)->scope) {
+	switch (verdict_measures[m].scope) {
 	case SCOPE_DEVICE:
 	case SCOPE_GPU:
 		add_device_value(s, m, series);
@@ -241,7 +241,7 @@ static void fold(double *sum, enum measure_fold how, double value, size_t *n)
 
 static void fold_measure(struct workload_set *s, enum verdict_measure m, size_t *counts)
 {
-	enum measure_fold how = verdict_measure_info(m)->fold;
+	enum measure_fold how = verdict_measures[m].fold;
 	memset(counts, 0, s->n * sizeof *counts);
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		size_t w = s->gpus[i].workload;
@@ -258,7 +258,7 @@ int workload_set_decide(struct workload_set *s, struct err *e)
 	if (s->n && !counts)
 		return err_no_memory(e);
 	for (int m = 0; m < MEASURE__COUNT; m++)
-		if (verdict_measure_info((enum verdict_measure)m)->scope != SCOPE_POD)
+		if (verdict_measures[m].scope != SCOPE_POD)
 			fold_measure(s, (enum verdict_measure)m, counts);
 	free(counts);
 	for (size_t i = 0; i < s->n; i++) {

@@ -252,7 +252,7 @@ static void put_record(struct json_writer *w, const struct remedy_node *n)
 
 static void put_reason(struct json_writer *w, enum remedy_reason reason)
 {
-	const struct remedy_reason_info *info = remedy_reason_info(reason);
+	const struct remedy_reason_info *info = &remedy_reasons[reason];
 	json_write_format(w, "reason:%s,message:%s", info->name, info->sentence);
 }
 
@@ -261,7 +261,7 @@ static void put_action(struct remedy_replay *p, const struct remedy_action *a, s
 	const struct remedy_node *n = &p->fleet.nodes[a->node];
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_format(&w, "{time:%ld,action:%s,node:%s", p->fleet.now_ms / 1000, remedy_kind_name(a->kind),
+	json_write_format(&w, "{time:%ld,action:%s,node:%s", p->fleet.now_ms / 1000, remedy_kind_names[a->kind],
 	                  n->name);
 	if (a->gpu > 0)
 		json_write_member_str(&w, "gpu", n->gpus[a->gpu].uuid);

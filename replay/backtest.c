@@ -26,22 +26,16 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-static const char *const kind_names[] = {"actual", "policy", "peer", "fixed", "bound"};
-_Static_assert(COUNT_OF(kind_names) == BACKTEST__COUNT, "one name per kind");
-
-const char *backtest_kind_name(enum backtest_kind kind)
-{
-	return kind_names[kind];
-}
+const char *const backtest_kind_names[] = {"actual", "policy", "peer", "fixed", "bound"};
+_Static_assert(COUNT_OF(backtest_kind_names) == BACKTEST__COUNT, "one name per kind");
 
 // The bisections of run_fixed() count as the two rows that they lead to.
 static size_t expected_rows(const struct backtest *b)
 {
-	size_t n_peers, n = 2;
+	size_t n = 2;
 	if (b->config.open_loop || b->config.policy_only)
 		return n;
-	peer_settings(&n_peers);
-	return n + n_peers + (b->config.n_fixed ? b->config.n_fixed : 2) + 1;
+	return n + peer_n_settings + (b->config.n_fixed ? b->config.n_fixed : 2) + 1;
 }
 
 // Whether rows of the kind are played once all rows are added, on several threads; else as they are added.
@@ -264,15 +258,13 @@ static int play_now(const struct loop *l, struct backtest_row *row, struct err *
 
 static int run_peers(const struct loop *l, struct err *e)
 {
-	size_t n;
-	const struct peer_setting *settings = peer_settings(&n);
-	for (size_t i = 0; i < n; i++) {
+	for (const struct peer_setting *s = peer_settings; s < peer_settings + peer_n_settings; s++) {
 		char name[BACKTEST_NAME_BYTES];
-		if (l->b->config.hpa_only && settings[i].kind != PEER_HPA)
+		if (l->b->config.hpa_only && s->kind != PEER_HPA)
 			continue;
-		peer_setting_label(&settings[i], name, sizeof name);
-		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, settings[i].value, "%s", name);
-		row->peer = settings[i].kind;
+		peer_setting_label(s, name, sizeof name);
+		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, s->value, "%s", name);
+		row->peer = s->kind;
 		if (play_now(l, row, e) < 0)
 			return -1;
 	}

@@ -24,7 +24,7 @@ struct policy;
 #define BACKTEST_NAME_BYTES 96
 
 enum backtest_kind { BACKTEST_ACTUAL, BACKTEST_POLICY, BACKTEST_PEER, BACKTEST_FIXED, BACKTEST_BOUND, BACKTEST__COUNT };
-const char *backtest_kind_name(enum backtest_kind kind); // "actual"
+extern const char *const backtest_kind_names[BACKTEST__COUNT]; // "actual"
 
 // Which count of replicas is ready when a closed loop starts.
 enum backtest_start {

@@ -23,7 +23,7 @@
 #define KNATIVE_UP_RATE    1000
 #define KNATIVE_PANIC      2.0 // panic at this many times the ready replicas
 
-static const struct peer_setting settings[] = {
+const struct peer_setting peer_settings[] = {
         // clang-format off
         {PEER_HPA, 0.3}, {PEER_HPA, 0.5}, {PEER_HPA, 0.7},
         {PEER_KEDA, 0.5}, {PEER_KEDA, 0.7}, {PEER_KEDA, 0.9},
@@ -31,26 +31,16 @@ static const struct peer_setting settings[] = {
         {PEER_KNATIVE, 0.5}, {PEER_KNATIVE, 0.7},
         // clang-format on
 };
+const size_t peer_n_settings = sizeof peer_settings / sizeof *peer_settings;
 
-static const char *const names[] = {"HPA", "KEDA", "WPA", "Knative", "fixed"};
+const char *const peer_names[] = {"HPA", "KEDA", "WPA", "Knative", "fixed"};
 static const char *const setting_names[] = {"utilization", "demand", "high watermark", "target", "replicas"};
-_Static_assert(sizeof names / sizeof *names == PEER__COUNT, "one name per kind");
+_Static_assert(sizeof peer_names / sizeof *peer_names == PEER__COUNT, "one name per kind");
 _Static_assert(sizeof setting_names / sizeof *setting_names == PEER__COUNT, "one setting per kind");
-
-const struct peer_setting *peer_settings(size_t *ret_n)
-{
-	*ret_n = sizeof settings / sizeof *settings;
-	return settings;
-}
-
-const char *peer_name(enum peer_kind kind)
-{
-	return names[kind];
-}
 
 void peer_setting_label(const struct peer_setting *setting, char *out, size_t size)
 {
-	snprintf(out, size, "%s %s %.1f", names[setting->kind], setting_names[setting->kind], setting->value);
+	snprintf(out, size, "%s %s %.1f", peer_names[setting->kind], setting_names[setting->kind], setting->value);
 }
 
 void peer_init(struct peer *p, enum peer_kind kind, double value, int32_t min, int32_t max)

@@ -20,8 +20,9 @@ struct peer_setting {
 	enum peer_kind kind;
 	double value; // HPA, WPA: utilization; KEDA, Knative: demand of one replica
 };
-const struct peer_setting *peer_settings(size_t *ret_n);
-const char *peer_name(enum peer_kind kind); // "HPA"
+extern const struct peer_setting peer_settings[];
+extern const size_t peer_n_settings;
+extern const char *const peer_names[PEER__COUNT]; // "HPA"
 // Writes "HPA utilization 0.5" to `out`.
 void peer_setting_label(const struct peer_setting *setting, char *out, size_t size);
 

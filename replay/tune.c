@@ -274,14 +274,9 @@ static int choose(struct tune_search *s, struct tune *t, struct err *e)
 
 #define DECISIONS_MIN 20 // that a reaction of the policy takes at least, for the length of a part
 
-static const char *const verdict_names[] = {"Recommended", "NoneBetter", "TooSmall",  "Uncertain",
-                                            "TooShort",    "TooLate",    "Dominated", "BreaksTests"};
-_Static_assert(sizeof verdict_names / sizeof *verdict_names == TUNE_VERDICT__COUNT, "one name per verdict");
-
-const char *tune_verdict_name(enum tune_verdict v)
-{
-	return verdict_names[v];
-}
+const char *const tune_verdict_names[] = {"Recommended", "NoneBetter", "TooSmall",  "Uncertain",
+                                          "TooShort",    "TooLate",    "Dominated", "BreaksTests"};
+_Static_assert(sizeof tune_verdict_names / sizeof *tune_verdict_names == TUNE_VERDICT__COUNT, "one name per verdict");
 
 // The reasons that make the others meaningless come first.
 static enum tune_verdict verdict_of(const struct tune *t, double late_ratio)

@@ -111,7 +111,7 @@ enum tune_verdict {
 	TUNE_BREAKS_TESTS, // each better point fails a test that the present policy passes
 	TUNE_VERDICT__COUNT
 };
-const char *tune_verdict_name(enum tune_verdict v); // "Recommended"
+extern const char *const tune_verdict_names[TUNE_VERDICT__COUNT]; // "Recommended"
 
 struct tune {
 	struct tune_point *points; // that played everything, cheapest (out of sample) first; heap

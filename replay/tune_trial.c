@@ -262,8 +262,8 @@ int tune_stress_play(struct tune_search *s, struct tune_trial *const runs[], siz
 
 int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e)
 {
-	size_t n, own = s->n_runs;
-	const struct peer_setting *settings = peer_settings(&n);
+	size_t n = peer_n_settings, own = s->n_runs;
+	const struct peer_setting *settings = peer_settings;
 	struct tune_trial *peers[TUNE_PEERS_MAX], **runs = s->runs;
 	int rc = 0;
 	assert(n <= TUNE_PEERS_MAX);

@@ -226,8 +226,8 @@ static double cost_of(const struct diagnosis *r, const struct workload_gpu *g)
 static int compare_lines(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
-	enum verdict_level xl = verdict_info(x->workload->row->verdict)->level;
-	enum verdict_level yl = verdict_info(y->workload->row->verdict)->level;
+	enum verdict_level xl = verdict_infos[x->workload->row->verdict].level;
+	enum verdict_level yl = verdict_infos[y->workload->row->verdict].level;
 	if (xl != yl)
 		return xl > yl ? -1 : 1;
 	double xm = isnan(x->lost) ? 0 : x->lost, ym = isnan(y->lost) ? 0 : y->lost;
@@ -273,7 +273,7 @@ static const char *format_money(char out[CELL_BYTES], double money)
 
 static void put_value(struct buf *out, enum verdict_measure m, double value)
 {
-	const struct verdict_measure_info *info = verdict_measure_info(m);
+	const struct verdict_measure_info *info = &verdict_measures[m];
 	if (info->unit == UNIT_RATIO)
 		print_to(out, "%s %.0f %%", info->label, 100 * value);
 	else if (info->unit == UNIT_BYTES_PER_SECOND)
@@ -309,7 +309,7 @@ static void print_table(const struct diagnosis *r, bool with_head, struct buf *o
 	table_init(&t, head);
 	for (size_t i = 0; i < l.n; i++) {
 		const struct workload *w = l.rows[i].workload;
-		const struct verdict_info *v = verdict_info(w->row->verdict);
+		const struct verdict_info *v = &verdict_infos[w->row->verdict];
 		table_cell(&t, "%s", w->namespace_name[0] ? w->namespace_name : "-");
 		table_cell(&t, "%s", w->name);
 		table_cell(&t, "%zu", w->n_gpus);
@@ -380,11 +380,11 @@ static void print_summary(const struct diagnosis *r, struct buf *out)
 	buf_putc(out, '\n');
 	table_init(&t, head);
 	for (int v = 0; v < VERDICT__COUNT; v++) {
-		const struct verdict_info *info = verdict_info((enum verdict)v);
+		const struct verdict_info *info = &verdict_infos[v];
 		if (totals.workloads[v] == 0)
 			continue;
 		table_cell(&t, "%s", info->name);
-		table_state(&t, tones[info->level], verdict_level_name(info->level));
+		table_state(&t, tones[info->level], verdict_level_names[info->level]);
 		table_cell(&t, "%zu", totals.workloads[v]);
 		table_cell(&t, "%s", format_money(cell, totals.cost[v]));
 		table_cell(&t, "%s", format_money(cell, totals.lost[v]));
@@ -399,21 +399,21 @@ static void print_summary(const struct diagnosis *r, struct buf *out)
 static void put_item(struct json_writer *w, const struct line *l)
 {
 	const struct workload *it = l->workload;
-	const struct verdict_info *v = verdict_info(it->row->verdict);
+	const struct verdict_info *v = &verdict_infos[it->row->verdict];
 	enum verdict_measure evidence[VERDICT_EVIDENCE_MAX];
 	size_t n = verdict_evidence(it->row, it->values, evidence);
 	json_write_format(w, "{namespace:%s,workload:%s,job:%s,rank:%s,gpus:%zu", it->namespace_name, it->name, it->job,
 	                  it->rank, it->n_gpus);
-	json_write_format(w, "verdict:%s,level:%s,summary:%s,advice:%s", v->name, verdict_level_name(v->level),
+	json_write_format(w, "verdict:%s,level:%s,summary:%s,advice:%s", v->name, verdict_level_names[v->level],
 	                  v->summary, v->advice);
 	json_write_format(w, "costPerHour:%g,lostPerHour:%g", l->cost, l->lost);
 	json_write_member_array(w, "evidence");
 	for (size_t i = 0; i < n; i++)
-		json_write_str(w, verdict_measure_info(evidence[i])->name);
+		json_write_str(w, verdict_measures[evidence[i]].name);
 	json_write_format(w, "],measures:{");
 	for (int m = 0; m < MEASURE__COUNT; m++)
 		if (!isnan(it->values[m]))
-			json_write_member_f64(w, verdict_measure_info((enum verdict_measure)m)->name, it->values[m]);
+			json_write_member_f64(w, verdict_measures[m].name, it->values[m]);
 	json_write_format(w, "}}");
 }
 
@@ -428,7 +428,7 @@ static void put_summary(struct json_writer *w, const struct totals *t)
 	json_write_format(w, "},verdicts:{");
 	for (int v = 0; v < VERDICT__COUNT; v++)
 		if (t->workloads[v] > 0)
-			json_write_member_i64(w, verdict_info((enum verdict)v)->name, (int64_t)t->workloads[v]);
+			json_write_member_i64(w, verdict_infos[v].name, (int64_t)t->workloads[v]);
 	json_write_format(w, "}}");
 }
 
@@ -468,7 +468,7 @@ static int print_once(struct diagnosis *l, double *counts, struct err *e)
 		if (!selects(l, i))
 			continue;
 		selected++;
-		enum verdict_level level = verdict_info(l->set.workloads[i].row->verdict)->level;
+		enum verdict_level level = verdict_infos[l->set.workloads[i].row->verdict].level;
 		counts[FAIL_FINDINGS] += level != LEVEL_OK;
 		counts[FAIL_FAULTS] += level == LEVEL_FAULT;
 	}

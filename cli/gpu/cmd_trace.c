@@ -186,7 +186,7 @@ static void put_gaps(const struct gpu_trace *t, struct buf *out)
 		table_cell(&table, "%s", gpu_trace_name(g->gpu, name));
 		table_cell(&table, "+%s", show_ns((double)g->start_ns).text);
 		table_cell(&table, "%s", show_ns((double)(g->end_ns - g->start_ns)).text);
-		table_cell(&table, "%s", trace_activity_name(g->activity));
+		table_cell(&table, "%s", trace_activity_names[g->activity]);
 		table_cell(&table, "%.*s", NAME_WIDTH, g->host[0] ? g->host : "-");
 	}
 	buf_puts(out, "\nLongest gaps\n");
@@ -273,7 +273,7 @@ static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const
 	                  (double)g->longest_gap_ns / 1e9);
 	json_write_member_object(w, "idleSecondsByHostActivity");
 	for (int a = 0; a < TRACE_ACTIVITY__COUNT; a++)
-		json_write_member_f64(w, trace_activity_name((enum trace_activity)a), g->idle_ns[a] / 1e9);
+		json_write_member_f64(w, trace_activity_names[a], g->idle_ns[a] / 1e9);
 	json_write_format(w, "}}");
 }
 
@@ -283,7 +283,7 @@ static void put_gap_json(struct json_writer *w, const struct trace_gap *g)
 	put_gpu_name(w, g->gpu);
 	json_write_format(w, "startSeconds:%g,lengthSeconds:%g,hostActivity:%s,hostOperation:%s}",
 	                  (double)g->start_ns / 1e9, (double)(g->end_ns - g->start_ns) / 1e9,
-	                  trace_activity_name(g->activity), g->host[0] ? g->host : NULL);
+	                  trace_activity_names[g->activity], g->host[0] ? g->host : NULL);
 }
 
 static void trace_report_json(const struct trace_report *r, struct buf *out)
@@ -350,7 +350,7 @@ static void trace_report_svg(const struct trace_report *r, struct buf *out)
 			line->y[i][k] = layer_of(t, i, k < GPU_TRACE_BINS ? k : GPU_TRACE_BINS - 1);
 	}
 	for (size_t i = 0; i < LAYERS; i++)
-		line->series[i] = (struct chart_series){.name = i < BUSY ? trace_activity_name((enum trace_activity)i)
+		line->series[i] = (struct chart_series){.name = i < BUSY         ? trace_activity_names[i]
 		                                                : t->n_gpus == 1 ? name
 		                                                                 : "busy",
 		                                        .style = styles[i],

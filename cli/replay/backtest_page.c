@@ -144,7 +144,7 @@ static const char *series_name(const struct backtest_report *r, const struct bac
 	static const char *const names[BACKTEST__COUNT] = {
 	        [BACKTEST_FIXED] = "fixed", [BACKTEST_BOUND] = "clairvoyant"};
 	if (row->kind == BACKTEST_PEER)
-		return peer_name(row->peer);
+		return peer_names[row->peer];
 	if (r->backtest->config.sweep_threads == 0 || row->kind == BACKTEST_ACTUAL)
 		return row->name;
 	return row->kind == BACKTEST_POLICY ? r->policy->name : names[row->kind];
@@ -554,7 +554,7 @@ static void put_row(struct buf *out, const struct backtest_report *r, const stru
 	           : other                      ? " class=\"other\""
 	                                        : "");
 	svg_chart_put_swatch(out, style_of(row), CHART_POINTS);
-	print_xml(out, "%s</th><td class=\"kind\">%s</td>", row->name, backtest_kind_name(row->kind));
+	print_xml(out, "%s</th><td class=\"kind\">%s</td>", row->name, backtest_kind_names[row->kind]);
 	put_cell(out, backtest_gpu_hours(r, row), "");
 	if (!isnan(r->price))
 		put_cell(out, backtest_cost(r, row), "");

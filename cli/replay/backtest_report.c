@@ -307,7 +307,7 @@ static void put_row(const struct backtest_report *r, const struct backtest_row *
 {
 	const struct score *s = &row->score;
 	table_cell(t, "%s", row->name);
-	table_cell(t, "%s", backtest_kind_name(row->kind));
+	table_cell(t, "%s", backtest_kind_names[row->kind]);
 	number_cell(t, backtest_gpu_hours(r, row), "");
 	number_cell(t, backtest_cost(r, row), "");
 	number_cell(t, score_late_percent(s), "%");
@@ -380,7 +380,7 @@ static double figure(double v)
 static void put_json_row(const struct backtest_report *r, const struct backtest_row *row, struct json_writer *w)
 {
 	const struct score *s = &row->score;
-	json_write_format(w, "{name:%s,kind:%s", row->name, backtest_kind_name(row->kind));
+	json_write_format(w, "{name:%s,kind:%s", row->name, backtest_kind_names[row->kind]);
 	if (row->kind == BACKTEST_PEER && r->backtest->config.sweep_threads == 0)
 		json_write_member_bool(w, "best", row->is_best);
 	json_write_format(w, "gpuHours:%g,cost:%g,latePercent:%g", figure(backtest_gpu_hours(r, row)),
@@ -463,7 +463,7 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 	buf_puts(out, b->config.engine ? ",itl_p50_s,itl_p95_s,itl_p99_s,capacity\n" : "\n");
 	for (size_t i = 0; i < b->n_rows; i++) {
 		const struct backtest_row *row = &b->rows[i];
-		print_to(out, "%s,%s,", mode_name(r), backtest_kind_name(row->kind));
+		print_to(out, "%s,%s,", mode_name(r), backtest_kind_names[row->kind]);
 		csv_put_text(out, row->name);
 		print_to(out, ",%d", row->is_best);
 		csv_put_number(out, backtest_gpu_hours(r, row));

@@ -401,7 +401,7 @@ static void put_json(const struct tune_report *r, struct buf *out)
 	json_write_format(&w, "meanDemand:%g,objective:{latePercent:%g,waitSeconds:%g}", b->demand.mean,
 	                  100 * b->config.late_ratio, b->config.wait_s);
 	json_write_format(&w, "candidates:%zu,numbers:%zu,verdict:%s,keepsObjective:%i,dominatedBy:%s", t->n_played,
-	                  r->space->n, tune_verdict_name(t->verdict), t->keeps_objective, t->dominated_by);
+	                  r->space->n, tune_verdict_names[t->verdict], t->keeps_objective, t->dominated_by);
 	json_write_format(&w, "lateBoundPercent:%g,lateStressedPercent:%g", t->late_bound, t->late_stressed);
 	put_json_library(r, &w);
 	put_json_tests(r, &w);

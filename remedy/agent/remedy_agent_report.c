@@ -49,7 +49,7 @@ static void describe(const struct remedy_agent *a, const struct remedy_action *a
 		remedy_evidence_name(action->fault, fault);
 	bool has_pod = action->pod >= 0 && n->pods[action->pod].name;
 	snprintf(out, MESSAGE_BYTES, "%s%s%s%s%s%s%s", action->gpu > 0 ? n->gpus[action->gpu].uuid : "node", ": ",
-	         fault, fault[0] ? ": " : "", remedy_reason_info(action->reason)->sentence, has_pod ? "; pod " : "",
+	         fault, fault[0] ? ": " : "", remedy_reasons[action->reason].sentence, has_pod ? "; pod " : "",
 	         has_pod ? n->pods[action->pod].name : "");
 }
 
@@ -58,7 +58,7 @@ void agent_report_action(struct remedy_agent *a, const struct remedy_action *act
 	char text[MESSAGE_BYTES], message[MESSAGE_BYTES + 64];
 	const struct remedy_node *n = &a->fleet.nodes[action->node];
 	bool is_hold = action->kind == REMEDY_HOLD;
-	const char *reason = remedy_reason_info(action->reason)->name;
+	const char *reason = remedy_reasons[action->reason].name;
 	describe(a, action, text);
 	snprintf(message, sizeof message, "%s%s%s%s", a->options.acts || is_hold ? "" : "dry run: would ",
 	         a->options.acts || is_hold ? "" : kinds[action->kind].text, a->options.acts || is_hold ? "" : ": ",
@@ -80,19 +80,19 @@ void agent_report_failure(struct remedy_agent *a, const struct remedy_action *ac
 	if (error->kind == ERR_CANCELED || error->kind == ERR_CONFLICT)
 		return; // stopping; or the node changed meanwhile, and the next tick decides again
 	LOG(a->options.log, LOG_ERROR, "Action failed", LOG_S("node", a->fleet.nodes[action->node].name),
-	    LOG_S("action", remedy_kind_name(action->kind)), LOG_S("kind", err_kind_info(error->kind)->name),
+	    LOG_S("action", remedy_kind_names[action->kind]), LOG_S("kind", err_kind_info(error->kind)->name),
 	    LOG_S("err", error->msg));
 }
 
 void agent_report_hold(struct remedy_agent *a, const char *node, enum remedy_reason reason, const char *details)
 {
 	char message[MESSAGE_BYTES + 64];
-	snprintf(message, sizeof message, "%s%s%s", remedy_reason_info(reason)->sentence, details ? ": " : "",
+	snprintf(message, sizeof message, "%s%s%s", remedy_reasons[reason].sentence, details ? ": " : "",
 	         details ? details : "");
 	a->n_holds[reason]++;
-	LOG(a->options.log, LOG_WARNING, "Holding", LOG_S("node", node),
-	    LOG_S("reason", remedy_reason_info(reason)->name), LOG_S("evidence", message));
-	record_event(a, node, "Warning", remedy_reason_info(reason)->name, message);
+	LOG(a->options.log, LOG_WARNING, "Holding", LOG_S("node", node), LOG_S("reason", remedy_reasons[reason].name),
+	    LOG_S("evidence", message));
+	record_event(a, node, "Warning", remedy_reasons[reason].name, message);
 }
 
 void agent_report_edge(struct remedy_agent *a, bool *condition, const char *started, const char *ended,
@@ -120,7 +120,7 @@ static void put_kinds(struct buf *out, const char *name, const char *help, const
 {
 	exposition_family(out, name, help, METRIC_COUNTER);
 	for (int k = 0; k < REMEDY_HOLD; k++) {
-		const struct exposition_label label = {"action", remedy_kind_name((enum remedy_kind)k)};
+		const struct exposition_label label = {"action", remedy_kind_names[k]};
 		exposition_sample_i64(out, name, &label, 1, (int64_t)counts[k]);
 	}
 }
@@ -176,7 +176,7 @@ static void put_metrics(const struct remedy_agent *a, struct buf *out)
 	exposition_family(out, "gpuscale_remediation_holds_total", "Actions that were needed and not taken, and why.",
 	                  METRIC_COUNTER);
 	for (int k = REMEDY_MAX_UNAVAILABLE; k < REMEDY_REASON__COUNT; k++) {
-		const struct exposition_label label = {"reason", remedy_reason_info((enum remedy_reason)k)->name};
+		const struct exposition_label label = {"reason", remedy_reasons[k].name};
 		exposition_sample_i64(out, "gpuscale_remediation_holds_total", &label, 1, (int64_t)a->n_holds[k]);
 	}
 }

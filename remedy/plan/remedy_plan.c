@@ -3,13 +3,8 @@
 
 #include "remedy/plan/remedy_state.h"
 
-static const char *const kind_names[] = {"taint", "untaint", "evict", "reset", "hold"};
-_Static_assert(sizeof kind_names / sizeof kind_names[0] == REMEDY_KIND__COUNT, "one name per kind");
-
-const char *remedy_kind_name(enum remedy_kind kind)
-{
-	return kind_names[kind];
-}
+const char *const remedy_kind_names[] = {"taint", "untaint", "evict", "reset", "hold"};
+_Static_assert(sizeof remedy_kind_names / sizeof *remedy_kind_names == REMEDY_KIND__COUNT, "one name per kind");
 
 struct plan {
 	struct remedy *r;

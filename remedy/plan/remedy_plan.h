@@ -19,7 +19,7 @@ enum remedy_kind {
 	REMEDY_HOLD,    // nothing: the reason why something that should be done is not
 	REMEDY_KIND__COUNT
 };
-const char *remedy_kind_name(enum remedy_kind kind);
+extern const char *const remedy_kind_names[REMEDY_KIND__COUNT];
 
 struct remedy_action {
 	enum remedy_kind kind;

@@ -330,7 +330,7 @@ void remedy_evidence_return(struct remedy_node *n, int gpu)
 // ---- reasons ----
 
 // clang-format off
-static const struct remedy_reason_info reasons[] = {
+const struct remedy_reason_info remedy_reasons[] = {
 	[REMEDY_NO_REASON]          = {"",                      ""},
 	[REMEDY_FAULT]              = {"Fault",                 "the GPU reported a fault"},
 	[REMEDY_CLEAN]              = {"Clean",                 "no fault for the required time, with telemetry"},
@@ -358,10 +358,5 @@ static const struct remedy_reason_info reasons[] = {
 	[REMEDY_BAD_RECORD]         = {"BadRecord",             "the record in the node's annotation is invalid: it is ignored"},
 };
 // clang-format on
-_Static_assert(sizeof reasons / sizeof reasons[0] == REMEDY_REASON__COUNT, "one row per reason");
+_Static_assert(sizeof remedy_reasons / sizeof *remedy_reasons == REMEDY_REASON__COUNT, "one row per reason");
 _Static_assert(REMEDY_REASON__COUNT <= 32, "struct remedy_gpu has one bit per reason");
-
-const struct remedy_reason_info *remedy_reason_info(enum remedy_reason reason)
-{
-	return &reasons[reason];
-}

@@ -190,6 +190,6 @@ struct remedy_reason_info {
 	const char *sentence; // constant
 };
 
-const struct remedy_reason_info *remedy_reason_info(enum remedy_reason reason);
+extern const struct remedy_reason_info remedy_reasons[REMEDY_REASON__COUNT];
 
 #endif

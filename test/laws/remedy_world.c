@@ -20,7 +20,7 @@ void remedy_world_broken(const char *law, const struct world *w, int node)
 {
 	for (size_t i = 0; i < w->n_actions; i++) {
 		const struct remedy_action *a = &w->actions[i];
-		print_error("%s %s: node %s, GPU %s, whole %d, fault %d, reason %d\n", remedy_kind_name(a->kind),
+		print_error("%s %s: node %s, GPU %s, whole %d, fault %d, reason %d\n", remedy_kind_names[a->kind],
 		            health_action_name(a->wanted), w->fleet.nodes[a->node].name,
 		            w->fleet.nodes[a->node].gpus[a->gpu].uuid, a->whole_node, a->fault, a->reason);
 	}

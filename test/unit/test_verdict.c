@@ -32,8 +32,8 @@ static uint64_t next(uint64_t *seed)
 // Missing, an edge, or near some limit of the table.
 static double random_value(uint64_t *seed, enum verdict_measure m)
 {
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
+	size_t n = verdict_n_rows;
+	const struct verdict_row *rows = verdict_rows;
 	uint64_t kind = next(seed) % 8;
 	if (kind == 0)
 		return NAN;
@@ -77,8 +77,7 @@ static void every_vector_of_measures_has_the_first_verdict_that_holds(void **sta
 {
 	(void)state;
 	uint64_t seed = 1;
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
+	const struct verdict_row *rows = verdict_rows;
 	size_t reached[VERDICT__COUNT] = {0};
 	for (int round = 0; round < ROUNDS; round++) {
 		double values[MEASURE__COUNT];
@@ -97,7 +96,7 @@ static void every_vector_of_measures_has_the_first_verdict_that_holds(void **sta
 	}
 	for (int v = 0; v < VERDICT__COUNT; v++)
 		if (reached[v] == 0)
-			fail_msg("verdict %s was not reached", verdict_info((enum verdict)v)->name);
+			fail_msg("verdict %s was not reached", verdict_infos[v].name);
 }
 
 static void workload_without_a_measure_is_unmeasured(void **state)
@@ -115,8 +114,8 @@ static void workload_without_a_measure_is_unmeasured(void **state)
 static void every_row_is_reached_by_some_vector(void **state)
 {
 	(void)state;
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
+	size_t n = verdict_n_rows;
+	const struct verdict_row *rows = verdict_rows;
 	for (size_t i = 0; i < n; i++) {
 		double values[MEASURE__COUNT];
 		for (int m = 0; m < MEASURE__COUNT; m++)
@@ -129,7 +128,7 @@ static void every_row_is_reached_by_some_vector(void **state)
 			                                            : t->limit * 0.99;
 		}
 		if (verdict_decide(values) != &rows[i])
-			fail_msg("row %zu (%s) is hidden by row %zu", i, verdict_info(rows[i].verdict)->name,
+			fail_msg("row %zu (%s) is hidden by row %zu", i, verdict_infos[rows[i].verdict].name,
 			         (size_t)(verdict_decide(values) - rows));
 	}
 }
@@ -137,8 +136,8 @@ static void every_row_is_reached_by_some_vector(void **state)
 static void rows_start_with_a_term_that_needs_its_measure(void **state)
 {
 	(void)state;
-	size_t n;
-	const struct verdict_row *rows = verdict_rows(&n);
+	size_t n = verdict_n_rows;
+	const struct verdict_row *rows = verdict_rows;
 	for (size_t i = 0; i + 1 < n; i++) {
 		assert_true(rows[i].n_terms > 0);
 		assert_true(rows[i].terms[0].op != OP_NOT_AT_LEAST); // `unless` has nothing to stand on in PromQL
@@ -176,14 +175,13 @@ static void every_measure_and_verdict_is_in_the_rules_and_on_the_page(void **sta
 	assert_false(rules.failed || page.failed);
 	char name[NAME_ROOM];
 	for (int m = 0; m < MEASURE__COUNT; m++) {
-		snprintf(name, sizeof name, "- record: workload:%s:diagnosed\n",
-		         verdict_measure_info((enum verdict_measure)m)->name);
+		snprintf(name, sizeof name, "- record: workload:%s:diagnosed\n", verdict_measures[m].name);
 		assert_non_null(strstr(buf_str(&rules), name));
 	}
 	for (int v = 0; v < VERDICT__COUNT; v++) {
-		snprintf(name, sizeof name, "\"%s\"", verdict_info((enum verdict)v)->name);
+		snprintf(name, sizeof name, "\"%s\"", verdict_infos[v].name);
 		assert_non_null(strstr(buf_str(&rules), name));
-		snprintf(name, sizeof name, "\n### %s\n", verdict_info((enum verdict)v)->name);
+		snprintf(name, sizeof name, "\n### %s\n", verdict_infos[v].name);
 		assert_non_null(strstr(buf_str(&page), name));
 	}
 	assert_null(strchr(buf_str(&rules), '\t'));
