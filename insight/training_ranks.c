@@ -36,26 +36,23 @@ static bool is_given(const char *text)
 	return text && text[0];
 }
 
+// The value of a label of the pod, named as in Kubernetes; "" when the pod does not have it.
 static const char *label_of(const struct training_pod *pod, const char *name)
 {
-	const char *value = pod->label && name ? pod->label(pod->label_arg, name) : NULL;
-	return value ? value : "";
+	struct buf key;
+	if (!pod->labels || !name)
+		return "";
+	buf_init(&key, LABEL_NAME_BYTES);
+	gpu_label_name(&key, name);
+	const char *value = key.failed ? "" : promql_label(pod->labels, buf_str(&key));
+	buf_done(&key);
+	return value;
 }
 
 // Copies `text`, cut to the room of `out`.
 static void copy(char *out, size_t size, const char *text)
 {
 	snprintf(out, size, "%s", text);
-}
-
-const char *training_pod_label(const void *series, const char *name)
-{
-	struct buf key;
-	buf_init(&key, LABEL_NAME_BYTES);
-	gpu_label_name(&key, name);
-	const char *value = key.failed ? "" : promql_label(series, buf_str(&key));
-	buf_done(&key);
-	return value;
 }
 
 static const struct training_kind *kind_of(const struct training_pod *pod)
@@ -195,8 +192,7 @@ static void identify(struct named_pod *p, const struct promql_series *labels)
 	                                 .job_claim = p->claimed_job,
 	                                 .rank_claim = p->has_several ? "" : p->claimed_rank,
 	                                 .job_owner = p->owner,
-	                                 .label = labels ? training_pod_label : NULL,
-	                                 .label_arg = labels};
+	                                 .labels = labels};
 	training_rank_identify(&pod, &p->rank);
 	p->is_identified = true;
 }

@@ -26,17 +26,11 @@ struct training_kind {
 // The known properties of a pod. An unknown string is NULL or "".
 struct training_pod {
 	const char *pod;
-	const char *job_claim;  // label training_job of the trainer's own metrics
-	const char *rank_claim; // label rank of the trainer's own metrics
-	const char *job_owner;  // name of the Job that owns the pod
-	// Returns the value of a label of the pod, named as in Kubernetes (batch.kubernetes.io/job-name), "" or NULL
-	// when the pod does not have it. NULL: no label is known.
-	const char *(*label)(const void *arg, const char *name);
-	const void *label_arg;
+	const char *job_claim;              // label training_job of the trainer's own metrics
+	const char *rank_claim;             // label rank of the trainer's own metrics
+	const char *job_owner;              // name of the Job that owns the pod
+	const struct promql_series *labels; // of kube_pod_labels; NULL: no label is known
 };
-
-// A label function: label_arg is a series of kube_pod_labels, which has the label under the name of kube-state-metrics.
-const char *training_pod_label(const void *series, const char *name);
 
 struct training_rank {
 	char job[TRAINING_JOB_BYTES]; // "" only for a pod without a name

@@ -153,7 +153,7 @@ int workload_set_index(struct workload_set *s, struct err *e)
 
 static int identify(struct workload_set *s, struct workload *w, const struct promql_series *labels, struct err *e)
 {
-	struct training_pod pod = {.pod = w->name, .label = labels ? training_pod_label : NULL, .label_arg = labels};
+	struct training_pod pod = {.pod = w->name, .labels = labels};
 	struct training_rank rank;
 	training_rank_identify(&pod, &rank);
 	w->job = arena_strdup(&s->names, rank.job);

@@ -13,7 +13,6 @@
 #include "base/json/json_write.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"

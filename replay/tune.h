@@ -15,13 +15,24 @@
 
 struct backtest;
 struct err;
+struct file_set;
 struct policy;
+struct scenario;
 
 // ---- the tests of the policy ----
 
 // The unit tests of a policy (kind: PolicyTest), which better numbers must keep: those that the present policy passes
 // are run with other numbers in its place.
-struct tune_tests; // opaque
+struct tune_tests {
+	const char *path; // not owned
+	size_t n;
+	// Private.
+	struct arena arena;    // memory for the tree and the tests
+	struct arena run;      // memory for the current test
+	struct file_set *sets; // one for each document with tests; the tests point into them
+	size_t n_sets;
+	struct scenario **tests;
+};
 
 struct tune_test_name {
 	const char *name;
@@ -39,8 +50,6 @@ struct tune_broken {
 // it names, cannot be read or decoded.
 int tune_tests_load(const char *path, const struct policy *policy, struct tune_tests **ret_tests, struct err *e);
 void tune_tests_free(struct tune_tests *t); // t may be NULL
-size_t tune_tests_count(const struct tune_tests *t);
-const char *tune_tests_path(const struct tune_tests *t);
 // Runs the tests with `policy`, which differs from that of tune_tests_load() in numbers only, and returns how many
 // fail. *ret_broken, which may be NULL, names them until tune_tests_free(). Not for several threads at once.
 size_t tune_tests_run(struct tune_tests *t, const struct policy *policy, struct tune_broken *ret_broken);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data shared by the steps of a search for better numbers: the candidates that play the recording part by part.
-// Private to replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result
-// is measured against; tune.c validates and chooses.
+// Private to replay/tune*.c: tune_search.c plays, draws candidates and drops the worse ones; tune.c validates and
+// chooses.
 #ifndef GPUSCALE_REPLAY_TUNE_SEARCH_H
 #define GPUSCALE_REPLAY_TUNE_SEARCH_H
 
@@ -41,6 +41,7 @@ struct tune_search {
 	struct closed_loop loop;
 	struct tune_trial **runs; // that take part, in the order of their candidates
 	size_t n_runs, part;      // the next part
+	size_t from, to;          // parts that are being played
 	double done, all;         // work, in parts
 	atomic_bool has_failed;   // no memory
 };
@@ -58,20 +59,11 @@ double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, doub
 // Returns a trial without a policy, or NULL without memory; tune_trial_free() frees it, and does nothing for NULL.
 struct tune_trial *tune_trial_new(struct tune_search *s);
 void tune_trial_free(struct tune_trial *r);
-// Makes `policy`, which must outlive the trial, its policy; `names` are those of the simulated signals, as for
-// policy_candidate_init(). Returns 0, or -1 and *e.
-int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, const char *const names[],
-                    struct err *e);
-// The same as tune_trial_bind() with a policy of r->values; *ret_refused when the rules between fields do not accept
-// them.
+// Makes the policy with r->values its policy. Returns 0, or -1 and *e; *ret_refused when the rules between fields do
+// not accept them.
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e);
 // Plays the parts from `from` to before `to`; without memory, sets s->has_failed.
 void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t from, size_t to);
-// Runs `task` for each of s->runs, on the threads of the configuration. Returns 0, or -1 and *e without memory.
-int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i), struct err *e);
-// The tasks that play the parts from s->part on, and those before it; `context` is the search.
-void tune_search_rest(void *context, size_t i);
-void tune_search_past(void *context, size_t i);
 
 // ---- the steps of a search; each returns 0, or -1 and *e ----
 

@@ -19,16 +19,6 @@
 #define TESTS_ARENA_MAX (256 * 1024 * 1024)
 #define REPORT_MAX      (1024 * 1024)
 
-struct tune_tests {
-	const char *path;      // not owned
-	struct arena arena;    // memory for the tree and the tests
-	struct arena run;      // memory for the current test
-	struct file_set *sets; // one for each document with tests; the tests point into them
-	size_t n_sets;
-	struct scenario **tests;
-	size_t n;
-};
-
 void tune_tests_free(struct tune_tests *t)
 {
 	if (!t)
@@ -40,16 +30,6 @@ void tune_tests_free(struct tune_tests *t)
 	arena_done(&t->arena);
 	arena_done(&t->run);
 	free(t);
-}
-
-size_t tune_tests_count(const struct tune_tests *t)
-{
-	return t->n;
-}
-
-const char *tune_tests_path(const struct tune_tests *t)
-{
-	return t->path;
 }
 
 // A test that exceeds a limit fails.

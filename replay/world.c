@@ -225,17 +225,6 @@ void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replic
 	loop->on_step(loop->context, &step);
 }
 
-void closed_loop_play_init(struct closed_loop_play *p, const struct closed_loop *loop)
-{
-	*p = (struct closed_loop_play){.loop = loop};
-	world_init(&p->world, loop->world, loop->first);
-}
-
-void closed_loop_play_done(struct closed_loop_play *p)
-{
-	world_done(&p->world);
-}
-
 int closed_loop_play(struct closed_loop_play *p, const struct candidate *candidate, size_t end, struct score *ret_score)
 {
 	const struct closed_loop *loop = p->loop;
@@ -272,9 +261,9 @@ int closed_loop_play(struct closed_loop_play *p, const struct candidate *candida
 
 int closed_loop_run(const struct closed_loop *loop, const struct candidate *candidate, struct score *ret_score)
 {
-	struct closed_loop_play p;
-	closed_loop_play_init(&p, loop);
+	struct closed_loop_play p = {.loop = loop};
+	world_init(&p.world, loop->world, loop->first);
 	int rc = closed_loop_play(&p, candidate, loop->demand->n, ret_score);
-	closed_loop_play_done(&p);
+	world_done(&p.world);
 	return rc;
 }

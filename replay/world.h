@@ -125,15 +125,13 @@ void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replic
 // Plays the whole demand. Gaps cost nothing and count nowhere. Returns 0, or -1 when memory is exhausted.
 int closed_loop_run(const struct closed_loop *loop, const struct candidate *candidate, struct score *ret_score);
 
-// The same in parts, each with a score of its own.
+// The same in parts, each with a score of its own. The caller initializes the world and calls world_done().
 struct closed_loop_play {
 	const struct closed_loop *loop; // not owned
 	struct world world;
 	size_t next;       // step of the demand
 	int32_t direction; // direction of the last scale: a change at the start of a part counts there
 };
-void closed_loop_play_init(struct closed_loop_play *p, const struct closed_loop *loop);
-void closed_loop_play_done(struct closed_loop_play *p);
 // Plays the steps before `end` that have not been played, and writes their score. Returns 0, or -1 when memory is
 // exhausted.
 int closed_loop_play(struct closed_loop_play *p, const struct candidate *candidate, size_t end,

@@ -204,7 +204,7 @@ static void put_dominated(const struct tune_report *r, struct buf *out)
 static void put_broken_tests(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
-	const char *path = tune_tests_path(r->tests);
+	const char *path = r->tests->path;
 	print_to(out, "Candidates that were better in sample and fail a test of %s: %zu. The best one fails:\n", path,
 	         t->n_failing);
 	for (size_t i = 0; i < t->broken.n; i++)
@@ -381,8 +381,8 @@ static void put_json_tests(const struct tune_report *r, struct json_writer *w)
 		json_write_member_null(w, "tests");
 		return;
 	}
-	json_write_format(w, "tests:{file:%s,count:%zu,failingCandidates:%zu,broken:[", tune_tests_path(r->tests),
-	                  tune_tests_count(r->tests), t->n_failing);
+	json_write_format(w, "tests:{file:%s,count:%zu,failingCandidates:%zu,broken:[", r->tests->path, r->tests->n,
+	                  t->n_failing);
 	for (size_t i = 0; i < t->broken.n; i++)
 		json_write_format(w, "{name:%s,line:%d}", t->broken.tests[i].name, t->broken.tests[i].line);
 	json_write_format(w, "]}");

@@ -132,23 +132,18 @@ static int run(struct remediate_args *args)
 	                                             .namespaces = args->namespaces,
 	                                             .interval_ms = args->interval_ms,
 	                                             .heat_ms = args->heat_ms,
+	                                             .listen = args->listen,
 	                                             .acts = args->acts,
 	                                             .cordons = args->cordons,
 	                                             .taints_devices = args->taints_devices,
 	                                             .log = log};
 	struct remedy_agent *agent = remedy_agent_new(&options, &e);
-	bool serves = agent && args->listen[0];
-	struct remedy_pages *pages = serves ? remedy_pages_new(connections.loop, args->listen, agent, &e) : NULL;
-	if (agent && (pages || !serves)) {
-		if (pages)
-			LOG(log, LOG_INFO, "Serving", LOG_S("listen", args->listen),
-			    LOG_I("port", remedy_pages_port(pages)));
+	if (agent) {
 		remedy_agent_run(agent);
 		code = EXIT_OK;
 	} else {
 		print_error(COMMAND ": %s\n", e.msg);
 	}
-	remedy_pages_free(pages);
 	remedy_agent_disconnect(agent);
 	connections_cancel(&connections);
 	remedy_agent_free(agent);

@@ -15,7 +15,6 @@
 #include "base/num.h"
 #include "promql/confine.h"
 #include "promql/promql_source.h"
-#include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_state.h"
 
 #define QUERIES_MAX 16

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_fold.h"
+#include "remedy/plan/remedy_state.h"
 
 #define NODE_PODS_BYTES_MAX (1024 * 1024)
 

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/http/http_server.h"
+#include "base/http/http_site.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/process/process.h"
@@ -15,7 +17,6 @@
 #include "k8s/events/event_recorder.h"
 #include "promql/promql_source.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
 #include "runtime/connections.h"
@@ -48,7 +49,7 @@ static void on_round(void *arg, const struct err *error)
 	a->has_feed = !error;
 	if (error)
 		a->feed_error = *error;
-	a->step(a);
+	remedy_agent_step(a);
 }
 
 struct pod_request {
@@ -74,7 +75,7 @@ static void on_pods(void *arg, const struct http_response *response, const struc
 	if (!error || error->kind != ERR_CANCELED)
 		agent_report_edge(a, &a->is_list_broken, "Cannot list pods; evicting none", "Pods are listed again",
 		                  error);
-	a->step(a);
+	remedy_agent_step(a);
 }
 
 static void list_pods(struct remedy_agent *a, const char *node)
@@ -111,7 +112,7 @@ static void start_tick(struct remedy_agent *a)
 		a->next_list = k + 1;
 	}
 	health_feed_start(a->feed);
-	a->step(a);
+	remedy_agent_step(a);
 }
 
 // ---- what the planner is given ----
@@ -355,7 +356,7 @@ static void end_tick(struct remedy_agent *a)
 		shards_drained(a->shards, 0);
 }
 
-static void step(struct remedy_agent *a)
+void remedy_agent_step(struct remedy_agent *a)
 {
 	while (a->n_open > 0 && --a->n_open == 0) {
 		a->n_open = 1; // this function's own request
@@ -477,7 +478,9 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	a->on_int = evsignal_new(a->loop, SIGINT, on_signal, a);
 	if (!a->on_term || !a->on_int || event_add(a->on_term, NULL) < 0 || event_add(a->on_int, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot watch signals");
-	return elect(a, e);
+	if (elect(a, e) < 0)
+		return -1;
+	return a->options.listen && a->options.listen[0] ? agent_pages_open(a, e) : 0;
 }
 
 struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e)
@@ -485,7 +488,6 @@ struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options
 	struct remedy_agent *a = err_calloc(sizeof *a, e);
 	if (!a)
 		return NULL;
-	a->step = step;
 	a->options = *options;
 	a->options.limits.is_answered = options->acts;
 	a->k8s = options->connections->k8s;
@@ -503,6 +505,9 @@ struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options
 
 void remedy_agent_run(struct remedy_agent *a)
 {
+	if (a->server)
+		LOG(a->options.log, LOG_INFO, "Serving", LOG_S("listen", a->options.listen),
+		    LOG_I("port", http_server_port(a->server)));
 	LOG(a->options.log, LOG_INFO, a->options.acts ? "Remediation acts" : "Dry run: remediation changes no node",
 	    LOG_I("maxUnavailable", a->options.limits.max_nodes),
 	    LOG_I("maxUnavailablePercent", a->options.limits.max_percent));
@@ -519,6 +524,8 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 {
 	if (!a)
 		return;
+	http_server_free(a->server);
+	http_site_free(a->site);
 	a->is_stopping = true;
 	event_del(&a->timer);
 	a->options.connections->write_guard = (struct write_guard){0};

@@ -12,11 +12,9 @@
 
 struct connections;
 struct err;
-struct event_base;
 struct ha_options;
 struct log;
 struct remedy_agent;
-struct remedy_pages;
 
 struct remedy_agent_options {
 	struct connections *connections;   // with an API server; not owned, as all below
@@ -26,29 +24,21 @@ struct remedy_agent_options {
 	const char *matchers;   // matchers of the series to trust (promql/confine.h); NULL: all, which is for dry runs
 	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
 	int64_t interval_ms, heat_ms;  // heat_ms: as in struct health_feed_options
-	bool acts;                     // false: a dry run, which writes only Events
-	bool cordons;                  // cordon nodes instead of tainting them
-	bool taints_devices;           // taint single GPUs where dynamic resource allocation serves them
+	const char *listen;  // address of /livez, /readyz, /healthz and /metrics; NULL or "": none. Requests must name
+	                     // an IP address, localhost, this host or a Service
+	bool acts;           // false: a dry run, which writes only Events
+	bool cordons;        // cordon nodes instead of tainting them
+	bool taints_devices; // taint single GPUs where dynamic resource allocation serves them
 	struct log *log;
 };
 
-// Creates the agent and starts its watch. Returns NULL and *e on failure.
+// Creates the agent, starts its watch and listens. Returns NULL and *e on failure.
 struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e);
 // Runs until SIGTERM or SIGINT; releases the lease.
 void remedy_agent_run(struct remedy_agent *a);
-// Ends the watch. Call before connections_cancel(); NULL is fine.
+// Ends the watch and the endpoints. Call before connections_cancel(); NULL is fine.
 void remedy_agent_disconnect(struct remedy_agent *a);
 // Call after connections_cancel(). NULL is fine.
 void remedy_agent_free(struct remedy_agent *a);
-
-// ---- the HTTP endpoints /livez, /readyz, /healthz and /metrics ----
-
-// Listens on `listen` at once. The agent must outlive the pages. Requests must name an IP address, localhost, this host
-// or a Service. Returns NULL and *e on failure.
-struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
-                                      struct err *e);
-void remedy_pages_free(struct remedy_pages *p); // NULL is fine
-// Returns the port on which the pages are served.
-uint16_t remedy_pages_port(const struct remedy_pages *p);
 
 #endif

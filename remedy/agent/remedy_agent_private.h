@@ -26,6 +26,8 @@
 #define AGENT_CONTRADICTED 8                // ticks until it is reported: an exporter that restarts is listed twice
 
 struct device_rules;
+struct http_server;
+struct http_site;
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
 
@@ -49,6 +51,8 @@ struct remedy_agent {
 	struct health_feed *feed;
 	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // recorder of Events
+	struct http_site *site;          // of the endpoints
+	struct http_server *server;      // NULL: none
 	struct event timer, *on_term, *on_int;
 	bool is_leader, is_stopping, wants_reset, has_ticked, is_quick;
 	struct clock_step_detector clock_step_detector;
@@ -65,10 +69,6 @@ struct remedy_agent {
 	struct agent_write *writes;
 	size_t n_writes;
 
-	// Proceeds when the last request of the phase has ended (remedy_agent.c); the files below it call it at each
-	// end.
-	void (*step)(struct remedy_agent *a);
-
 	uint64_t refused[AGENT_REFUSED_MAX]; // keys of pods
 	size_t n_refused;
 	bool is_watch_broken, is_feed_broken, is_write_broken, is_list_broken, names_unknown_nodes;
@@ -81,6 +81,9 @@ struct remedy_agent {
 	int64_t ticked_ms;
 	struct health_feed_result seen; // result of the last round with data
 };
+
+// Ends a request. Proceeds when it was the last one of the phase.
+void remedy_agent_step(struct remedy_agent *a);
 
 // ---- node_store.c: the nodes of the cluster, kept up to date by a watch ----
 // A node. The store owns the record until the node is deleted; the caller writes only the last members.
@@ -156,6 +159,8 @@ void agent_report_action(struct remedy_agent *a, const struct remedy_action *act
 void agent_report_failure(struct remedy_agent *a, const struct remedy_action *action, const struct err *error);
 // Reports why nothing is done about a node.
 void agent_report_hold(struct remedy_agent *a, const char *node, enum remedy_reason reason, const char *details);
+// Listens on options.listen. Returns -1 and *e on failure.
+int agent_pages_open(struct remedy_agent *a, struct err *e);
 // Logs a condition when it starts (error) and when it ends (NULL).
 void agent_report_edge(struct remedy_agent *a, bool *condition, const char *started, const char *ended,
                        const struct err *error);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of the remediation agent: Events on the node, log lines, and the HTTP endpoints with its metrics.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -187,11 +186,6 @@ static void put_metrics(const struct remedy_agent *a, struct buf *out)
 #define BODY_BYTES_MAX 4096
 #define SERVICE_HOSTS  "*.svc,*.svc.cluster.local"
 
-struct remedy_pages {
-	struct http_site *site;
-	struct http_server *server;
-};
-
 // A response proves that the event loop is running.
 static void get_livez(void *arg, struct http_exchange *x)
 {
@@ -222,46 +216,19 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 
-static int serve(struct remedy_pages *p, struct event_base *loop, const char *listen, struct remedy_agent *agent,
-                 struct err *e)
+int agent_pages_open(struct remedy_agent *a, struct err *e)
 {
-	p->site = http_site_new(SERVICE_HOSTS, e);
-	if (!p->site)
+	a->site = http_site_new(SERVICE_HOSTS, e);
+	if (!a->site)
 		return -1;
-	http_site_add_own_name(p->site);
+	http_site_add_own_name(a->site);
 	const struct http_server_options o = {
-	        .loop = loop, .listen = listen, .max_body_bytes = BODY_BYTES_MAX, .site = p->site};
-	p->server = http_server_new(&o, e);
-	return p->server && http_server_route(p->server, "/livez", get_livez, agent, e) == 0 &&
-	                       http_server_route(p->server, "/readyz", get_readyz, agent, e) == 0 &&
-	                       http_server_route(p->server, "/healthz", get_livez, agent, e) == 0 &&
-	                       http_server_route(p->server, "/metrics", get_metrics, agent, e) == 0
+	        .loop = a->loop, .listen = a->options.listen, .max_body_bytes = BODY_BYTES_MAX, .site = a->site};
+	a->server = http_server_new(&o, e);
+	return a->server && http_server_route(a->server, "/livez", get_livez, a, e) == 0 &&
+	                       http_server_route(a->server, "/readyz", get_readyz, a, e) == 0 &&
+	                       http_server_route(a->server, "/healthz", get_livez, a, e) == 0 &&
+	                       http_server_route(a->server, "/metrics", get_metrics, a, e) == 0
 	               ? 0
 	               : -1;
-}
-
-struct remedy_pages *remedy_pages_new(struct event_base *loop, const char *listen, struct remedy_agent *agent,
-                                      struct err *e)
-{
-	struct remedy_pages *p = err_calloc(sizeof *p, e);
-	if (!p)
-		return NULL;
-	if (serve(p, loop, listen, agent, e) == 0)
-		return p;
-	remedy_pages_free(p);
-	return NULL;
-}
-
-void remedy_pages_free(struct remedy_pages *p)
-{
-	if (!p)
-		return;
-	http_server_free(p->server);
-	http_site_free(p->site);
-	free(p);
-}
-
-uint16_t remedy_pages_port(const struct remedy_pages *p)
-{
-	return http_server_port(p->server);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of the planner of remediation: the nodes, their GPUs, the evidence against each GPU, and how far its
-// remediation has come; and the reasons of the planner. Fixed-size values in memory of the caller; the planner
-// allocates nothing.
+// remediation has come; what is observed is folded into it; and the reasons of the planner. Fixed-size values in memory
+// of the caller; the planner allocates nothing.
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_STATE_H
 
@@ -110,13 +110,6 @@ void remedy_fleet_init(struct remedy *r, void *block, int32_t max_nodes, const s
 
 // Returns the node called `name`, even if it was deleted; NULL when there is none.
 struct remedy_node *remedy_fleet_find(const struct remedy *r, const char *name);
-// As remedy_fleet_find(), but adds a missing node: without GPUs, ready, without attempts. When the fleet is full, the
-// node replaces a deleted one; NULL when there is none. `name` has at most REMEDY_NAME_BYTES_MAX bytes.
-struct remedy_node *remedy_fleet_add(struct remedy *r, const char *name);
-
-// Initializes *n as a node of that name: without GPUs, ready, without attempts. `name` must not lie in *n.
-void remedy_fleet_start(struct remedy_node *n, const char *name);
-
 // Returns the index of the GPU in the node, or -1; "" is the node itself, with index 0.
 int remedy_fleet_gpu(const struct remedy_node *n, const char *uuid);
 // As remedy_fleet_gpu(), but adds a missing GPU; when the node is full, in place of a GPU that is in service and no
@@ -135,8 +128,6 @@ void remedy_evidence_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES]);
 
 // The row, or NULL.
 struct remedy_fault *remedy_evidence_find(struct remedy_node *n, int gpu, int32_t id);
-// The same, added when missing, if need be in place of the weakest row: *ret_is_new. Never NULL.
-struct remedy_fault *remedy_evidence_row(struct remedy_node *n, int gpu, int32_t id, bool *ret_is_new);
 // The row that decides about the GPU at `now_ms`: the strongest action, then the earliest. NULL: no evidence. In
 // service, a condition counts while it lasts and an XID for HEALTH_SINCE_MS; out of service, until the GPU returns.
 const struct remedy_fault *remedy_evidence_of(const struct remedy_node *n, int gpu, int64_t now_ms);
@@ -191,5 +182,64 @@ struct remedy_reason_info {
 };
 
 extern const struct remedy_reason_info remedy_reasons[REMEDY_REASON__COUNT];
+
+// ---- what is observed: events, telemetry, the state of nodes ----
+
+// Every function is pure, except that it changes the state. `r->now_ms` never runs backwards: an observation with an
+// older time counts at the current one.
+
+// One report of a fault.
+struct remedy_event {
+	const char *node;
+	const char *gpu;       // UUID; "" = the node
+	const char *condition; // reason of a row of health_condition_table(); NULL = an XID
+	int32_t xid;
+	int64_t value; // XID: its counter, -1 = none, each report counts. Condition: its value
+	int64_t at_ms; // when it happened
+};
+
+// A pod with GPUs, as listed.
+struct remedy_pod_seen {
+	const char *name;  // namespace/name; must live until the next list of this node
+	const char **gpus; // UUIDs
+	size_t n_gpus;     // 0 = any of the node
+	bool is_pinned, is_refused;
+	int64_t until_ms;
+};
+
+// A node as the API server has it. A NULL list is not known, and changes nothing.
+struct remedy_node_seen {
+	const char *name;
+	bool is_gone, has_dra, is_cordoned, is_ready;
+	const char **gpus; // UUIDs
+	size_t n_gpus;
+	const char **taints; // those of gpuscale: "node" or a UUID
+	size_t n_taints;
+	const struct remedy_pod_seen *pods;
+	size_t n_pods;
+	bool has_gpus, has_taints, has_pods;
+	bool taints_lag; // taints of GPUs: a change of the planner that the list does not show is in flight, and not
+	                 // undone by hand
+};
+
+// Moves the clock forward to `now_ms`.
+void remedy_fold_time(struct remedy *r, int64_t now_ms);
+// Each returns REMEDY_NO_REASON, or why the input was not used, at all or in part.
+enum remedy_reason remedy_fold_event(struct remedy *r, const struct remedy_event *event);
+// The exporter of the node responded and named these GPUs; `all` = every GPU of the node.
+enum remedy_reason remedy_fold_telemetry(struct remedy *r, const char *node, const char *const *gpus, size_t n_gpus,
+                                         bool all);
+// The exporter of the node does not respond.
+enum remedy_reason remedy_fold_silence(struct remedy *r, const char *node);
+// The hook reported the reset that was requested at `reset_ms`. Other reports change nothing.
+void remedy_fold_reset(struct remedy *r, const char *node, const char *gpu, int64_t reset_ms, bool is_done);
+// A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
+enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
+                                    const struct remedy_node *record);
+// Forgets what is known of the node, which is added if need be, and takes over `record`; NULL: nothing. `name` must not
+// lie in the node. Pods and state
+// are unknown until the next remedy_fold_node(), which does not restore the node again. When the fleet is full, nothing
+// happens.
+void remedy_fold_restore(struct remedy *r, const char *name, const struct remedy_node *record);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"
 #include "test/laws/prop.h"

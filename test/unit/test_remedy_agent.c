@@ -13,7 +13,6 @@
 #include "base/timer.h"
 #include "promql/promql_source.h"
 #include "remedy/agent/remedy_agent_private.h"
-#include "remedy/plan/remedy_fold.h"
 #include "remedy/plan/remedy_state.h"
 #include "runtime/connections.h"
 #include "test/fake/k8s_harness.h"

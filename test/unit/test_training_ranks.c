@@ -9,18 +9,33 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
+#include "promql/promql_result.h"
 
 #define LABELS_MAX 8
 
-// Pairs of name and value.
-static const char *label_in(const void *arg, const char *name)
+struct pod_labels {
+	struct promql_series series;
+	struct promql_label items[LABELS_MAX];
+	char names[LABELS_MAX][128];
+};
+
+// Pairs of name and value, as kube-state-metrics reports them.
+static const struct promql_series *series_of(const char *const *pairs, struct pod_labels *l)
 {
-	const char *const *labels = arg;
-	for (size_t i = 0; labels[i]; i += 2)
-		if (strcmp(labels[i], name) == 0)
-			return labels[i + 1];
-	return NULL;
+	l->series = (struct promql_series){.labels = l->items};
+	for (; *pairs; pairs += 2) {
+		size_t i = l->series.n_labels++;
+		struct buf name;
+		buf_init(&name, sizeof l->names[i] - 1);
+		gpu_label_name(&name, pairs[0]);
+		snprintf(l->names[i], sizeof l->names[i], "%s", buf_str(&name));
+		buf_done(&name);
+		l->items[i] = (struct promql_label){l->names[i], pairs[1]};
+	}
+	return &l->series;
 }
 
 // clang-format off
@@ -54,12 +69,12 @@ static void job_and_rank_of_each_kind(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct training_rank r;
+		struct pod_labels labels;
 		struct training_pod pod = {.pod = rows[i].pod,
 		                           .job_claim = rows[i].job_claim,
 		                           .rank_claim = rows[i].rank_claim,
 		                           .job_owner = rows[i].owner,
-		                           .label = label_in,
-		                           .label_arg = rows[i].labels};
+		                           .labels = series_of(rows[i].labels, &labels)};
 		training_rank_identify(&pod, &r);
 		assert_string_equal(r.job, rows[i].job);
 		assert_string_equal(r.rank, rows[i].rank);
@@ -73,8 +88,9 @@ static void every_kind_has_a_label_for_its_job_and_its_rank(void **state)
 	const struct training_kind *kinds = training_kinds;
 	assert_true(n >= 5);
 	for (size_t i = 0; i < n; i++) {
-		const char *labels[] = {kinds[i].job_label, "j", kinds[i].rank_labels[0], "7", NULL};
-		struct training_pod pod = {.pod = "a-0", .label = label_in, .label_arg = labels};
+		const char *pairs[] = {kinds[i].job_label, "j", kinds[i].rank_labels[0], "7", NULL};
+		struct pod_labels labels;
+		struct training_pod pod = {.pod = "a-0", .labels = series_of(pairs, &labels)};
 		struct training_rank r;
 		training_rank_identify(&pod, &r);
 		assert_ptr_equal(r.kind, &kinds[i]);
@@ -90,14 +106,15 @@ static void rank_too_long_for_its_room_is_the_name_of_the_pod(void **state)
 	memset(a, 'a', sizeof a);
 	memset(b, 'b', sizeof b);
 	a[sizeof a - 1] = b[sizeof b - 1] = '\0';
-	const char *labels[] = {"leaderworkerset.sigs.k8s.io/name",
-	                        "l",
-	                        "leaderworkerset.sigs.k8s.io/group-index",
-	                        a,
-	                        "leaderworkerset.sigs.k8s.io/worker-index",
-	                        b,
-	                        NULL};
-	struct training_pod pod = {.pod = "l-1-2", .label = label_in, .label_arg = labels};
+	struct pod_labels labels;
+	const char *pairs[] = {"leaderworkerset.sigs.k8s.io/name",
+	                       "l",
+	                       "leaderworkerset.sigs.k8s.io/group-index",
+	                       a,
+	                       "leaderworkerset.sigs.k8s.io/worker-index",
+	                       b,
+	                       NULL};
+	struct training_pod pod = {.pod = "l-1-2", .labels = series_of(pairs, &labels)};
 	struct training_rank r;
 	training_rank_identify(&pod, &r);
 	assert_string_equal(r.rank, "l-1-2");
