@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/err.h"
 #include "policies/engine/decide.h"
 #include "replay/recording.h"
@@ -124,7 +123,7 @@ int policy_candidate_init(struct policy_candidate *c, const struct policy *polic
 	for (size_t i = 0; i < policy->n_signals; i++)
 		if (bind_signal(c, i, e) < 0)
 			return -1;
-	c->state = alloc_zeroed(decide_state_bytes(policy), e);
+	c->state = err_calloc(decide_state_bytes(policy), e);
 	if (c->state)
 		decide_state_init(policy, c->state);
 	return c->state ? 0 : -1;
