@@ -20,15 +20,20 @@ uint32_t history_marks_needed(int64_t keep_ms, int64_t interval_ms)
 	return (uint32_t)i64_max(ticks + 2, HISTORY_ROOM_MIN);
 }
 
-void history_init(struct history *h, uint64_t marks_offset, uint32_t cap)
+static struct history_mark *marks_of(const struct history *h)
 {
-	*h = (struct history){.marks_offset = marks_offset, .cap = cap};
+	return (struct history_mark *)((uintptr_t)h + h->marks_offset);
 }
 
-const struct history_mark *history_at(const struct history *h, const struct history_mark *marks, uint32_t i)
+void history_init(struct history *h, struct history_mark *marks, uint32_t cap)
+{
+	*h = (struct history){.marks_offset = (uintptr_t)marks - (uintptr_t)h, .cap = cap};
+}
+
+struct history_mark *history_at(const struct history *h, uint32_t i)
 {
 	assert(i < h->len);
-	return &marks[h->start + i];
+	return &marks_of(h)[h->start + i];
 }
 
 typedef void merge_fn(struct history_mark *into, const struct history_mark *from);
@@ -47,9 +52,9 @@ static void merge_events(struct history_mark *into, const struct history_mark *f
 
 // Merges the two neighbours that span the least time. Repeated merging loses resolution evenly, and not only at the
 // oldest mark.
-static void merge_closest(struct history *h, struct history_mark *marks, merge_fn *merge)
+static void merge_closest(struct history *h, merge_fn *merge)
 {
-	struct history_mark *m = &marks[h->start];
+	struct history_mark *m = history_at(h, 0);
 	uint32_t best = 0;
 	for (uint32_t i = 1; i + 1 < h->len; i++)
 		if (i64_sub(m[i + 1].last_ms, m[i].first_ms) < i64_sub(m[best + 1].last_ms, m[best].first_ms))
@@ -60,17 +65,17 @@ static void merge_closest(struct history *h, struct history_mark *marks, merge_f
 	h->len--;
 }
 
-static void add(struct history *h, struct history_mark *marks, struct history_mark mark, int64_t keep_ms,
-                merge_fn *merge)
+static void add(struct history *h, struct history_mark mark, int64_t keep_ms, merge_fn *merge)
 {
 	assert(h->cap >= 2);
+	struct history_mark *marks = marks_of(h);
 	int64_t cutoff_ms = i64_sub(mark.last_ms, keep_ms);
 	while (h->len > 0 && marks[h->start].last_ms <= cutoff_ms) {
 		h->start++;
 		h->len--;
 	}
 	if (h->len > 0) {
-		struct history_mark *newest = &marks[h->start + h->len - 1];
+		struct history_mark *newest = history_at(h, h->len - 1);
 		if (newest->last_ms >= mark.last_ms) {
 			merge(newest, &mark);
 			return;
@@ -83,31 +88,29 @@ static void add(struct history *h, struct history_mark *marks, struct history_ma
 		h->start = 0;
 	}
 	if (h->len == h->cap)
-		merge_closest(h, marks, merge);
+		merge_closest(h, merge);
 	marks[h->start + h->len++] = mark;
 }
 
-void history_add_recommendation(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t replicas,
-                                int64_t keep_ms)
+void history_add_recommendation(struct history *h, int64_t time_ms, int32_t replicas, int64_t keep_ms)
 {
 	struct history_mark mark = {.first_ms = time_ms, .last_ms = time_ms, .lo = replicas, .hi = replicas};
 	if (h->len > 0) {
 		// For an equal recommendation only the newest time matters, because all windows end now.
-		struct history_mark *newest = &marks[h->start + h->len - 1];
+		struct history_mark *newest = history_at(h, h->len - 1);
 		if (newest->lo == replicas && newest->hi == replicas) {
 			newest->last_ms = i64_max(newest->last_ms, time_ms);
 			newest->first_ms = newest->last_ms;
 			return;
 		}
 	}
-	add(h, marks, mark, keep_ms, merge_recommendations);
+	add(h, mark, keep_ms, merge_recommendations);
 }
 
-void history_add_event(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t added, int32_t removed,
-                       int64_t keep_ms)
+void history_add_event(struct history *h, int64_t time_ms, int32_t added, int32_t removed, int64_t keep_ms)
 {
 	struct history_mark mark = {.first_ms = time_ms, .last_ms = time_ms, .lo = added, .hi = removed};
-	add(h, marks, mark, keep_ms, merge_events);
+	add(h, mark, keep_ms, merge_events);
 }
 
 // ---- the behavior ----
@@ -163,8 +166,8 @@ uint32_t behavior_events_needed(const struct policy *policy)
 	return history_marks_needed(behavior_events_keep_ms(policy), policy->interval_ms);
 }
 
-struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h,
-                                     const struct history_mark *marks, int64_t now_ms, int32_t current, int32_t desired)
+struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h, int64_t now_ms,
+                                     int32_t current, int32_t desired)
 {
 	int64_t up_window_ms = policy->scale_up.stabilization_window_ms;
 	int64_t down_window_ms = policy->scale_down.stabilization_window_ms;
@@ -172,8 +175,8 @@ struct stabilized behavior_stabilize(const struct policy *policy, const struct h
 	int64_t down_cutoff_ms = i64_sub(now_ms, down_window_ms);
 	int32_t up = desired, down = desired;
 	int64_t up_at_ms = now_ms, down_at_ms = now_ms;
-	const struct history_mark *end = marks + h->start + h->len;
-	for (const struct history_mark *m = marks + h->start; m < end; m++) {
+	const struct history_mark *end = marks_of(h) + h->start + h->len;
+	for (const struct history_mark *m = marks_of(h) + h->start; m < end; m++) {
 		// "Smaller or equal" selects the newest of equal marks, which leaves its window last.
 		if (m->last_ms > up_cutoff_ms && m->lo <= up) {
 			up = m->lo;
@@ -202,12 +205,11 @@ struct stabilized behavior_stabilize(const struct policy *policy, const struct h
 }
 
 // Returns the replicas at the start of the period, according to the recorded events.
-static int64_t replicas_at(const struct history *events, const struct history_mark *marks, int64_t cutoff_ms,
-                           int32_t current)
+static int64_t replicas_at(const struct history *events, int64_t cutoff_ms, int32_t current)
 {
 	int64_t start = current;
 	for (uint32_t i = 0; i < events->len; i++) {
-		const struct history_mark *m = history_at(events, marks, i);
+		const struct history_mark *m = history_at(events, i);
 		if (m->last_ms > cutoff_ms)
 			start += (int64_t)m->hi - m->lo;
 	}
@@ -226,7 +228,7 @@ static int32_t limit_of(const struct policy_rate *rate, int direction, int64_t s
 }
 
 int32_t behavior_rate_limit(const struct policy_scaling_rules *rules, int direction, const struct history *events,
-                            const struct history_mark *marks, int64_t now_ms, int32_t current)
+                            int64_t now_ms, int32_t current)
 {
 	if (rules->select == SELECT_DISABLED)
 		return current;
@@ -236,7 +238,7 @@ int32_t behavior_rate_limit(const struct policy_scaling_rules *rules, int direct
 	bool largest = (rules->select == SELECT_MIN) == (direction < 0);
 	int32_t limit = largest ? INT32_MIN : INT32_MAX;
 	for (size_t i = 0; i < n; i++) {
-		int64_t start = replicas_at(events, marks, i64_sub(now_ms, rates[i].period_ms), current);
+		int64_t start = replicas_at(events, i64_sub(now_ms, rates[i].period_ms), current);
 		int32_t l = limit_of(&rates[i], direction, start);
 		limit = largest ? i32_max(limit, l) : i32_min(limit, l);
 	}

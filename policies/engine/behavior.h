@@ -23,7 +23,7 @@ struct history_mark {
 };
 
 struct history {
-	uint64_t marks_offset; // offset of the mark array in the state block
+	uint64_t marks_offset; // from this struct to the array of its marks
 	uint32_t cap, start, len;
 	uint32_t unused;
 };
@@ -31,17 +31,16 @@ struct history {
 // Returns how many marks to make room for, so that marks of the last keep_ms stay separate at one mark per interval.
 uint32_t history_marks_needed(int64_t keep_ms, int64_t interval_ms);
 
-void history_init(struct history *h, uint64_t marks_offset, uint32_t cap);
+// Starts an empty list with room for `cap` marks at `marks`, in the same state block.
+void history_init(struct history *h, struct history_mark *marks, uint32_t cap);
 
 // Returns the i-th oldest mark, i < h->len.
-const struct history_mark *history_at(const struct history *h, const struct history_mark *marks, uint32_t i);
+struct history_mark *history_at(const struct history *h, uint32_t i);
 
 // Adds a recommendation, or a scale event, after dropping marks not newer than time_ms - keep_ms. A time_ms before the
 // newest mark is treated as the time of that mark.
-void history_add_recommendation(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t replicas,
-                                int64_t keep_ms);
-void history_add_event(struct history *h, struct history_mark *marks, int64_t time_ms, int32_t added, int32_t removed,
-                       int64_t keep_ms);
+void history_add_recommendation(struct history *h, int64_t time_ms, int32_t replicas, int64_t keep_ms);
+void history_add_event(struct history *h, int64_t time_ms, int32_t added, int32_t removed, int64_t keep_ms);
 
 // ---- the behavior ----
 
@@ -66,14 +65,13 @@ struct stabilized {
 
 // Limits `desired` by the recommendations in `h`. up = min(desired, recommendations newer than now - up window), down =
 // max(desired, those newer than now - down window); current is raised to up, then cut to down.
-struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h,
-                                     const struct history_mark *marks, int64_t now_ms, int32_t current,
-                                     int32_t desired);
+struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h, int64_t now_ms,
+                                     int32_t current, int32_t desired);
 
 // Returns the most (direction +1) or fewest (-1) replicas that the rate policies allow now, never on the wrong side of
 // current.
 // Events count while strictly newer than now - period; Percent rounds up on the way up and truncates on the way down.
 int32_t behavior_rate_limit(const struct policy_scaling_rules *rules, int direction, const struct history *events,
-                            const struct history_mark *marks, int64_t now_ms, int32_t current);
+                            int64_t now_ms, int32_t current);
 
 #endif

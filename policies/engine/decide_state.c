@@ -127,8 +127,8 @@ static void init_forecast(const struct policy *policy, struct state_header *s, u
 		return;
 	memset(state_at(s, offset), 0, forecast_bytes(policy));
 	offset += sizeof(struct skill);
-	forecast_init(&s->forecast, state_at(s, offset), offset, n_slots);
-	skill_reset(state_skill(s, &s->forecast));
+	forecast_init(&s->forecast, state_at(s, offset), n_slots);
+	skill_reset(forecast_skill(&s->forecast));
 }
 
 // The offsets of the parts of the block. Arrays that fill at once come first, arrays that mostly stay empty last, so
@@ -192,12 +192,12 @@ void decide_state_init(const struct policy *policy, void *state)
 		struct state_signal *g = state_signal(s, i);
 		g->up_since_ms = g->down_since_ms = TIME_NONE;
 		uint32_t cap = window_samples_needed(&policy->signals[i].window, policy->interval_ms);
-		window_init(&g->window, offset, cap);
+		window_init(&g->window, state_at(s, offset), cap);
 		offset += cap * sizeof(struct window_sample);
 	}
 	assert(offset == l.recommendations);
-	history_init(&s->recommendations, l.recommendations, behavior_recommendations_needed(policy));
-	history_init(&s->events, l.events, behavior_events_needed(policy));
+	history_init(&s->recommendations, state_at(s, l.recommendations), behavior_recommendations_needed(policy));
+	history_init(&s->events, state_at(s, l.events), behavior_events_needed(policy));
 }
 
 bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
@@ -219,8 +219,7 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 	int64_t change = (int64_t)to_replicas - from_replicas;
 	int32_t added = change > 0 ? i32_from_i64(change) : 0;
 	int32_t removed = change < 0 ? i32_from_i64(-change) : 0;
-	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
-	                  behavior_events_keep_ms(policy));
+	history_add_event(&s->events, now_ms, added, removed, behavior_events_keep_ms(policy));
 	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
 	struct unhealthy *u = &s->unhealthy;
 	if (u->added >= 0) // without a decision, as after a restart, the number of replacements stays
@@ -268,8 +267,7 @@ int32_t decide_replacements(const struct policy *policy, const void *state)
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
 {
 	struct state_header *s = state_of(policy, state);
-	history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), time_ms, replicas,
-	                           behavior_recommendations_keep_ms(policy));
+	history_add_recommendation(&s->recommendations, time_ms, replicas, behavior_recommendations_keep_ms(policy));
 	s->seeded = 1;
 }
 
@@ -289,10 +287,9 @@ size_t decide_recommendations(const struct policy *policy, const void *state, st
                               size_t max)
 {
 	const struct state_header *s = state_of_const(policy, state);
-	const struct history_mark *marks = state_at_const(s, s->recommendations.marks_offset);
 	size_t n = 0;
 	for (uint32_t i = 0; i < s->recommendations.len && n < max; i++) {
-		const struct history_mark *m = history_at(&s->recommendations, marks, i);
+		const struct history_mark *m = history_at(&s->recommendations, i);
 		ret[n++] = (struct decide_recommendation){m->last_ms, m->hi};
 		if (m->lo != m->hi && n < max)
 			ret[n++] = (struct decide_recommendation){m->last_ms, m->lo};
@@ -303,10 +300,9 @@ size_t decide_recommendations(const struct policy *policy, const void *state, st
 size_t decide_scale_events(const struct policy *policy, const void *state, struct decide_scale_event *ret, size_t max)
 {
 	const struct state_header *s = state_of_const(policy, state);
-	const struct history_mark *marks = state_at_const(s, s->events.marks_offset);
 	size_t n = 0;
 	for (uint32_t i = 0; i < s->events.len && n < max; i++) {
-		const struct history_mark *m = history_at(&s->events, marks, i);
+		const struct history_mark *m = history_at(&s->events, i);
 		if (m->lo > 0)
 			ret[n++] = (struct decide_scale_event){m->last_ms, m->lo};
 		if (m->hi > 0 && n < max)
@@ -342,11 +338,9 @@ static void migrate_signal(const struct policy *old_policy, const struct state_h
 	n->failures = o->failures;
 	if (n->window.cap == 0)
 		return;
-	const struct window_sample *samples = state_at_const(old, o->window.samples_offset);
 	for (uint32_t i = 0; i < o->window.len; i++) {
-		const struct window_sample *w = window_at(&o->window, samples, i);
-		window_push(&n->window, state_samples(s, &n->window), &new_signal->window, w->time_ms, w->value,
-		            w->time_ms);
+		const struct window_sample *w = window_at(&o->window, i);
+		window_push(&n->window, &new_signal->window, w->time_ms, w->value, w->time_ms);
 	}
 	n->window.covered_since_ms = o->window.covered_since_ms;
 	n->window.newest_raw_ms = o->window.newest_raw_ms;
@@ -365,8 +359,7 @@ static void migrate_forecast(const struct policy *old_policy, const struct state
 	uint64_t offset = s->forecast.slots_offset;
 	s->forecast = old->forecast;
 	s->forecast.slots_offset = offset;
-	memcpy(state_skill(s, &s->forecast), state_at_const(old, old->forecast.slots_offset - sizeof(struct skill)),
-	       forecast_bytes(new_policy));
+	memcpy(forecast_skill(&s->forecast), forecast_skill(&old->forecast), forecast_bytes(new_policy));
 }
 
 static bool same_signal(const struct policy *a, size_t of_a, const struct policy *b, size_t of_b)
@@ -392,17 +385,14 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 		s->idle.quiet_since_ms = old->idle.quiet_since_ms;
 		s->idle.unready_ms = old->idle.unready_ms;
 	}
-	const struct history_mark *marks = state_at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
-		const struct history_mark *m = history_at(&old->recommendations, marks, i);
+		const struct history_mark *m = history_at(&old->recommendations, i);
 		decide_record_recommendation(new_policy, s, m->last_ms, m->hi);
 		decide_record_recommendation(new_policy, s, m->last_ms, m->lo);
 	}
-	marks = state_at_const(old, old->events.marks_offset);
 	for (uint32_t i = 0; i < old->events.len; i++) {
-		const struct history_mark *m = history_at(&old->events, marks, i);
-		history_add_event(&s->events, state_marks(s, &s->events), m->last_ms, m->lo, m->hi,
-		                  behavior_events_keep_ms(new_policy));
+		const struct history_mark *m = history_at(&old->events, i);
+		history_add_event(&s->events, m->last_ms, m->lo, m->hi, behavior_events_keep_ms(new_policy));
 	}
 	migrate_forecast(old_policy, old, new_policy, s);
 	const struct policy_objective *of_old = &old_policy->objective, *of_new = &new_policy->objective;
@@ -444,11 +434,12 @@ static int64_t moved(struct mover *m, int64_t stamp_ms)
 	return stamp_ms < m->latest_ms ? stamp_ms : m->latest_ms;
 }
 
-static void move_history(struct mover *m, struct history_mark *marks, const struct history *h)
+static void move_history(struct mover *m, const struct history *h)
 {
-	for (uint32_t i = h->start; i < h->start + h->len; i++) {
-		marks[i].first_ms = moved(m, marks[i].first_ms);
-		marks[i].last_ms = moved(m, marks[i].last_ms);
+	for (uint32_t i = 0; i < h->len; i++) {
+		struct history_mark *mark = history_at(h, i);
+		mark->first_ms = moved(m, mark->first_ms);
+		mark->last_ms = moved(m, mark->last_ms);
 	}
 }
 
@@ -457,10 +448,8 @@ static void move_stamps(struct mover *m, struct state_header *s)
 	s->last_now_ms = moved(m, s->last_now_ms);
 	s->last_scale_ms = moved(m, s->last_scale_ms);
 	s->withdrawn_ms = moved(m, s->withdrawn_ms);
-	if (s->recommendations.len > 0)
-		move_history(m, state_marks(s, &s->recommendations), &s->recommendations);
-	if (s->events.len > 0)
-		move_history(m, state_marks(s, &s->events), &s->events);
+	move_history(m, &s->recommendations);
+	move_history(m, &s->events);
 	for (uint32_t i = 0; i < s->startup.n_orders; i++)
 		s->startup.orders[i].time_ms = moved(m, s->startup.orders[i].time_ms);
 	s->idle.quiet_since_ms = moved(m, s->idle.quiet_since_ms);
@@ -486,12 +475,12 @@ static void move_forecast(const struct policy *policy, struct state_header *s, i
 	int64_t unused_ms;
 	if (f->n_slots == 0)
 		return;
-	skill_drop_pending(state_skill(s, f)); // their due times are of the old clock
-	if (!forecast_move(f, state_slots(s, f), &policy->forecast, step_ms))
+	skill_drop_pending(forecast_skill(f)); // their due times are of the old clock
+	if (!forecast_move(f, &policy->forecast, step_ms))
 		return;
 	if (decide_forecast_history_ms(policy, &unused_ms) > 0) {
-		forecast_init(f, state_slots(s, f), f->slots_offset, f->n_slots);
-		skill_reset(state_skill(s, f));
+		forecast_init(f, forecast_slots(f), f->n_slots);
+		skill_reset(forecast_skill(f));
 	}
 }
 
@@ -500,7 +489,7 @@ static void forget_signals(const struct policy *policy, struct state_header *s)
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		struct state_signal *g = state_signal(s, i);
 		g->up_since_ms = g->down_since_ms = TIME_NONE;
-		window_init(&g->window, g->window.samples_offset, g->window.cap);
+		window_init(&g->window, window_samples(&g->window), g->window.cap);
 	}
 }
 
@@ -643,17 +632,18 @@ static void copy(struct walk *w, void *in_block, size_t bytes)
 	}
 }
 
-static void walk_window(struct walk *w, struct window_sample *samples, const struct window *window)
+static void walk_window(struct walk *w, const struct window *window)
 {
 	uint32_t to_end = window->cap - window->head, n = window->len;
 	uint32_t first = n < to_end ? n : to_end;
-	copy(w, samples + window->head, first * sizeof *samples);
-	copy(w, samples, (n - first) * sizeof *samples);
+	copy(w, window_samples(window) + window->head, first * sizeof(struct window_sample));
+	copy(w, window_samples(window), (n - first) * sizeof(struct window_sample));
 }
 
-static void walk_history(struct walk *w, struct history_mark *marks, const struct history *history)
+static void walk_history(struct walk *w, const struct history *history)
 {
-	copy(w, marks + history->start, history->len * sizeof *marks);
+	if (history->len > 0)
+		copy(w, history_at(history, 0), history->len * sizeof(struct history_mark));
 }
 
 // Copies the header and the signals first: they contain the places of everything else.
@@ -662,23 +652,17 @@ static void walk(struct walk *w, const struct policy *policy, struct state_heade
 	copy(w, s, sizeof *s + policy->n_signals * sizeof(struct state_signal));
 	assert(state_of(policy, s) == s);
 	if (s->forecast.n_slots > 0) {
-		copy(w, state_skill(s, &s->forecast), sizeof(struct skill));
-		copy(w, state_slots(s, &s->forecast),
-		     forecast_doubles_needed(&policy->forecast, policy->interval_ms) * sizeof(double));
+		copy(w, forecast_skill(&s->forecast), sizeof(struct skill));
+		copy(w, forecast_slots(&s->forecast), forecast_bytes(policy) - sizeof(struct skill));
 	}
 	if (s->objective_offset > 0)
 		copy(w, state_objective(s), sizeof(struct objective_state));
 	if (s->gain_offset > 0)
 		copy(w, state_gain(s), sizeof(struct marginal_gain));
-	for (size_t i = 0; i < policy->n_signals; i++) {
-		const struct window *window = &state_signal(s, i)->window;
-		if (window->len > 0)
-			walk_window(w, state_samples(s, window), window);
-	}
-	if (s->recommendations.len > 0)
-		walk_history(w, state_marks(s, &s->recommendations), &s->recommendations);
-	if (s->events.len > 0)
-		walk_history(w, state_marks(s, &s->events), &s->events);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		walk_window(w, &state_signal(s, i)->window);
+	walk_history(w, &s->recommendations);
+	walk_history(w, &s->events);
 }
 
 size_t decide_state_packed_bytes(const struct policy *policy, void *state)

@@ -59,20 +59,20 @@ int64_t forecast_slot_ms(const struct forecast *f, const struct policy_forecast 
 	return i64_max(bounded_span_ms(f, config) / i64_max(f->n_slots, 1), 1);
 }
 
-static void restart(struct forecast *f, double *slots)
+static void restart(struct forecast *f)
 {
 	*f = (struct forecast){
 	        .slots_offset = f->slots_offset, .n_slots = f->n_slots, .index = TIME_NONE, .first = TIME_NONE};
 	doubt_init(&f->doubt);
 	for (uint32_t i = 0; i < f->n_slots; i++)
-		slots[i] = 0;
+		forecast_slots(f)[i] = 0;
 }
 
-void forecast_init(struct forecast *f, double *slots, uint64_t slots_offset, uint32_t n_slots)
+void forecast_init(struct forecast *f, double *slots, uint32_t n_slots)
 {
-	f->slots_offset = slots_offset;
+	f->slots_offset = (uintptr_t)slots - (uintptr_t)f;
 	f->n_slots = n_slots;
-	restart(f, slots);
+	restart(f);
 }
 
 static int64_t bounded_time_ms(int64_t time_ms)
@@ -100,29 +100,29 @@ static double place_of(const struct forecast *f, const struct policy_forecast *c
 	       (double)interval_ms * slots_per_ms / 2;
 }
 
-static double *slot_of(const struct forecast *f, double *slots, int64_t index)
+static double *slot_of(const struct forecast *f, int64_t index)
 {
-	return &slots[index % f->n_slots];
+	return &forecast_slots(f)[index % f->n_slots];
 }
 
 // ---- Holt-Winters ----
 
 // The means of the last n + 1 slots, after the n slots of the model: the load a season ago is then known for the last
 // full slot too.
-static double *mean_of(const struct forecast *f, double *slots, int64_t index)
+static double *mean_of(const struct forecast *f, int64_t index)
 {
-	return &slots[f->n_slots + index % (f->n_slots + 1)];
+	return &forecast_slots(f)[f->n_slots + index % (f->n_slots + 1)];
 }
 
 // After two seasons: level and trend from their means, the season from their average without the trend.
-static void initialize(struct forecast *f, double *slots)
+static void initialize(struct forecast *f)
 {
 	double m = f->n_slots, difference = (f->totals[1] - f->totals[0]) / m;
 	double mean = (f->totals[0] + f->totals[1]) / (2 * m);
 	f->trend = difference / m;
 	f->level = f->totals[1] / m + f->trend * (m - 1) / 2;
 	for (uint32_t j = 0; j < f->n_slots; j++) {
-		double *s = slot_of(f, slots, f->first + j);
+		double *s = slot_of(f, f->first + j);
 		*s = *s / 2 - mean - f->trend * (j - (m - 1) / 2);
 	}
 	// Slots of the two seasons differ by the trend and two errors.
@@ -131,9 +131,9 @@ static void initialize(struct forecast *f, double *slots)
 	f->learnt = 1;
 }
 
-static void learn(struct forecast *f, double *slots, int64_t index, double y)
+static void learn(struct forecast *f, int64_t index, double y)
 {
-	double *s = slot_of(f, slots, index);
+	double *s = slot_of(f, index);
 	int64_t age = index - f->first;
 	if (age < f->n_slots) {
 		*s = y;
@@ -144,12 +144,12 @@ static void learn(struct forecast *f, double *slots, int64_t index, double y)
 	*s += y;
 	f->totals[1] += y;
 	if (age == 2 * (int64_t)f->n_slots - 1)
-		initialize(f, slots);
+		initialize(f);
 }
 
-static void smooth(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t index, double y)
+static void smooth(struct forecast *f, const struct policy_forecast *config, int64_t index, double y)
 {
-	double *s = slot_of(f, slots, index);
+	double *s = slot_of(f, index);
 	double expected = f->level + f->trend;
 	double error = y - expected - *s;
 	double level = config->alpha * (y - *s) + (1 - config->alpha) * expected;
@@ -163,8 +163,9 @@ static void smooth(struct forecast *f, double *slots, const struct policy_foreca
 
 // Some weights, such as a large beta with a large gamma, make every error larger than the one before. The load is the
 // largest mean of the last season, or that of the first two, so that days without load do not count.
-static bool has_diverged(const struct forecast *f, const double *slots)
+static bool has_diverged(const struct forecast *f)
 {
+	const double *slots = forecast_slots(f);
 	double largest = fmax(f->totals[0], f->totals[1]) / f->n_slots, farthest = fabs(f->trend);
 	for (uint32_t i = 0; i <= f->n_slots; i++)
 		if (fabs(slots[f->n_slots + i]) > largest)
@@ -175,33 +176,33 @@ static bool has_diverged(const struct forecast *f, const double *slots)
 	return farthest > DIVERGED * largest;
 }
 
-static void close_season_slot(struct forecast *f, double *slots, const struct policy_forecast *config, double y)
+static void close_season_slot(struct forecast *f, const struct policy_forecast *config, double y)
 {
-	*mean_of(f, slots, f->index) = y;
+	*mean_of(f, f->index) = y;
 	if (f->learnt)
-		smooth(f, slots, config, f->index, y);
+		smooth(f, config, f->index, y);
 	else
-		learn(f, slots, f->index, y);
-	if (!isfinite(f->level + f->trend + f->variance + *slot_of(f, slots, f->index) + f->squares) ||
-	    (f->learnt && has_diverged(f, slots)))
-		restart(f, slots);
+		learn(f, f->index, y);
+	if (!isfinite(f->level + f->trend + f->variance + *slot_of(f, f->index) + f->squares) ||
+	    (f->learnt && has_diverged(f)))
+		restart(f);
 }
 
 // The slots between the last one and `next` have no samples.
-static void skip_season_slots(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t next)
+static void skip_season_slots(struct forecast *f, const struct policy_forecast *config, int64_t next)
 {
 	int64_t missing = next - f->index - 1;
 	int64_t short_gap = i64_max(f->n_slots / GAP_SHARE, 1);
 	if (missing >= 2 * (int64_t)f->n_slots || (missing > short_gap && !f->learnt)) {
-		restart(f, slots);
+		restart(f);
 		return;
 	}
 	for (int64_t i = f->index + 1; i < next && f->learnt; i++)
-		*mean_of(f, slots, i) = *mean_of(f, slots, i + 1); // mean of the season before
+		*mean_of(f, i) = *mean_of(f, i + 1); // mean of the season before
 	if (!f->learnt) {
 		for (int64_t i = 0; i < missing && f->index != TIME_NONE; i++) {
 			f->index++;
-			close_season_slot(f, slots, config, f->last);
+			close_season_slot(f, config, f->last);
 		}
 	} else if (missing > short_gap) {
 		f->trend = 0; // the season is still valid
@@ -222,53 +223,52 @@ static double season_deviation(const struct forecast *f, const struct policy_for
 	return sqrt(f->variance * growth);
 }
 
-static bool season_at(const struct forecast *f, const double *slots, const struct policy_forecast *config, double place,
-                      double *ret_load, double *ret_deviation)
+static bool season_at(const struct forecast *f, const struct policy_forecast *config, double place, double *ret_load,
+                      double *ret_deviation)
 {
 	// The last full slot is that before `index`.
 	double h = fmax(place - (double)(f->index - 1), 0);
 	double whole = floor(place), part = place - whole;
 	int64_t at = (int64_t)fmin(fmax(whole, 0), (double)TIME_MAX_MS);
-	double season = (1 - part) * slots[at % f->n_slots] + part * slots[(at + 1) % f->n_slots];
+	double season = (1 - part) * *slot_of(f, at) + part * *slot_of(f, at + 1);
 	*ret_load = f->level + h * f->trend + season;
 	*ret_deviation = season_deviation(f, config, h);
 	return isfinite(*ret_load) && isfinite(*ret_deviation);
 }
 
-double forecast_season_ago(const struct forecast *f, const double *slots, const struct policy_forecast *config,
-                           int64_t interval_ms, int64_t time_ms)
+double forecast_season_ago(const struct forecast *f, const struct policy_forecast *config, int64_t interval_ms,
+                           int64_t time_ms)
 {
 	double place = place_of(f, config, interval_ms, time_ms), whole = floor(place), part = place - whole;
 	int64_t n = f->n_slots, at = (int64_t)fmin(fmax(whole, 0), (double)TIME_MAX_MS), ago[2];
 	for (int i = 0; i < 2; i++)
 		ago[i] = i64_max(at + i - n * i64_max((at + i - f->index) / n + 1, 1), 0);
-	return (1 - part) * slots[n + ago[0] % (n + 1)] + part * slots[n + ago[1] % (n + 1)];
+	return (1 - part) * *mean_of(f, ago[0]) + part * *mean_of(f, ago[1]);
 }
 
 // ---- Linear ----
 
-static void close_window_slot(struct forecast *f, double *slots, double y)
+static void close_window_slot(struct forecast *f, double y)
 {
-	*slot_of(f, slots, f->index) = y;
+	*slot_of(f, f->index) = y;
 }
 
-static void skip_window_slots(struct forecast *f, double *slots, int64_t next)
+static void skip_window_slots(struct forecast *f, int64_t next)
 {
 	if (next - f->index > f->n_slots) {
-		restart(f, slots);
+		restart(f);
 		return;
 	}
 	for (int64_t i = f->index + 1; i < next; i++)
-		*slot_of(f, slots, i) = (double)NAN;
+		*slot_of(f, i) = (double)NAN;
 }
 
-static bool line_at(const struct forecast *f, const double *slots, double place, double *ret_load,
-                    double *ret_deviation)
+static bool line_at(const struct forecast *f, double place, double *ret_load, double *ret_deviation)
 {
 	double n = 0, sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0, rest = 0;
 	int64_t last = f->index - 1;
 	for (int64_t i = 0; i < f->n_slots; i++) {
-		double y = slots[(last - i) % f->n_slots], x = (double)-i;
+		double y = *slot_of(f, last - i), x = (double)-i;
 		if (isnan(y))
 			continue;
 		n++;
@@ -283,7 +283,7 @@ static bool line_at(const struct forecast *f, const double *slots, double place,
 	double spread = sum_xx - n * mean_x * mean_x;
 	double slope = (sum_xy - n * mean_x * mean_y) / spread;
 	for (int64_t i = 0; i < f->n_slots; i++) {
-		double y = slots[(last - i) % f->n_slots];
+		double y = *slot_of(f, last - i);
 		double error = y - mean_y - slope * ((double)-i - mean_x);
 		rest += isnan(y) ? 0 : error * error;
 	}
@@ -295,8 +295,7 @@ static bool line_at(const struct forecast *f, const double *slots, double place,
 
 // ---- both ----
 
-void forecast_observe(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms,
-                      double load)
+void forecast_observe(struct forecast *f, const struct policy_forecast *config, int64_t time_ms, double load)
 {
 	assert(f->n_slots >= FORECAST_SLOTS_MIN && isfinite(load));
 	int64_t index = slot_at(f, config, time_ms);
@@ -305,14 +304,14 @@ void forecast_observe(struct forecast *f, double *slots, const struct policy_for
 		f->n_samples = 0;
 		f->sum = 0;
 		if (config->model == FORECAST_LINEAR)
-			close_window_slot(f, slots, f->last);
+			close_window_slot(f, f->last);
 		else
-			close_season_slot(f, slots, config, f->last);
+			close_season_slot(f, config, f->last);
 		if (f->index != TIME_NONE && index > f->index + 1) {
 			if (config->model == FORECAST_LINEAR)
-				skip_window_slots(f, slots, index);
+				skip_window_slots(f, index);
 			else
-				skip_season_slots(f, slots, config, index);
+				skip_season_slots(f, config, index);
 		}
 	}
 	if (f->index == TIME_NONE)
@@ -321,25 +320,25 @@ void forecast_observe(struct forecast *f, double *slots, const struct policy_for
 	f->sum += load;
 	f->n_samples++;
 	if (!isfinite(f->sum))
-		restart(f, slots);
+		restart(f);
 }
 
-void forecast_repeat(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms)
+void forecast_repeat(struct forecast *f, const struct policy_forecast *config, int64_t time_ms)
 {
 	if (f->index != TIME_NONE)
-		forecast_observe(f, slots, config, time_ms, f->sum / (double)f->n_samples);
+		forecast_observe(f, config, time_ms, f->sum / (double)f->n_samples);
 }
 
-bool forecast_at(const struct forecast *f, const double *slots, const struct policy_forecast *config,
-                 int64_t interval_ms, int64_t time_ms, double *ret_load, double *ret_deviation, int64_t *ret_left_ms)
+bool forecast_at(const struct forecast *f, const struct policy_forecast *config, int64_t interval_ms, int64_t time_ms,
+                 double *ret_load, double *ret_deviation, int64_t *ret_left_ms)
 {
 	double place = place_of(f, config, interval_ms, time_ms);
 	int64_t needed = (config->model == FORECAST_LINEAR ? 1 : 2) * (int64_t)f->n_slots;
 	int64_t seen = f->index == TIME_NONE ? 0 : f->index - f->first;
 	*ret_left_ms = i64_max(needed - seen, 0) * forecast_slot_ms(f, config);
 	if (config->model == FORECAST_LINEAR)
-		return seen >= needed && line_at(f, slots, place, ret_load, ret_deviation);
-	return f->learnt && season_at(f, slots, config, place, ret_load, ret_deviation);
+		return seen >= needed && line_at(f, place, ret_load, ret_deviation);
+	return f->learnt && season_at(f, config, place, ret_load, ret_deviation);
 }
 
 static void reverse(double *slots, int64_t from, int64_t to)
@@ -360,7 +359,7 @@ static void rotate(double *slots, int64_t n, int64_t k)
 	reverse(slots, k, n);
 }
 
-bool forecast_move(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t step_ms)
+bool forecast_move(struct forecast *f, const struct policy_forecast *config, int64_t step_ms)
 {
 	int64_t k = step_ms / forecast_slot_ms(f, config);
 	if (k == 0)
@@ -368,14 +367,14 @@ bool forecast_move(struct forecast *f, double *slots, const struct policy_foreca
 	if (f->index == TIME_NONE)
 		return true;
 	if (k > TIME_MAX_MS || i64_add(f->first, k) < 0 || i64_add(f->index, k) > TIME_MAX_MS) {
-		restart(f, slots);
+		restart(f);
 		return true;
 	}
 	f->index += k;
 	f->first += k;
-	rotate(slots, f->n_slots, k);
+	rotate(forecast_slots(f), f->n_slots, k);
 	if (config->model == FORECAST_HOLT_WINTERS)
-		rotate(slots + f->n_slots, f->n_slots + 1, k);
+		rotate(forecast_slots(f) + f->n_slots, f->n_slots + 1, k);
 	return true;
 }
 

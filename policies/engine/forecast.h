@@ -28,7 +28,7 @@ struct policy_forecast;
 
 // Part of the flat state; has no padding.
 struct forecast {
-	uint64_t slots_offset; // offset of the doubles in the state block
+	uint64_t slots_offset; // from this struct to its doubles
 	uint32_t n_slots;      // a season or window; 0: the policy has no forecast
 	uint32_t learnt;       // HoltWinters: two seasons are complete
 	int64_t index, first;  // the slot being filled, the first slot with data; TIME_NONE
@@ -47,23 +47,27 @@ uint32_t forecast_slots_needed(const struct policy_forecast *config, int64_t int
 uint32_t forecast_doubles_needed(const struct policy_forecast *config, int64_t interval_ms);
 // Initializes the forecast with n_slots slots; `slots` has room for forecast_doubles_needed() doubles, which the
 // forecast sets and uses from now on.
-void forecast_init(struct forecast *f, double *slots, uint64_t slots_offset, uint32_t n_slots);
+void forecast_init(struct forecast *f, double *slots, uint32_t n_slots);
+// Returns these doubles.
+static inline double *forecast_slots(const struct forecast *f)
+{
+	return (double *)((uintptr_t)f + f->slots_offset);
+}
 // Adds a finite load at time_ms, which is not smaller than at the last call. Short gaps are bridged; a long gap resets
 // the trend (HoltWinters) or leaves slots empty (Linear); a gap of two seasons restarts the forecast.
-void forecast_observe(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms,
-                      double load);
+void forecast_observe(struct forecast *f, const struct policy_forecast *config, int64_t time_ms, double load);
 // In place of an observation that must not be learnt from: repeats what was observed last. A gap would restart a model
 // whose window or season is short.
-void forecast_repeat(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms);
+void forecast_repeat(struct forecast *f, const struct policy_forecast *config, int64_t time_ms);
 // Computes the load at time_ms, later than the last of the observations, which come every interval_ms, and the standard
 // deviation of its error; both finite. Returns false while the history is too short, with the remaining time in
 // *ret_left_ms.
-bool forecast_at(const struct forecast *f, const double *slots, const struct policy_forecast *config,
-                 int64_t interval_ms, int64_t time_ms, double *ret_load, double *ret_deviation, int64_t *ret_left_ms);
+bool forecast_at(const struct forecast *f, const struct policy_forecast *config, int64_t interval_ms, int64_t time_ms,
+                 double *ret_load, double *ret_deviation, int64_t *ret_left_ms);
 // Returns the load one season before time_ms, or, where that has not come yet either, whole seasons before it: the
 // seasonal naive forecast. Only for HoltWinters, while forecast_at() returns true for the same time_ms.
-double forecast_season_ago(const struct forecast *f, const double *slots, const struct policy_forecast *config,
-                           int64_t interval_ms, int64_t time_ms);
+double forecast_season_ago(const struct forecast *f, const struct policy_forecast *config, int64_t interval_ms,
+                           int64_t time_ms);
 // Returns how much time of forecasts is compared with the loads that came before the forecast is used, in ms: a quarter
 // of the season or the whole window, of at most a day.
 int64_t forecast_trial_ms(const struct policy_forecast *config);
@@ -71,7 +75,7 @@ int64_t forecast_trial_ms(const struct policy_forecast *config);
 int64_t forecast_learning_ms(const struct policy_forecast *config);
 // Moves the learned values by step_ms, by which the clock was set, rounded to a slot. Returns false and changes nothing
 // when step_ms is less than a slot.
-bool forecast_move(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t step_ms);
+bool forecast_move(struct forecast *f, const struct policy_forecast *config, int64_t step_ms);
 // Returns the length of a slot in ms, rounded down.
 int64_t forecast_slot_ms(const struct forecast *f, const struct policy_forecast *config);
 // Returns whether what was learnt under one configuration is valid under the other.
@@ -111,6 +115,11 @@ struct skill {
 	struct skill_pending pending[SKILL_PENDING_MAX];
 };
 
+// Returns the record of a forecast, which stands in front of its doubles.
+static inline struct skill *forecast_skill(const struct forecast *f)
+{
+	return (struct skill *)((uintptr_t)forecast_slots(f) - sizeof(struct skill));
+}
 // Starts the record again: no comparison, off.
 void skill_reset(struct skill *s);
 // Drops the forecasts whose time has not come, and keeps the record; for a clock that was set.

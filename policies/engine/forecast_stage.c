@@ -51,18 +51,17 @@ static struct outlook follow(const struct policy *policy, struct state_header *s
 {
 	const struct policy_forecast *config = &policy->forecast;
 	struct forecast *f = &s->forecast;
-	struct skill *skill = state_skill(s, f);
-	double *slots = state_slots(s, f);
+	struct skill *skill = forecast_skill(f);
 	int64_t slot_ms = i64_max(forecast_slot_ms(f, config), policy->interval_ms), horizon_ms = horizon_of(policy, s);
 	struct outlook o = {.horizon_ms = horizon_ms < 0 ? slot_ms : i64_max(horizon_ms, 1)};
 	if (learns) {
 		skill_observe(skill, i64_add(slot_ms, slot_ms), now_ms, load);
-		forecast_observe(f, slots, config, now_ms, load);
+		forecast_observe(f, config, now_ms, load);
 	} else {
-		forecast_repeat(f, slots, config, now_ms);
+		forecast_repeat(f, config, now_ms);
 	}
 	struct skill_pending next = {.due_ms = i64_add(now_ms, o.horizon_ms), .last = load};
-	o.learnt = forecast_at(f, slots, config, policy->interval_ms, next.due_ms, &o.load, &o.deviation, &o.left_ms);
+	o.learnt = forecast_at(f, config, policy->interval_ms, next.due_ms, &o.load, &o.deviation, &o.left_ms);
 	if (!o.learnt)
 		skill_reset(skill);
 	if (!o.learnt || !learns)
@@ -70,7 +69,7 @@ static struct outlook follow(const struct policy *policy, struct state_header *s
 	next.model = o.load;
 	next.season = config->model == FORECAST_LINEAR
 	                      ? load
-	                      : forecast_season_ago(f, slots, config, policy->interval_ms, next.due_ms);
+	                      : forecast_season_ago(f, config, policy->interval_ms, next.due_ms);
 	skill_remember(skill, now_ms, &next);
 	return o;
 }
@@ -78,7 +77,7 @@ static struct outlook follow(const struct policy *policy, struct state_header *s
 static void trace_learning(struct tick *t, const struct outlook *o)
 {
 	const struct policy_forecast *config = &t->policy->forecast;
-	const struct skill *skill = state_skill(t->state, &t->state->forecast);
+	const struct skill *skill = forecast_skill(&t->state->forecast);
 	int64_t compared_ms = o->learnt ? skill->compared_ms : 0;
 	int64_t ahead_ms = compared_ms > 0 ? 0 : o->horizon_ms; // the first comparison is one horizon away
 	int64_t trial_ms = forecast_trial_ms(config);
@@ -93,7 +92,7 @@ static void trace_learning(struct tick *t, const struct outlook *o)
 // lower the scale. Pinned by prop_decide "more_load_never_means_fewer_replicas".
 static bool is_trusted(struct tick *t, const struct outlook *o, bool was_tried, bool is_skilled)
 {
-	const struct skill *skill = state_skill(t->state, &t->state->forecast);
+	const struct skill *skill = forecast_skill(&t->state->forecast);
 	int64_t trial_ms = forecast_trial_ms(&t->policy->forecast);
 	if (!o->learnt || skill->compared_ms < trial_ms || !was_tried) {
 		trace_learning(t, o);
@@ -184,7 +183,7 @@ void forecast_stage(struct tick *t)
 	bool learns = is_believed(t->policy, t->state, t->now_ms, gap_ms, &limited);
 	if (!learns || load > limited)
 		trace_doubt(t, load, learns);
-	struct skill *skill = state_skill(t->state, &t->state->forecast);
+	struct skill *skill = forecast_skill(&t->state->forecast);
 	bool was_tried = skill->compared_ms >= forecast_trial_ms(config);
 	bool is_skilled = skill_evaluate(skill, forecast_trial_ms(config));
 	struct outlook o = follow(t->policy, t->state, t->now_ms, limited, learns);
@@ -222,13 +221,13 @@ void decide_refill_forecast(const struct policy *policy, void *state, const stru
 {
 	struct state_header *s = state_of(policy, state);
 	struct forecast *f = &s->forecast;
-	double *slots = state_slots(s, f), load, deviation;
+	double load, deviation;
 	int64_t left_ms;
 	if (!policy->forecast.set ||
-	    forecast_at(f, slots, &policy->forecast, policy->interval_ms, now_ms, &load, &deviation, &left_ms))
+	    forecast_at(f, &policy->forecast, policy->interval_ms, now_ms, &load, &deviation, &left_ms))
 		return;
-	forecast_init(f, slots, f->slots_offset, f->n_slots);
-	skill_reset(state_skill(s, f));
+	forecast_init(f, forecast_slots(f), f->n_slots);
+	skill_reset(forecast_skill(f));
 	int64_t before_ms = TIME_NONE, step_ms;
 	decide_forecast_history_ms(policy, &step_ms);
 	for (size_t i = 0; i < n_samples; i++) {

@@ -325,16 +325,15 @@ static int32_t with_replacements(const struct tick *t, int32_t spec, int32_t n)
 {
 	const struct policy *p = t->policy;
 	const struct history *events = &t->state->events;
-	const struct history_mark *marks = state_marks(t->state, &t->state->events);
 	int32_t room = i32_max(t->max - t->wanted, 0);
 	int32_t total = t->wanted + multiple_down(i32_min(n, room), p->replica_multiple);
 	if (t->out_of_bounds || total == spec)
 		return total;
 	if (total < spec) {
-		int32_t floor = behavior_rate_limit(&p->scale_down, -1, events, marks, t->now_ms, spec);
+		int32_t floor = behavior_rate_limit(&p->scale_down, -1, events, t->now_ms, spec);
 		return i32_max(total, i32_min(floor, t->wanted + i32_min(t->replacements, room)));
 	}
-	return i32_max(i32_min(total, behavior_rate_limit(&p->scale_up, 1, events, marks, t->now_ms, spec)), t->wanted);
+	return i32_max(i32_min(total, behavior_rate_limit(&p->scale_up, 1, events, t->now_ms, spec)), t->wanted);
 }
 
 static void replace(struct tick *t, const struct trace_entry *entry)

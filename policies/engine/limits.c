@@ -22,12 +22,11 @@ __attribute__((noinline)) static int32_t at_least_floor(const struct tick *t, in
 void stabilize_stage(struct tick *t)
 {
 	struct history *h = &t->state->recommendations;
-	struct history_mark *marks = state_marks(t->state, h);
 	int32_t spec = t->counts.spec, desired = t->wanted;
 	t->unstabilized = desired;
-	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
+	struct stabilized r = behavior_stabilize(t->policy, h, t->now_ms, spec, desired);
 	// As in the HPA, the history records the proposal before stabilization.
-	history_add_recommendation(h, marks, t->now_ms, t->schedule >= 0 ? at_least_floor(t, desired) : desired,
+	history_add_recommendation(h, t->now_ms, t->schedule >= 0 ? at_least_floor(t, desired) : desired,
 	                           behavior_recommendations_keep_ms(t->policy));
 	if (r.replicas == desired)
 		return;
@@ -46,9 +45,7 @@ void rate_stage(struct tick *t)
 	if (direction == 0)
 		return;
 	const struct policy_scaling_rules *rules = direction > 0 ? &t->policy->scale_up : &t->policy->scale_down;
-	struct history *events = &t->state->events;
-	int32_t limit =
-	        behavior_rate_limit(rules, direction, events, state_marks(t->state, events), t->now_ms, t->counts.spec);
+	int32_t limit = behavior_rate_limit(rules, direction, &t->state->events, t->now_ms, t->counts.spec);
 	// When the bound is at least as tight as the rate, the bounds stage cuts the proposal and is the reason. HPA:
 	// convertDesiredReplicasWithBehaviorRate.
 	bool is_limited = direction > 0 ? t->wanted > limit && limit < t->max : t->wanted < limit && limit > t->min;
@@ -225,12 +222,10 @@ static bool is_cooling(const struct tick *t)
 static int32_t removal_floor(const struct tick *t, int32_t n)
 {
 	const struct policy *p = t->policy;
-	const struct history *events = &t->state->events;
 	int32_t spec = t->counts.spec;
 	if (n <= 0 || t->hold || is_cooling(t))
 		return spec;
-	int32_t rate = behavior_rate_limit(&p->scale_down, -1, events, state_marks(t->state, &t->state->events),
-	                                   t->now_ms, spec);
+	int32_t rate = behavior_rate_limit(&p->scale_down, -1, &t->state->events, t->now_ms, spec);
 	int32_t floor = i32_max(i32_max(spec - i32_min(n, spec), t->min), rate);
 	if (p->guards.max_step > 0)
 		floor = i32_max(floor, i32_from_i64((int64_t)spec - p->guards.max_step));

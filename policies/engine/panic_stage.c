@@ -47,12 +47,11 @@ bool panic_observe(struct panic *s, int64_t now_ms, int32_t wanted, int32_t stab
 // sample of the panic window, by default a tenth of the signal's window.
 static bool panic_value(const struct tick *t, double *ret_value)
 {
-	struct window *w = &state_signal(t->state, t->policy->panic.signal_index)->window;
-	const struct window_sample *samples = state_samples(t->state, w);
+	const struct window *w = &state_signal(t->state, t->policy->panic.signal_index)->window;
 	int64_t cutoff_ms = i64_sub(t->now_ms, t->policy->panic.window_ms);
 	double mean = 0, n = 0;
 	for (uint32_t i = w->len; i-- > 0;) {
-		const struct window_sample *s = window_at(w, samples, i);
+		const struct window_sample *s = window_at(w, i);
 		if (s->time_ms <= cutoff_ms)
 			break;
 		n++;

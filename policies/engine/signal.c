@@ -157,7 +157,7 @@ void sources_stage(struct tick *t)
 	begin_signal(t, i, signal);
 	// Samples leave the window even in a tick without a new one.
 	if (w->cap > 0)
-		window_evict(w, state_samples(t->state, w), &signal->window, t->now_ms);
+		window_evict(w, &signal->window, t->now_ms);
 	t->reading = signal_is_pods(signal) ? pods_read(signal, t->observation, observed, t->now_ms, &t->pods)
 	                                    : source_read(signal, observed, t->now_ms);
 	d->age_ms = t->reading.age_ms;
@@ -212,21 +212,20 @@ __attribute__((cold)) void formula_stage(struct tick *t)
 // ---- windows ----
 
 // Adds a reading of signal i to its window as plausible_sample() and returns the sample. Call window_evict() first.
-static double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
-                          int64_t time_ms, double value, int64_t now_ms)
+static double signal_push(const struct policy *policy, size_t i, struct window *w, int64_t time_ms, double value,
+                          int64_t now_ms)
 {
 	double sample = plausible_sample(policy, i, value);
-	window_push(w, samples, &policy->signals[i].window, time_ms, sample, now_ms);
+	window_push(w, &policy->signals[i].window, time_ms, sample, now_ms);
 	if (sample < value || sample > value)
 		w->newest_limited_ms = i64_max(w->newest_limited_ms, time_ms < now_ms ? time_ms : now_ms);
 	return sample;
 }
 
-__attribute__((noinline)) static void push_limited(struct tick *t, size_t i, struct window *w,
-                                                   struct window_sample *samples)
+__attribute__((noinline)) static void push_limited(struct tick *t, size_t i, struct window *w)
 {
 	struct trace_entry limited = entry_of(t, i, STAGE_WINDOWS, REASON_VALUE_LIMITED);
-	limited.limit = signal_push(t->policy, i, w, samples, t->reading.time_ms, t->reading.value, t->now_ms);
+	limited.limit = signal_push(t->policy, i, w, t->reading.time_ms, t->reading.value, t->now_ms);
 	if (limited.limit < limited.value || limited.limit > limited.value)
 		tick_trace(t, &limited);
 }
@@ -239,16 +238,15 @@ void windows_stage(struct tick *t)
 	if (d->state != SIGNAL_OK || w->cap == 0)
 		return;
 	const struct policy_window *config = &t->policy->signals[i].window;
-	struct window_sample *samples = state_samples(t->state, w);
 	// Nearly all values are far below the limit, and not below 0.
 	if (t->reading.value >= 0 && t->reading.value <= (double)t->policy->max_replicas * d->target)
-		window_push(w, samples, config, t->reading.time_ms, t->reading.value, t->now_ms);
+		window_push(w, config, t->reading.time_ms, t->reading.value, t->now_ms);
 	else
-		push_limited(t, i, w, samples);
+		push_limited(t, i, w);
 	int64_t left_ms;
 	bool filled = window_is_filled(w, config, t->policy->interval_ms, t->now_ms, &left_ms);
 	if (w->len > 0)
-		d->value = window_value(w, samples, config);
+		d->value = window_value(w, config);
 	struct trace_entry entry = entry_of(t, i, STAGE_WINDOWS, REASON_WINDOW_AGGREGATE);
 	entry.window_ms = config->duration_ms;
 	entry.count = (int32_t)w->len;
@@ -382,18 +380,17 @@ void sustain_stage(struct tick *t)
 // one.
 
 // Replaces *value by the aggregate at time_ms; returns false while the window was not filled.
-static bool replay_window(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
-                          int64_t time_ms, double *value)
+static bool replay_window(const struct policy *policy, size_t i, struct window *w, int64_t time_ms, double *value)
 {
 	const struct policy_signal *signal = &policy->signals[i];
 	if (w->cap == 0)
 		return true;
-	window_evict(w, samples, &signal->window, time_ms);
-	signal_push(policy, i, w, samples, time_ms, *value, time_ms);
+	window_evict(w, &signal->window, time_ms);
+	signal_push(policy, i, w, time_ms, *value, time_ms);
 	int64_t left_ms;
 	if (!window_is_filled(w, &signal->window, policy->interval_ms, time_ms, &left_ms))
 		return false;
-	*value = window_value(w, samples, &signal->window);
+	*value = window_value(w, &signal->window);
 	return true;
 }
 
@@ -424,9 +421,7 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 		int direction = 0;
 		if (!isfinite(value) && config->on_missing == ON_MISSING_ZERO)
 			value = 0;
-		if (isfinite(value) &&
-		    replay_window(policy, signal, &g->window, state_samples(s, &g->window), time_ms, &value) &&
-		    !is_input) {
+		if (isfinite(value) && replay_window(policy, signal, &g->window, time_ms, &value) && !is_input) {
 			struct proposal p = signal_propose(policy, config, value, &counts);
 			direction = p.reason == REASON_NO_READY_REPLICAS ? 0 : p.direction;
 		}

@@ -148,20 +148,6 @@ static inline struct state_signal *state_signal(struct state_header *s, size_t i
 	assert(i < s->n_signals);
 	return (struct state_signal *)state_at(s, sizeof *s + i * sizeof(struct state_signal));
 }
-static inline struct window_sample *state_samples(struct state_header *s, const struct window *w)
-{
-	return (struct window_sample *)state_at(s, w->samples_offset);
-}
-// The record of the forecast, before its slots. Only with a forecast.
-static inline struct skill *state_skill(struct state_header *s, const struct forecast *f)
-{
-	assert(f->n_slots > 0);
-	return (struct skill *)state_at(s, f->slots_offset - sizeof(struct skill));
-}
-static inline double *state_slots(struct state_header *s, const struct forecast *f)
-{
-	return (double *)state_at(s, f->slots_offset);
-}
 static inline struct objective_state *state_objective(struct state_header *s)
 {
 	return s->objective_offset > 0 ? (struct objective_state *)state_at(s, s->objective_offset) : NULL;
@@ -169,10 +155,6 @@ static inline struct objective_state *state_objective(struct state_header *s)
 static inline struct marginal_gain *state_gain(struct state_header *s)
 {
 	return s->gain_offset > 0 ? (struct marginal_gain *)state_at(s, s->gain_offset) : NULL;
-}
-static inline struct history_mark *state_marks(struct state_header *s, const struct history *h)
-{
-	return (struct history_mark *)state_at(s, h->marks_offset);
 }
 
 #endif

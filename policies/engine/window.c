@@ -21,10 +21,10 @@ uint32_t window_samples_needed(const struct policy_window *config, int64_t inter
 	return (uint32_t)i64_max(2 * per_window + 2, WINDOW_ROOM_MIN);
 }
 
-void window_init(struct window *w, uint64_t samples_offset, uint32_t cap)
+void window_init(struct window *w, struct window_sample *samples, uint32_t cap)
 {
 	*w = (struct window){
-	        .samples_offset = samples_offset,
+	        .samples_offset = (uintptr_t)samples - (uintptr_t)w,
 	        .cap = cap,
 	        .covered_since_ms = TIME_NONE,
 	        .newest_raw_ms = TIME_NONE,
@@ -39,10 +39,10 @@ static uint32_t slot_of(const struct window *w, uint32_t i)
 	return slot >= w->cap ? slot - w->cap : slot;
 }
 
-const struct window_sample *window_at(const struct window *w, const struct window_sample *samples, uint32_t i)
+const struct window_sample *window_at(const struct window *w, uint32_t i)
 {
 	assert(i < w->len);
-	return &samples[slot_of(w, i)];
+	return &window_samples(w)[slot_of(w, i)];
 }
 
 // Double-double: the pair represents total + tail without rounding.
@@ -76,8 +76,9 @@ static inline struct total combine(int aggregate, struct total a, struct total b
 }
 
 // Moves all samples to the old stack. The cost is amortised over the following pops.
-static void flip(struct window *w, struct window_sample *samples, int aggregate)
+static void flip(struct window *w, int aggregate)
 {
+	struct window_sample *samples = window_samples(w);
 	struct total t = {0, 0};
 	for (uint32_t i = w->len; i-- > 0;) {
 		struct window_sample *s = &samples[slot_of(w, i)];
@@ -89,10 +90,10 @@ static void flip(struct window *w, struct window_sample *samples, int aggregate)
 	w->n_old = w->len;
 }
 
-static void pop(struct window *w, struct window_sample *samples, int aggregate)
+static void pop(struct window *w, int aggregate)
 {
 	if (w->n_old == 0)
-		flip(w, samples, aggregate);
+		flip(w, aggregate);
 	w->head = slot_of(w, 1);
 	w->len--;
 	w->n_old--;
@@ -100,17 +101,17 @@ static void pop(struct window *w, struct window_sample *samples, int aggregate)
 		w->covered_since_ms = TIME_NONE;
 }
 
-void window_evict(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t now_ms)
+void window_evict(struct window *w, const struct policy_window *config, int64_t now_ms)
 {
 	int64_t cutoff_ms = i64_sub(now_ms, config->duration_ms);
-	while (w->len > 0 && samples[w->head].time_ms <= cutoff_ms)
-		pop(w, samples, config->aggregate);
+	while (w->len > 0 && window_samples(w)[w->head].time_ms <= cutoff_ms)
+		pop(w, config->aggregate);
 }
 
-void window_push(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t time_ms,
-                 double value, int64_t now_ms)
+void window_push(struct window *w, const struct policy_window *config, int64_t time_ms, double value, int64_t now_ms)
 {
 	assert(w->cap > 0 && isfinite(value));
+	struct window_sample *samples = window_samples(w);
 	// Compares the unlimited time, so that a sample from a clock ahead of this host's is not added again at each
 	// tick.
 	bool is_known = w->newest_raw_ms != TIME_NONE && time_ms == w->newest_raw_ms;
@@ -123,7 +124,7 @@ void window_push(struct window *w, struct window_sample *samples, const struct p
 		return;
 	if (w->len == w->cap) {
 		w->newest_dropped_ms = samples[w->head].time_ms;
-		pop(w, samples, config->aggregate);
+		pop(w, config->aggregate);
 	}
 	if (w->len == 0)
 		w->covered_since_ms = time_ms;
@@ -161,39 +162,40 @@ bool window_is_filled(const struct window *w, const struct policy_window *config
 }
 
 // The mean of values whose sum exceeds the range of double.
-static double mean_of_huge(const struct window *w, const struct window_sample *samples)
+static double mean_of_huge(const struct window *w)
 {
 	double mean = 0;
 	for (uint32_t i = 0; i < w->len; i++)
-		mean += samples[slot_of(w, i)].value / (double)w->len;
+		mean += window_at(w, i)->value / (double)w->len;
 	return fmax(-DBL_MAX, fmin(DBL_MAX, mean));
 }
 
-static double percentile(const struct window *w, const struct window_sample *samples, double q)
+static double percentile(const struct window *w, double q)
 {
 	double values[POLICY_WINDOW_SAMPLES_MAX];
 	assert(w->len <= POLICY_WINDOW_SAMPLES_MAX);
 	for (uint32_t i = 0; i < w->len; i++)
-		values[i] = samples[slot_of(w, i)].value;
+		values[i] = window_at(w, i)->value;
 	return quantile(q, values, w->len);
 }
 
-double window_value(const struct window *w, const struct window_sample *samples, const struct policy_window *config)
+double window_value(const struct window *w, const struct policy_window *config)
 {
 	assert(w->len > 0);
 	static const double quantiles[WINDOW_AGGREGATE__COUNT] = {
 	        [WINDOW_P50] = 0.5, [WINDOW_P90] = 0.9, [WINDOW_P95] = 0.95, [WINDOW_P99] = 0.99};
 	if (config->aggregate == WINDOW_LAST)
-		return samples[slot_of(w, w->len - 1)].value;
+		return window_at(w, w->len - 1)->value;
 	if (quantiles[config->aggregate] > 0)
-		return percentile(w, samples, quantiles[config->aggregate]);
+		return percentile(w, quantiles[config->aggregate]);
 	struct total t = {w->fresh, w->fresh_tail};
 	if (w->n_old > 0) {
-		struct total old = {samples[w->head].total, samples[w->head].total_tail};
+		const struct window_sample *oldest = window_at(w, 0);
+		struct total old = {oldest->total, oldest->total_tail};
 		t = w->len > w->n_old ? combine(config->aggregate, old, t) : old;
 	}
 	if (config->aggregate != WINDOW_AVG)
 		return t.total;
 	double mean = t.total / (double)w->len;
-	return isfinite(mean) ? mean : mean_of_huge(w, samples);
+	return isfinite(mean) ? mean : mean_of_huge(w);
 }

@@ -18,7 +18,7 @@ struct window_sample {
 };
 
 struct window {
-	uint64_t samples_offset;   // offset of the sample array in the state block
+	uint64_t samples_offset;   // from this struct to the array of its samples
 	uint32_t cap;              // 0: the signal has no window
 	uint32_t head, len;        // ring: oldest sample, how many
 	uint32_t n_old;            // how many of them are on the old stack
@@ -33,13 +33,18 @@ struct window {
 // at most POLICY_WINDOW_SAMPLES_MAX.
 uint32_t window_samples_needed(const struct policy_window *config, int64_t interval_ms);
 
-void window_init(struct window *w, uint64_t samples_offset, uint32_t cap);
+// Starts an empty window with room for `cap` samples at `samples`, in the same state block.
+void window_init(struct window *w, struct window_sample *samples, uint32_t cap);
+// Returns that room.
+static inline struct window_sample *window_samples(const struct window *w)
+{
+	return (struct window_sample *)((uintptr_t)w + w->samples_offset);
+}
 // Drops samples that are not newer than now_ms - duration.
-void window_evict(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t now_ms);
+void window_evict(struct window *w, const struct policy_window *config, int64_t now_ms);
 // Adds a sample with a finite value. A sample that was added before, or is not newer than the newest, is ignored. A
 // time later than now_ms is treated as now_ms. Call window_evict(now_ms) first.
-void window_push(struct window *w, struct window_sample *samples, const struct policy_window *config, int64_t time_ms,
-                 double value, int64_t now_ms);
+void window_push(struct window *w, const struct policy_window *config, int64_t time_ms, double value, int64_t now_ms);
 // Returns whether the aggregate may be used: with min_samples, from that many samples on; Last, from one; otherwise
 // once the history covers the whole duration, as far as samples one interval apart can. *ret_left_ms is the time until
 // then at this interval, 0 when filled.
@@ -47,8 +52,8 @@ bool window_is_filled(const struct window *w, const struct policy_window *config
                       int64_t *ret_left_ms);
 // Returns the aggregate of at least one sample; always finite. Percentiles interpolate linearly between ranks.
 // Prometheus: promql/quantile.go, quantile().
-double window_value(const struct window *w, const struct window_sample *samples, const struct policy_window *config);
+double window_value(const struct window *w, const struct policy_window *config);
 // Returns the i-th oldest sample, i < w->len.
-const struct window_sample *window_at(const struct window *w, const struct window_sample *samples, uint32_t i);
+const struct window_sample *window_at(const struct window *w, uint32_t i);
 
 #endif

@@ -191,31 +191,33 @@ static void season_that_cannot_be_read_again_keeps_its_place(void **state)
 	                                       .beta = 0.05,
 	                                       .gamma = 0.2};
 	uint32_t n = forecast_slots_needed(&config, 60000);
-	double slots[FORECAST_DOUBLES_MAX], load, deviation;
-	struct forecast f;
+	struct {
+		struct forecast f;
+		double slots[FORECAST_DOUBLES_MAX];
+	} m;
+	double load, deviation;
 	int64_t now_ms = 1000 * 24 * HOUR_MS, left_ms;
-	forecast_init(&f, slots, 0, n);
+	forecast_init(&m.f, m.slots, n);
 	for (int i = 0; i < 3 * 24 * 60; i++, now_ms += 60000) // by day 10, by night 2
-		forecast_observe(&f, slots, &config, now_ms, now_ms / HOUR_MS % 24 < 12 ? 10 : 2);
+		forecast_observe(&m.f, &config, now_ms, now_ms / HOUR_MS % 24 < 12 ? 10 : 2);
 	static const int64_t moves_ms[] = {5 * HOUR_MS, -5 * HOUR_MS, -7 * HOUR_MS, 100 * HOUR_MS, -93 * HOUR_MS};
 	int64_t moved_ms = 0;
 	for (size_t i = 0; i < sizeof moves_ms / sizeof moves_ms[0]; i++) {
 		moved_ms += moves_ms[i];
-		assert_true(forecast_move(&f, slots, &config, moves_ms[i]));
+		assert_true(forecast_move(&m.f, &config, moves_ms[i]));
 		for (int h = 1; h < 24; h += 3) {
 			int64_t at_ms = now_ms + h * HOUR_MS;
-			assert_true(
-			        forecast_at(&f, slots, &config, 60000, at_ms + moved_ms, &load, &deviation, &left_ms));
+			assert_true(forecast_at(&m.f, &config, 60000, at_ms + moved_ms, &load, &deviation, &left_ms));
 			double want = at_ms / HOUR_MS % 24 < 12 ? 10 : 2;
 			if (load < want - 1 || load > want + 1)
 				fail_msg("moved by %lld h: in %d h %g instead of %g", (long long)(moved_ms / HOUR_MS),
 				         h, load, want);
 		}
 	}
-	assert_false(forecast_move(&f, slots, &config, 299999)); // less than a slot
-	assert_false(forecast_move(&f, slots, &config, -299999));
-	assert_true(forecast_move(&f, slots, &config, INT64_MIN / 2));
-	assert_false(forecast_at(&f, slots, &config, 60000, now_ms, &load, &deviation, &left_ms));
+	assert_false(forecast_move(&m.f, &config, 299999)); // less than a slot
+	assert_false(forecast_move(&m.f, &config, -299999));
+	assert_true(forecast_move(&m.f, &config, INT64_MIN / 2));
+	assert_false(forecast_at(&m.f, &config, 60000, now_ms, &load, &deviation, &left_ms));
 }
 
 // ---- clocks that differ ----

@@ -36,19 +36,19 @@ static void start(struct model *m, int model, int64_t span_ms)
 	                               .alpha = 0.3,
 	                               .beta = 0.05,
 	                               .gamma = 0.2}};
-	forecast_init(&m->f, m->slots, 0, forecast_slots_needed(&m->config, SLOT_MS));
+	forecast_init(&m->f, m->slots, forecast_slots_needed(&m->config, SLOT_MS));
 }
 
 static void see(struct model *m, int64_t slot, double y)
 {
-	forecast_observe(&m->f, m->slots, &m->config, slot * SLOT_MS, y);
+	forecast_observe(&m->f, &m->config, slot * SLOT_MS, y);
 }
 
 // At the time of a slot's only sample.
 static bool ahead(const struct model *m, int64_t slot, double *load, double *deviation)
 {
 	int64_t left_ms;
-	return forecast_at(&m->f, m->slots, &m->config, SLOT_MS, slot * SLOT_MS, load, deviation, &left_ms);
+	return forecast_at(&m->f, &m->config, SLOT_MS, slot * SLOT_MS, load, deviation, &left_ms);
 }
 
 static void near(double a, double b, const char *what, int64_t at)
@@ -152,7 +152,7 @@ static void noisy_loads_get_the_forecast_of_the_textbook(void **state)
 
 static double season_ago(const struct model *m, int64_t slot)
 {
-	return forecast_season_ago(&m->f, m->slots, &m->config, SLOT_MS, slot * SLOT_MS);
+	return forecast_season_ago(&m->f, &m->config, SLOT_MS, slot * SLOT_MS);
 }
 
 static void load_of_the_season_before_is_remembered(void **state)
@@ -176,9 +176,9 @@ static void load_of_the_season_before_is_remembered(void **state)
 			near(season_ago(&m, slot), y[before], "season ago", slot);
 		}
 	}
-	near(forecast_season_ago(&m.f, m.slots, &m.config, SLOT_MS, 40 * M * SLOT_MS - SLOT_MS / 2),
+	near(forecast_season_ago(&m.f, &m.config, SLOT_MS, 40 * M * SLOT_MS - SLOT_MS / 2),
 	     (y[39 * M - 1] + y[39 * M]) / 2, "between two", 40 * M);
-	assert_true(forecast_move(&m.f, m.slots, &m.config, 3 * SLOT_MS));
+	assert_true(forecast_move(&m.f, &m.config, 3 * SLOT_MS));
 	for (int64_t slot = 40 * M; slot < 41 * M; slot++)
 		near(season_ago(&m, slot + 3), y[slot - M], "season ago, moved", slot);
 }
@@ -241,8 +241,7 @@ static void between_two_slots_the_season_is_interpolated(void **state)
 	for (int64_t i = 0; i <= 3 * M; i++)
 		see(&m, i, wave(i));
 	int64_t k = 4 * M;
-	assert_true(
-	        forecast_at(&m.f, m.slots, &m.config, SLOT_MS, k * SLOT_MS - SLOT_MS / 2, &load, &deviation, &left_ms));
+	assert_true(forecast_at(&m.f, &m.config, SLOT_MS, k * SLOT_MS - SLOT_MS / 2, &load, &deviation, &left_ms));
 	near(load, (wave(k - 1) + wave(k)) / 2, "forecast between two", k);
 }
 
@@ -256,11 +255,11 @@ static void samples_of_a_slot_are_averaged(void **state)
 	for (int64_t i = 0; i <= 2 * 5760; i++)
 		see(&m, i, 50 + (i % 2 ? 5 : -5) + ((i / 20) % 288 == 100 ? 40 : 0));
 	int64_t left_ms;
-	assert_true(forecast_at(&m.f, m.slots, &m.config, SLOT_MS, 2 * 86400000 + 100 * 300000 + 142500, &load,
-	                        &deviation, &left_ms));
+	assert_true(forecast_at(&m.f, &m.config, SLOT_MS, 2 * 86400000 + 100 * 300000 + 142500, &load, &deviation,
+	                        &left_ms));
 	near(load, 90, "forecast of the peak", 100);
-	assert_true(forecast_at(&m.f, m.slots, &m.config, SLOT_MS, 2 * 86400000 + 98 * 300000 + 142500, &load,
-	                        &deviation, &left_ms));
+	assert_true(forecast_at(&m.f, &m.config, SLOT_MS, 2 * 86400000 + 98 * 300000 + 142500, &load, &deviation,
+	                        &left_ms));
 	near(load, 50, "forecast before it", 98);
 }
 
@@ -272,15 +271,15 @@ static void learning_reports_the_remaining_time(void **state)
 	double load, deviation;
 	int64_t left_ms;
 	start(&m, FORECAST_HOLT_WINTERS, SEASON);
-	assert_false(forecast_at(&m.f, m.slots, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
+	assert_false(forecast_at(&m.f, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
 	assert_int_equal(left_ms, 2 * SEASON);
 	see(&m, 3, 1);
 	see(&m, 8, 1);
-	assert_false(forecast_at(&m.f, m.slots, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
+	assert_false(forecast_at(&m.f, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
 	assert_int_equal(left_ms, 2 * SEASON); // a gap that long starts anew
 	see(&m, 9, 1);
 	see(&m, 11, 1); // one slot missing: bridged
-	assert_false(forecast_at(&m.f, m.slots, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
+	assert_false(forecast_at(&m.f, &m.config, SLOT_MS, 0, &load, &deviation, &left_ms));
 	assert_int_equal(left_ms, 2 * SEASON - 3 * SLOT_MS);
 }
 

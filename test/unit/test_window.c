@@ -28,13 +28,13 @@ struct fixture {
 static void start(struct fixture *f, int aggregate, int64_t duration_ms, int32_t min_samples, uint32_t cap)
 {
 	f->config = (struct policy_window){true, duration_ms, aggregate, min_samples};
-	window_init(&f->w, 0, cap);
+	window_init(&f->w, f->samples, cap);
 }
 
 static void push(struct fixture *f, int64_t time_ms, double value, int64_t now_ms)
 {
-	window_evict(&f->w, f->samples, &f->config, now_ms);
-	window_push(&f->w, f->samples, &f->config, time_ms, value, now_ms);
+	window_evict(&f->w, &f->config, now_ms);
+	window_push(&f->w, &f->config, time_ms, value, now_ms);
 }
 
 // The next sample, step_ms later.
@@ -46,7 +46,7 @@ static void step(struct fixture *f, int64_t *now_ms, int64_t step_ms, double v)
 
 static double value(const struct fixture *f)
 {
-	return window_value(&f->w, f->samples, &f->config);
+	return window_value(&f->w, &f->config);
 }
 
 static void aggregates_of_a_known_window(void **state)
@@ -84,7 +84,7 @@ static double naive(const struct fixture *f, int aggregate)
 	long double sum = 0;
 	uint32_t n = f->w.len;
 	for (uint32_t i = 0; i < n; i++) {
-		all[i] = window_at(&f->w, f->samples, i)->value;
+		all[i] = window_at(&f->w, i)->value;
 		sum += all[i];
 	}
 	double last = all[n - 1];
@@ -185,9 +185,9 @@ static void window_is_open_at_its_old_end(void **state)
 	struct fixture f;
 	start(&f, WINDOW_MAX, 60000, 0, 64);
 	push(&f, 0, 9, 0);
-	window_evict(&f.w, f.samples, &f.config, 59999);
+	window_evict(&f.w, &f.config, 59999);
 	assert_int_equal(f.w.len, 1);
-	window_evict(&f.w, f.samples, &f.config, 60000);
+	window_evict(&f.w, &f.config, 60000);
 	assert_int_equal(f.w.len, 0);
 }
 
@@ -215,7 +215,7 @@ static void clock_ahead_of_this_host_neither_duplicates_nor_blocks(void **state)
 	push(&f, 3600000, 4, 1000); // an hour ahead: taken as of now
 	push(&f, 3600000, 4, 16000);
 	assert_int_equal(f.w.len, 1);
-	assert_int_equal(window_at(&f.w, f.samples, 0)->time_ms, 1000);
+	assert_int_equal(window_at(&f.w, 0)->time_ms, 1000);
 	push(&f, 31000, 8, 31000); // the clock is right again
 	assert_int_equal(f.w.len, 2);
 	assert_true(value(&f) == 6);
