@@ -13,7 +13,6 @@
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
 #define ARENA_MAX     (64 * 1024 * 1024)

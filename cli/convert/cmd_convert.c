@@ -8,7 +8,7 @@
 #include "policies/lint/lint.h"
 #include "policies/load/policy_zones.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "promql/promql_config.h"
 
 #define CONVERT_ARENA_MAX (64 * 1024 * 1024)

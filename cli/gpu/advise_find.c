@@ -16,7 +16,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "promql/promql.h"
 
 #define ARENA_MAX         ((size_t)512 * 1024 * 1024)

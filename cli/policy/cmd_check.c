@@ -17,7 +17,6 @@
 #include "policies/load/file_set.h"
 #include "policies/load/pool_set.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_config.h"
 #include "promql/promql_source.h"

@@ -16,7 +16,6 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint_renames.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
 // ---- replacing ----

@@ -5,7 +5,7 @@
 #include "cli/term/cli.h"
 #include "controller/status/state_text.h"
 #include "policies/engine/policy.h"
-#include "policies/load/policy_pick.h"
+#include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 
 #define CAPACITY_MAX     WORLD_REPLICAS_MAX
@@ -149,7 +149,7 @@ static int load_policy(const struct replay_args *a, struct replay_input *ret, st
 	if (rc < 0)
 		return -1;
 	if (ret->set.n_errors == 0)
-		ret->policy = policy_pick(&ret->set, a->policy, e);
+		ret->policy = file_set_pick(&ret->set, a->policy, e);
 	if (!ret->policy)
 		return -1;
 	if (!policy_ref_of(ret->policy)->fleet.set)

@@ -4,7 +4,6 @@
 #include "cli/term/cli.h"
 #include "cli/term/line_filter.h"
 #include "policies/load/file_set.h"
-#include "policies/load/policy_pick.h"
 #include "policies/load/policy_ref.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
@@ -80,7 +79,7 @@ int cmd_step(int argc, char **argv)
 	int code = EXIT_FAILED;
 	if (path_options_load(&args.files, "gpuscale step", &set) < 0)
 		return EXIT_FAILED;
-	const struct policy *policy = set.n_errors == 0 ? policy_pick(&set, args.policy, &e) : NULL;
+	const struct policy *policy = set.n_errors == 0 ? file_set_pick(&set, args.policy, &e) : NULL;
 	if (policy) {
 		struct step *step = step_new(&policy_ref_of(policy)->binding);
 		code = run_filter(

@@ -18,7 +18,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 
 #define TREE_BYTES_MAX    ((size_t)64 * 1024 * 1024)
 #define TRIGGER_TYPES_MAX 1024 // bytes of status.triggersTypes

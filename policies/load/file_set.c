@@ -2,6 +2,7 @@
 #include "policies/load/file_set.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,12 @@
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_list.h"
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
-#include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
@@ -439,4 +440,85 @@ uint64_t file_set_fingerprint(const char *const *paths, size_t n_paths)
 	uint64_t fingerprint = file_list_read(&a, paths, n_paths, &list, NULL) < 0 ? 0 : list.fingerprint;
 	arena_done(&a);
 	return fingerprint;
+}
+
+// ---- one policy of the set ----
+
+#define KEY_BYTES   320 // namespace, slash and name
+#define SHOWN_BYTES 120
+#define LISTED_MAX  4
+#define NEAR_MAX    256 // names compared for "did you mean"
+
+static void key_of(const struct policy *p, char out[KEY_BYTES])
+{
+	snprintf(out, KEY_BYTES, "%s/%s", p->namespace_name, p->name);
+}
+
+static bool is_called(const struct policy *p, const char *key)
+{
+	char whole[KEY_BYTES];
+	if (!strchr(key, '/'))
+		return strcmp(p->name, key) == 0;
+	key_of(p, whole);
+	return strcmp(whole, key) == 0;
+}
+
+// Writes the first few keys as "serving/a, serving/b, ..".
+static void list(const struct file_set *set, char *out, size_t size)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < set->n_policies && i < LISTED_MAX && used < size; i++) {
+		char key[KEY_BYTES];
+		key_of(set->policies[i], key);
+		int n = snprintf(out + used, size - used, "%s%s%s", i ? ", " : "", key,
+		                 i + 1 == LISTED_MAX && set->n_policies > LISTED_MAX ? ", .." : "");
+		used += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void fail_unknown(const struct file_set *set, const char *key, struct err *e)
+{
+	static const char none[] = "";
+	char keys[NEAR_MAX][64]; // longer names are never suggested
+	const char *names[NEAR_MAX] = {0};
+	char shown[SHOWN_BYTES], all[256];
+	size_t n = 0;
+	for (size_t i = 0; i < set->n_policies && n < NEAR_MAX; i++) {
+		const struct policy *p = set->policies[i];
+		int len = strchr(key, '/') ? snprintf(keys[n], sizeof keys[n], "%s/%s", p->namespace_name, p->name)
+		                           : snprintf(keys[n], sizeof keys[n], "%s", p->name);
+		if (len > 0 && (size_t)len < sizeof keys[n]) {
+			names[n] = keys[n];
+			n++;
+		}
+	}
+	const char *close = num_closest_name(key, names, n);
+	text_show(shown, sizeof shown, key, strlen(key));
+	list(set, all, sizeof all);
+	err_set(e, ERR_INPUT, "no policy \"%s\"%s%s%s; there is %s", shown, close ? ", did you mean \"" : none,
+	        close ? close : none, close ? "\"?" : none, set->n_policies ? all : "none");
+}
+
+const struct policy *file_set_pick(const struct file_set *set, const char *key, struct err *e)
+{
+	const struct policy *found = NULL;
+	size_t n = 0;
+	for (size_t i = 0; i < set->n_policies; i++) {
+		if (key && *key && !is_called(set->policies[i], key))
+			continue;
+		found = set->policies[i];
+		n++;
+	}
+	if (n == 1)
+		return found;
+	char all[256];
+	list(set, all, sizeof all);
+	if (set->n_policies == 0)
+		err_set(e, ERR_INPUT, "the set has no policy: name a file or folder with a GPUAutoscaler");
+	else if (n == 0)
+		fail_unknown(set, key, e);
+	else
+		err_set(e, ERR_INPUT, "%zu policies to choose from (%s): name one as namespace/name", n, all);
+	return NULL;
 }

@@ -40,4 +40,8 @@ void file_set_done(struct file_set *set);
 // cannot be read.
 uint64_t file_set_fingerprint(const char *const *paths, size_t n_paths);
 
+// Returns the policy that `key` selects: "namespace/name", or a name that only one policy has; NULL or "" selects the
+// only policy of the set. Returns NULL and *e (ERR_INPUT), which lists the policies or suggests a similar name.
+const struct policy *file_set_pick(const struct file_set *set, const char *key, struct err *e);
+
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/schema/policy_decode.h"
+// Decodes one GPUAutoscaler document into its rules and its target: the schema table, then every field that needs more
+// than one other field to be understood.
+#include "policies/schema/policy_schema.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +13,6 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 
 // ---- combine, signals[].formula ----

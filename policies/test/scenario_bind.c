@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/reason.h"
-#include "policies/load/policy_pick.h"
+#include "policies/load/file_set.h"
 #include "policies/test/scenario.h"
 
 #define SHOWN_BYTES  80
@@ -437,7 +437,7 @@ int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index,
 	struct err e;
 	size_t before = errors->n + errors->dropped;
 	s->line = node->line;
-	s->policy = policy_pick(set, s->policy_key, &e);
+	s->policy = file_set_pick(set, s->policy_key, &e);
 	if (!s->policy) {
 		fault(&b, doc_get(node, "policy"), "policy", "%s", e.msg);
 		return -1;

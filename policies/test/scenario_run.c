@@ -15,11 +15,185 @@
 #include "policies/explain/explain.h"
 #include "policies/test/coverage.h"
 #include "policies/test/scenario.h"
-#include "policies/test/scenario_law.h"
-#include "policies/test/scenario_world.h"
 
 #define TRACE_TEXT_MAX (256 * 1024)
 #define FIELDS_MAX     (4 + 4 * POLICY_SIGNALS_MAX)
+
+// ---- the simulated target ----
+
+static int order(struct scenario_world *w, int32_t n, int64_t now_ms, int64_t ready_ms)
+{
+	if (w->n_orders == w->cap_orders) {
+		size_t cap = w->cap_orders ? w->cap_orders * 2 : 8;
+		struct scenario_order *grown = arena_calloc(w->arena, cap, sizeof *grown);
+		if (!grown)
+			return -1;
+		if (w->n_orders > 0)
+			memcpy(grown, w->orders, w->n_orders * sizeof *grown);
+		w->orders = grown;
+		w->cap_orders = cap;
+	}
+	w->orders[w->n_orders++] = (struct scenario_order){now_ms, ready_ms, n};
+	return 0;
+}
+
+int scenario_world_init(struct scenario_world *w, int32_t replicas, int32_t ready, int64_t now_ms, int64_t ready_ms,
+                        struct arena *a)
+{
+	*w = (struct scenario_world){.replicas = replicas, .ready = ready, .room = -1, .arena = a};
+	return ready >= 0 && ready < replicas ? order(w, replicas - ready, now_ms, ready_ms) : 0;
+}
+
+int scenario_world_scale(struct scenario_world *w, int32_t to, int64_t now_ms, int64_t ready_ms)
+{
+	int32_t change = to - w->replicas;
+	w->replicas = to;
+	if (change > 0)
+		return order(w, change, now_ms, ready_ms);
+	int32_t gone = -change;
+	while (gone > 0 && w->n_orders > 0) {
+		struct scenario_order *last = &w->orders[w->n_orders - 1];
+		int32_t n = last->n < gone ? last->n : gone;
+		last->n -= n;
+		gone -= n;
+		if (last->n == 0)
+			w->n_orders--;
+	}
+	if (w->ready >= 0)
+		w->ready = w->ready > gone ? w->ready - gone : 0;
+	return 0;
+}
+
+void scenario_world_advance(struct scenario_world *w, int64_t now_ms)
+{
+	size_t kept = 0;
+	int32_t placed = w->replicas;
+	for (size_t i = 0; i < w->n_orders; i++)
+		placed -= w->orders[i].n;
+	for (size_t i = 0; i < w->n_orders; i++) {
+		struct scenario_order o = w->orders[i];
+		int32_t room = w->room < 0 ? o.n : w->room > placed ? w->room - placed : 0;
+		int32_t n = o.n < room ? o.n : room, is_due = o.ready_ms <= now_ms;
+		placed += n;
+		if (is_due && w->ready >= 0)
+			w->ready += n;
+		o.n -= is_due ? n : 0;
+		if (o.n > 0)
+			w->orders[kept++] = o;
+	}
+	w->n_orders = kept;
+}
+
+size_t scenario_world_unschedulable(const struct scenario_world *w, int64_t *ret_since_ms, size_t max)
+{
+	int32_t waiting = 0, skipped;
+	size_t n = 0;
+	for (size_t i = 0; i < w->n_orders; i++)
+		waiting += w->orders[i].n;
+	int32_t beyond = w->room >= 0 && w->replicas > w->room ? w->replicas - w->room : 0;
+	skipped = waiting > beyond ? waiting - beyond : 0; // the oldest orders have the room
+	for (size_t i = 0; i < w->n_orders; i++) {
+		for (int32_t k = 0; k < w->orders[i].n && n < max; k++) {
+			if (skipped > 0)
+				skipped--;
+			else
+				ret_since_ms[n++] = w->orders[i].since_ms;
+		}
+	}
+	return n;
+}
+
+// ---- the laws ----
+
+static int64_t longer(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+int64_t law_flap_ms(const struct policy *p)
+{
+	int64_t ms = longer(p->scale_up.stabilization_window_ms, p->scale_down.stabilization_window_ms);
+	ms = longer(ms, longer(p->cooldown.up_ms, p->cooldown.down_ms));
+	for (size_t i = 0; i < p->n_signals; i++)
+		ms = longer(ms, longer(p->signals[i].sustain.up_ms, p->signals[i].sustain.down_ms));
+	return ms > 0 ? ms : LAW_FLAP_MS;
+}
+
+static int direction_of(int32_t from, int32_t to)
+{
+	return (to > from) - (to < from);
+}
+
+void law_remember(struct law_memory *m, int64_t now_ms, int32_t from_replicas, int32_t to_replicas)
+{
+	int direction = direction_of(from_replicas, to_replicas);
+	if (direction == 0)
+		return;
+	m->direction = direction;
+	m->scaled_ms = now_ms;
+}
+
+bool law_within_bounds(const struct policy *p, const struct decision *d, char why[LAW_TEXT_BYTES])
+{
+	if (d->reason == REASON_SCALING_DISABLED || d->reason == REASON_PAUSED ||
+	    (d->desired >= d->min_replicas && d->desired <= d->max_replicas))
+		return true;
+	snprintf(why, LAW_TEXT_BYTES, "%d is outside %d..%d", d->desired, d->min_replicas, d->max_replicas);
+	return false;
+}
+
+bool law_no_flap(const struct policy *p, const struct law_memory *m, const struct decision *d, char why[LAW_TEXT_BYTES])
+{
+	int direction = direction_of(d->current, d->desired);
+	int64_t since_ms = d->time_ms - m->scaled_ms, window_ms = law_flap_ms(p);
+	if (direction == 0 || direction != -m->direction || since_ms >= window_ms)
+		return true;
+	char since[NUM_TEXT_BYTES], window[NUM_TEXT_BYTES];
+	num_format_duration_ms(since, since_ms);
+	num_format_duration_ms(window, window_ms);
+	snprintf(why, LAW_TEXT_BYTES, "%d -> %d reverses the scale of %s before, within %s", d->current, d->desired,
+	         since, window);
+	return false;
+}
+
+// A number that is recent enough to use.
+static bool has_data(const struct obs_signal *seen, const struct policy_signal *signal, int64_t now_ms)
+{
+	for (size_t i = 0; seen->state == OBS_OK && i < seen->n_series; i++)
+		if (isfinite(seen->series[i].value) &&
+		    (signal->stale_after_ms == 0 || now_ms - seen->series[i].time_ms <= signal->stale_after_ms))
+			return true;
+	return false;
+}
+
+bool law_hold_on_no_data(const struct policy *p, const struct observation *o, const struct decision *d,
+                         char why[LAW_TEXT_BYTES])
+{
+	bool outside = d->current < d->min_replicas || d->current > d->max_replicas;
+	if (d->desired == d->current || outside)
+		return true;
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].on_missing != ON_MISSING_HOLD || has_data(&o->signals[i], &p->signals[i], d->time_ms))
+			return true;
+	snprintf(why, LAW_TEXT_BYTES, "%d -> %d although no signal has data", d->current, d->desired);
+	return false;
+}
+
+bool law_monotone_in_load(const struct decision *d, const struct decision *with_more, char why[LAW_TEXT_BYTES])
+{
+	if (with_more->desired >= d->desired)
+		return true;
+	snprintf(why, LAW_TEXT_BYTES, "with %g %% more of everything %d are wanted, fewer than %d", LAW_MORE_LOAD * 100,
+	         with_more->desired, d->desired);
+	return false;
+}
+
+double law_more_load(double value)
+{
+	return value + fabs(value) * LAW_MORE_LOAD;
+}
+
+// ---- one run ----
 
 // An engine with its state, its last observation and its last decision.
 struct engine {

@@ -15,7 +15,7 @@
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 
 #define INPUT_MAX   (16 * 1024)
 #define OBJECTS_MAX 8

@@ -15,7 +15,7 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 

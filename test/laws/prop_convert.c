@@ -22,7 +22,7 @@
 #include "base/schema/schema.h"
 #include "policies/convert/convert.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "test/laws/prop.h"
 
 #define TICK_S     15

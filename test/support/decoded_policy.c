@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/schema/doc.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 
 #define ARENA_MAX_BYTES   ((size_t)16 * 1024 * 1024)
 #define PRINTED_MAX_BYTES 65536

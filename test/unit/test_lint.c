@@ -20,7 +20,7 @@
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "promql/lexer.h"
 #include "promql/promql_config.h"
 

@@ -15,8 +15,6 @@
 #include "base/err.h"
 #include "policies/engine/decision.h"
 #include "policies/test/coverage.h"
-#include "policies/test/scenario_law.h"
-#include "policies/test/scenario_world.h"
 #include "test/support/scenario_fixture.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

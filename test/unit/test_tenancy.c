@@ -23,7 +23,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "promql/promql_source.h"
 #include "runtime/query/query_hub.h"
 #include "test/support/loop.h"

@@ -19,7 +19,7 @@
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "replay/backtest.h"
 #include "replay/parallel.h"
 #include "replay/tune.h"

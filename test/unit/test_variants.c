@@ -16,7 +16,7 @@
 #include "base/schema/schema.h"
 #include "policies/lint/lint.h"
 #include "policies/load/policy_ref.h"
-#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
 #include "policies/spread/spread.h"
 
 #define N(a)  (sizeof(a) / sizeof((a)[0]))

@@ -18,7 +18,6 @@
 #include "controller/source/policy_object.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
 #define ARENA_BYTES_MAX ((size_t)64 * 1024 * 1024)
