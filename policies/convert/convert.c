@@ -317,16 +317,14 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	s->target_type = "Pods";
 	s->target_value = utilization ? utilization : average_value;
 	s->note = "the HPA reads this from metrics-server; here cAdvisor must be scraped. The HPA ignores the CPU of a "
-	          "pod "
-	          "that started less than 5 minutes ago and is not ready";
+	          "pod that started less than 5 minutes ago and is not ready";
 	if (!utilization)
 		return;
 	s->query = convert_text(c, "100 * %s / sum by (pod) (kube_pod_container_resource_requests{%s,resource=\"%s\"})",
 	                        s->query, of + 1, resource);
-	s->note =
-	        "the HPA reads this from metrics-server; here cAdvisor and kube-state-metrics must be scraped. The HPA "
-	        "cuts the mean to a whole percent, counts a pod without a sample as 100 % on the way down, and ignores "
-	        "the CPU of a pod that started less than 5 minutes ago and is not ready";
+	s->note = "the HPA reads this from metrics-server; here cAdvisor and kube-state-metrics must be scraped. The "
+	          "HPA cuts the mean to a whole percent, counts a pod without a sample as 100 % on the way down, and "
+	          "ignores the CPU of a pod that started less than 5 minutes ago and is not ready";
 }
 
 void convert_target(struct conversion *c, const struct doc_node *spec, const char *key)
@@ -352,10 +350,8 @@ void convert_note_growth(struct conversion *c)
 	bool never =
 	        (convert_whole(c->min_replicas, &min) && min > 3) || (convert_whole(c->max_replicas, &max) && max < 5);
 	if (!c->behavior && !never)
-		convert_note(
-		        c,
-		        "no behavior: from fewer than 4 replicas, the HPA grows to 4 or to twice as many at once, the "
-		        "policy by 4");
+		convert_note(c, "no behavior: from fewer than 4 replicas, the HPA grows to 4 or to twice as many at "
+		                "once, the policy by 4");
 }
 
 bool convert_whole(const char *text, int64_t *ret_value)

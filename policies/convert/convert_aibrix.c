@@ -49,9 +49,8 @@ static void add_pod_metric(struct conversion *c, const struct doc_node *source, 
 	if (is_hpa && s->target_value)
 		s->target_value = round_up(c, name, s->target_value);
 	s->window_seconds = convert_seconds(c, window_seconds);
-	s->note =
-	        "AIBrix scrapes each pod, and knows some metrics of engines by names of its own: compare the name with "
-	        "those in Prometheus. A pod without a sample is treated as 0 in AIBrix";
+	s->note = "AIBrix scrapes each pod, and knows some metrics of engines by names of its own: compare the name "
+	          "with those in Prometheus. A pod without a sample is treated as 0 in AIBrix";
 	if (window_seconds && !c->panic_signal)
 		c->panic_signal = s->name;
 }
@@ -69,11 +68,10 @@ static void add_source(struct conversion *c, const struct doc_node *source, cons
 		else
 			convert_resource(c, name, NULL, whole, NULL);
 	} else {
-		convert_lost(
-		        c,
-		        "not converted: the metric %s of a source of type %s (http://%s%s): bring it to Prometheus, "
-		        "and write its query",
-		        name, type, convert_get(source, "endpoint", ""), convert_get(source, "path", ""));
+		convert_lost(c,
+		             "not converted: the metric %s of a source of type %s (http://%s%s): bring it to "
+		             "Prometheus, and write its query",
+		             name, type, convert_get(source, "endpoint", ""), convert_get(source, "path", ""));
 	}
 }
 
@@ -118,10 +116,9 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 	}
 	if (!is_hpa)
 		part = convert_text(c, "tolerance: \"%s\", ", tolerance);
-	return convert_text(c,
-	                    "{stabilizationWindowSeconds: %s, %spolicies: [{type: Percent, value: %d, "
-	                    "periodSeconds: %s}]}",
-	                    window, part, whole, is_hpa ? "60" : RESYNC_SECONDS);
+	return convert_text(
+	        c, "{stabilizationWindowSeconds: %s, %spolicies: [{type: Percent, value: %d, periodSeconds: %s}]}",
+	        window, part, whole, is_hpa ? "60" : RESYNC_SECONDS);
 }
 
 static void add_behavior(struct conversion *c, const struct doc_node *a, bool is_hpa)
@@ -202,22 +199,20 @@ static void add_panic(struct conversion *c, const struct doc_node *spec, const s
 		return;
 	c->panic_window = convert_seconds(c, convert_get(spec, "panicWindowSeconds", "60"));
 	c->panic_threshold = setting(a, "panic-threshold", "2");
-	convert_note(
-	        c,
-	        "scalingStrategy KPA: AIBrix panics when the panic window is %s times the stable one; the policy when "
-	        "it asks for as many times the ready replicas",
-	        c->panic_threshold);
+	convert_note(c,
+	             "scalingStrategy KPA: AIBrix panics when the panic window is %s times the stable one; the policy "
+	             "when it asks for as many times the ready replicas",
+	             c->panic_threshold);
 }
 
 static void note_lost(struct conversion *c, const struct doc_node *spec, const struct doc_node *a)
 {
 	const char *role = convert_get(doc_get(spec, "subTargetSelector"), "roleName", NULL);
 	if (role) {
-		convert_lost(
-		        c,
-		        "not converted: subTargetSelector.roleName %s: a policy scales the whole target, or the role "
-		        "as an object of its own with a scale subresource",
-		        role);
+		convert_lost(c,
+		             "not converted: subTargetSelector.roleName %s: a policy scales the whole target, or the "
+		             "role as an object of its own with a scale subresource",
+		             role);
 	}
 	if (doc_get(spec, "predictive"))
 		convert_note(c, "predictive: spec.forecast looks ahead, too, and has fields of its own");

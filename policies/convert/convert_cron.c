@@ -400,11 +400,10 @@ static void convert_each(struct conversion *c)
 			continue;
 		}
 		if (!c->live && !opens_alike(&schedules[i])) // takes too long for an event loop
-			convert_note(
-			        c,
-			        "the cron trigger %s: open from a start to the next end, in KEDA only from the last "
-			        "start before an end; split the schedule by hand",
-			        w->name);
+			convert_note(c,
+			             "the cron trigger %s: open from a start to the next end, in KEDA only from the "
+			             "last start before an end; split the schedule by hand",
+			             w->name);
 		i++;
 	}
 	for (size_t i = 0; i < c->n_windows; i++) {

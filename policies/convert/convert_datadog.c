@@ -24,11 +24,11 @@ static void note_query(struct conversion *c, const struct doc_node *objective, c
 		                    convert_get(doc_get(q, "metrics"), "query", ""));
 	for (const struct doc_node *f = formulas ? formulas->child : NULL; f; f = f->next)
 		text = convert_text(c, "%s; formula %s", text, convert_get(f, "formula", ""));
-	convert_lost(
-	        c,
-	        "not converted: an objective of type %s is a query of Datadog (%s), for each replica %s: write it in "
-	        "PromQL with target type AverageValue",
-	        type, text, convert_get(value, "absoluteValue", convert_get(value, "utilization", "without a value")));
+	convert_lost(c,
+	             "not converted: an objective of type %s is a query of Datadog (%s), for each replica %s: write it "
+	             "in PromQL with target type AverageValue",
+	             type, text,
+	             convert_get(value, "absoluteValue", convert_get(value, "utilization", "without a value")));
 }
 
 static void add_objective(struct conversion *c, const struct doc_node *o)
@@ -118,9 +118,8 @@ bool convert_datadog(struct conversion *c, const struct doc_node *root)
 		convert_note(c, "no objective: Datadog targets 80 %% of the requested CPU");
 	}
 	add_apply_policy(c, apply ? apply : doc_get(spec, "policy"));
-	convert_note(
-	        c, "Datadog's recommendations come from its own servers and may look ahead; the policy decides by the "
-	           "metrics in Prometheus");
+	convert_note(c, "Datadog's recommendations come from its own servers and may look ahead; the policy decides by "
+	                "the metrics in Prometheus");
 	if (doc_get(constraints, "containers"))
 		convert_note(c, "constraints.containers: a policy does not change the requests of pods");
 	if (doc_get(spec, "fallback"))

@@ -68,9 +68,8 @@ static void set_query(struct conversion *c, struct conversion_signal *s, const c
 	if (!query)
 		return;
 	s->query = query;
-	s->note =
-	        "the query is that of the annotation metric-config; its adapter uses the first of several series, the "
-	        "policy holds";
+	s->note = "the query is that of the annotation metric-config; its adapter uses the first of several series, "
+	          "the policy holds";
 }
 
 static void add_pods(struct conversion *c, const struct doc_node *metric)
@@ -128,8 +127,7 @@ static void add_external(struct conversion *c, const struct doc_node *metric)
 	const char *matchers = convert_matcher(c, "namespace", convert_namespace(c), metric_matchers(c, metric));
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 	s->note = "the query behind this name is known only to the adapter, which usually limits it to the namespace "
-	          "of the "
-	          "HPA: write it here";
+	          "of the HPA: write it here";
 	set_query(c, s, "external", name, metric);
 	set_target(c, s, metric);
 }
@@ -182,9 +180,8 @@ static void allow_zero(struct conversion *c)
 {
 	c->min_replicas = "1";
 	if (c->n_activations == 0) {
-		convert_note(
-		        c, "minReplicas 0: none of its metrics can be read while there is no pod, so the HPA does not "
-		           "go there either; name a signal that can in spec.idle");
+		convert_note(c, "minReplicas 0: none of its metrics can be read while there is no pod, so the HPA does "
+		                "not go there either; name a signal that can in spec.idle");
 		return;
 	}
 	c->idle_after =

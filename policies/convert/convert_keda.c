@@ -59,11 +59,10 @@ static void find_source(struct conversion *c, struct conversion_signal *s, const
 	if (!s->source && why)
 		convert_lost(c, "%s (trigger %s)", why, s->name);
 	else if (!s->source)
-		convert_lost(
-		        c,
-		        "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source of "
-		        "the controller",
-		        address, s->name);
+		convert_lost(c,
+		             "not supported: serverAddress \"%s\" of the trigger %s, which is not the URL of a source "
+		             "of the controller",
+		             address, s->name);
 }
 
 static void note_server(struct conversion *c, struct conversion_signal *s, const struct doc_node *trigger,
@@ -76,8 +75,7 @@ static void note_server(struct conversion *c, struct conversion_signal *s, const
 		s->source = s->name;
 		convert_note(c,
 		             "the query of the signal %s goes to another server: --prometheus %s=%s, and name this "
-		             "namespace by "
-		             "--prometheus-namespace",
+		             "namespace by --prometheus-namespace",
 		             s->name, s->name, address);
 	} else if (!t->server) {
 		t->server = address;
@@ -269,11 +267,10 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback, 
 	    strcmp(c->fallback_behavior, "ScalingModifiers") != 0)
 		c->fallback_replicas = bounded(c, convert_get(fallback, "replicas", "1"));
 	const char *moved = c->fallback_note ? c->fallback_note : "";
-	c->fallback_note =
-	        convert_text(c,
-	                     "%s%sKEDA ends a fallback with the first reading; until failureThreshold readings, "
-	                     "at least one, have come back, the policy does not scale down",
-	                     moved, moved[0] ? ". " : "");
+	c->fallback_note = convert_text(c,
+	                                "%s%sKEDA ends a fallback with the first reading; until failureThreshold "
+	                                "readings, at least one, have come back, the policy does not scale down",
+	                                moved, moved[0] ? ". " : "");
 	if (t->n_resources > 0)
 		convert_note(c, "fallback: KEDA has none for triggers of type cpu and memory; here it covers them");
 }
@@ -324,9 +321,8 @@ static void add_idle(struct conversion *c, const struct doc_node *spec)
 		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
 		return;
 	}
-	c->idle_note =
-	        "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy goes at "
-	        "once to what the signals ask for";
+	c->idle_note = "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy "
+	               "goes at once to what the signals ask for";
 	c->idle_after = period(c, spec, "cooldownPeriod", "300", 0, IDLE_SECONDS_MAX);
 	c->idle_initial = period(c, spec, "initialCooldownPeriod", NULL, 0, IDLE_SECONDS_MAX);
 }
@@ -371,18 +367,16 @@ static void add_annotations(struct conversion *c, const struct doc_node *root)
 	if (replicas && c->live)
 		keep_at(c, replicas);
 	else if (replicas)
-		convert_note(
-		        c,
-		        "the annotation paused-replicas: KEDA keeps the target at %s; the policy is paused, and keeps "
-		        "the scale that it finds: kubectl scale --replicas=%s",
-		        replicas, replicas);
+		convert_note(c,
+		             "the annotation paused-replicas: KEDA keeps the target at %s; the policy is paused, and "
+		             "keeps the scale that it finds: kubectl scale --replicas=%s",
+		             replicas, replicas);
 	if (c->is_down_disabled)
 		convert_note(c, "the annotation paused-scale-in: behavior.scaleDown.selectPolicy Disabled and a long "
 		                "idle.after do that; write your own when you end the pause");
 	if (c->is_up_disabled)
-		convert_note(c,
-		             "the annotation paused-scale-out: behavior.scaleUp.selectPolicy Disabled does that, but "
-		             "activation and minReplicas still add replicas");
+		convert_note(c, "the annotation paused-scale-out: behavior.scaleUp.selectPolicy Disabled does that, "
+		                "but activation and minReplicas still add replicas");
 	if (c->is_down_disabled && c->idle_after)
 		c->idle_after = convert_text(c, "%ds", IDLE_SECONDS_MAX);
 }
@@ -454,9 +448,8 @@ static void add_formula(struct conversion *c, const struct doc_node *modifiers, 
 	s->target_value = convert_get(modifiers, "target", NULL);
 	for (uint32_t i = 0; i < t->compiled.n_ops && !is_filled; i++)
 		if (t->ops[i].code == FORMULA_ELSE || t->ops[i].code == FORMULA_IS_NIL)
-			s->note =
-			        "KEDA knows missing values in a formula only with fallback.behavior scalingModifiers, "
-			        "and holds the scale otherwise; here they are nil at once";
+			s->note = "KEDA knows missing values in a formula only with fallback.behavior "
+			          "scalingModifiers, and holds the scale otherwise; here they are nil at once";
 	convert_activation(c, s->name, convert_get(modifiers, "activationTarget", "0"));
 }
 

@@ -57,8 +57,7 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 		matchers = convert_matcher(c, "namespace", convert_namespace(c), matchers);
 		s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 		s->note = "the query behind this name is known only to the metrics provider, which usually limits it "
-		          "to the "
-		          "namespace of the WPA: write it here";
+		          "to the namespace of the WPA: write it here";
 	}
 	const char *high = convert_get(m, "highWatermark", NULL), *low = convert_get(m, "lowWatermark", NULL);
 	s->high = high ? high : low;
@@ -121,13 +120,10 @@ static void add_limits(struct conversion *c, const struct doc_node *spec)
 		c->combine = convert_text(c, "max(%s, %s)", c->combine, down);
 	bool has_delay = c->signals[0].sustain_up || c->signals[0].sustain_down;
 	if (has_delay && (c->n_signals > 1 || convert_bool(convert_get(spec, "tolerateZero", "false")) != 1))
-		convert_note(
-		        c,
-		        "delays above and below the watermarks: here each metric has its own, and a sum of 0 is below "
-		        "the low watermark; the WPA has one for all metrics");
-	c->combine_note =
-	        "the limit factors, as the WPA rounds them. The WPA also holds a scale-down that its limit cuts "
-	        "while fewer replicas are ready than would remain";
+		convert_note(c, "delays above and below the watermarks: here each metric has its own, and a sum of 0 "
+		                "is below the low watermark; the WPA has one for all metrics");
+	c->combine_note = "the limit factors, as the WPA rounds them. The WPA also holds a scale-down that its limit "
+	                  "cuts while fewer replicas are ready than would remain";
 }
 
 static void note_lost(struct conversion *c, const struct doc_node *root, const struct doc_node *spec)
@@ -141,9 +137,8 @@ static void note_lost(struct conversion *c, const struct doc_node *root, const s
 		if (doc_get(spec, lost[i][0]))
 			convert_note(c, "%s: %s", lost[i][0], lost[i][1]);
 	if (convert_bool(convert_get(doc_get(doc_get(root, "metadata"), "annotations"), monitor, NULL)) == 1)
-		convert_note(
-		        c, "the annotation lifecycle-control: the WPA scales only while its DatadogMonitor is OK; the "
-		           "policy does not read it");
+		convert_note(c, "the annotation lifecycle-control: the WPA scales only while its DatadogMonitor is OK; "
+		                "the policy does not read it");
 	if (convert_get(spec, "convergeTowardsWatermark", "")[0])
 		convert_note(
 		        c, "convergeTowardsWatermark: converging inside the band: use a target instead of watermarks");
@@ -162,10 +157,8 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 		c->min_replicas = "1"; // the default of the WPA
 	c->replica_multiple = unless_zero(convert_get(spec, "replicaScalingAbsoluteModulo", NULL), NULL);
 	if (c->replica_multiple && strcmp(c->replica_multiple, "1") != 0)
-		convert_note(
-		        c,
-		        "replicaScalingAbsoluteModulo: the WPA rounds before its limits, which may cut the result to "
-		        "another number; here every new scale is a multiple");
+		convert_note(c, "replicaScalingAbsoluteModulo: the WPA rounds before its limits, which may cut the "
+		                "result to another number; here every new scale is a multiple");
 	c->min_available_percent = unless_zero(convert_get(spec, "minAvailableReplicaPercentage", NULL), NULL);
 	c->dry_run = convert_bool(convert_get(spec, "dryRun", "false")) == 1;
 	c->cooldown_up =

@@ -31,10 +31,9 @@ static const struct {
         [DAY] = {1, 31, NULL, 0, "day of the month, the third field, must consist of 1 to 31, as in \"*\" or \"1,15\""},
         [MONTH] = {1, 12, month_names, 12,
                    "month, the fourth field, must consist of 1 to 12 or JAN to DEC, as in \"*\" or \"JUN-AUG\""},
-        [WEEKDAY] =
-                {0, 7, weekday_names, 7,
-                 "day of the week, the fifth field, must consist of 0 to 7 (Sunday is 0 and 7) or SUN to SAT, as in "
-                 "\"*\" or \"MON-FRI\""},
+        [WEEKDAY] = {0, 7, weekday_names, 7,
+                     "day of the week, the fifth field, must consist of 0 to 7 (Sunday is 0 and 7) or SUN to SAT, as "
+                     "in \"*\" or \"MON-FRI\""},
 };
 _Static_assert(sizeof fields / sizeof fields[0] == FIELD__COUNT, "one row per field");
 

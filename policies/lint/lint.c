@@ -158,8 +158,7 @@ static void lint_scale_down(const struct policy *p, const struct place *at)
 	if (delay_ms == 0)
 		warn_at(&behavior, "scaleDown", "stabilizationWindowSeconds",
 		        "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need "
-		        "minutes "
-		        "to come back; use 300");
+		        "minutes to come back; use 300");
 	else if (delay_ms < START_LEAST_MS && !p->startup.given)
 		warn_at(&behavior, "scaleDown", "stabilizationWindowSeconds",
 		        "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
@@ -208,8 +207,7 @@ static void lint_window(const struct policy *p, const struct policy_signal *s, c
 		if (sustain_ms > s->window.duration_ms)
 			warn_at(at, "sustain", up ? "up" : "down",
 			        "%s is longer than the window of %s, which has forgotten the beginning by then: "
-			        "lengthen "
-			        "the window, or let stabilizationWindowSeconds wait",
+			        "lengthen the window, or let stabilizationWindowSeconds wait",
 			        show(sustain_ms).s, show(s->window.duration_ms).s);
 	}
 	int64_t fresh_ms = FRESH_LEAST * (p->interval_ms < LINT_SCRAPE_MS ? p->interval_ms : LINT_SCRAPE_MS);
@@ -231,8 +229,7 @@ static void lint_band(const struct policy *p, const struct policy_signal *s, con
 	if (after < least)
 		warn_at(at, "watermarks", "low",
 		        "is too near to high: at %d replicas one step up brings the load per replica from high to "
-		        "%.3g, "
-		        "below low, and down it goes again; lower it to %.3g",
+		        "%.3g, below low, and down it goes again; lower it to %.3g",
 		        n, after, m->high * n / (n + step));
 }
 
@@ -241,8 +238,7 @@ static void lint_missing(const struct policy_signal *s, const struct place *at)
 	if (s->on_missing == ON_MISSING_ZERO && s->query && strstr(s->query, "DCGM_"))
 		warn_at(at, "onMissing", NULL,
 		        "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: "
-		        "use "
-		        "Hold");
+		        "use Hold");
 }
 
 // ---- marks outside of the range of a query ----
@@ -406,14 +402,12 @@ static void lint_objective_zero(const struct policy *p, const struct place *at)
 	if (needs_replica(demand->query) && needs_replica(backlog->query))
 		warn_at(at, "minReplicas", NULL,
 		        "is 0, but only a running replica serves what %s and %s read, so that arriving work would "
-		        "start "
-		        "none: measure one of them at a gateway, or use 1",
+		        "start none: measure one of them at a gateway, or use 1",
 		        demand->name, backlog->name);
 	else if (p->startup.given && p->startup.start_ms >= o->wait_ms)
 		warn_at(at, "minReplicas", NULL,
 		        "is 0, but a request that finds no replica waits for a start-up of %s, longer than the "
-		        "objective "
-		        "allows: the scale reaches 0 only while that is rarer than `late`",
+		        "objective allows: the scale reaches 0 only while that is rarer than `late`",
 		        show(p->startup.start_ms).s);
 }
 

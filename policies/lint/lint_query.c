@@ -151,16 +151,16 @@ static void rule_kind(struct walk *w, const struct metric *m)
 	if (is_in(m->function, rate_functions)) {
 		if (kind == LINT_CODE)
 			WARN(w, m->token,
-			     "holds the last error code, not a count: %.*s() of it means nothing; use "
-			     "changes(), or a counter of errors by code",
+			     "holds the last error code, not a count: %.*s() of it means nothing; use changes(), or a "
+			     "counter of errors by code",
 			     f, fs);
 		else if (kind == LINT_RATE)
 			WARN(w, m->token, "is a rate already, not a counter: use avg_over_time() instead of %.*s()", f,
 			     fs);
 		else if ((kind != LINT_KIND__COUNT && kind != LINT_COUNTER) || is_vllm_gauge(m->name))
 			WARN(w, m->token,
-			     "is a gauge, not a counter: use avg_over_time(), max_over_time() or deriv() instead "
-			     "of %.*s()",
+			     "is a gauge, not a counter: use avg_over_time(), max_over_time() or deriv() instead of "
+			     "%.*s()",
 			     f, fs);
 	} else if (kind == LINT_COUNTER && !is_in(m->function, counter_functions)) {
 		WARN(w, m->token,
@@ -175,8 +175,8 @@ static void rule_range(struct walk *w, const struct metric *m)
 {
 	if (is_in(m->function, slope_functions) && m->range_ms >= 0 && m->range_ms < SCRAPES_MIN * LINT_SCRAPE_MS)
 		WARN(w, m->range,
-		     "covers fewer than %d scrapes of 15 s, so that one lost scrape leaves nothing to take a "
-		     "slope of: use [1m] or more",
+		     "covers fewer than %d scrapes of 15 s, so that one lost scrape leaves nothing to take a slope of: "
+		     "use [1m] or more",
 		     SCRAPES_MIN);
 }
 
@@ -223,8 +223,8 @@ static void rule_labels(struct walk *w, const struct metric *m)
 		if (strstr(w->q->node->text, twin) || strstr(w->q->node->text, "exporter"))
 			continue;
 		WARN(w, t,
-		     "is the exporter's own %.*s unless Prometheus honours the labels: match %s too, as in "
-		     "\"x{%s=..} or x{%.*s=..}\"",
+		     "is the exporter's own %.*s unless Prometheus honours the labels: match %s too, as in \"x{%s=..} "
+		     "or x{%.*s=..}\"",
 		     (int)t->len, t->start, twin, twin, (int)t->len, t->start);
 		return;
 	}
@@ -279,8 +279,7 @@ static void note_4_9(struct lint_query *q, size_t offset, size_t len)
 		snprintf(factor, sizeof factor, ", whose value is %.10g times as large", renamed->factor);
 	lint_query_warn(
 	        &note, offset, len,
-	        "dcgm-exporter 4.9 renames it to %s%s: to read both, repeat the expression with that name after "
-	        "\"or\"",
+	        "dcgm-exporter 4.9 renames it to %s%s: to read both, repeat the expression with that name after \"or\"",
 	        renamed->name_4_9, factor);
 }
 
@@ -333,8 +332,7 @@ static void rule_sum(struct walk *w)
 	if (w->summed_ratio && !w->is_scaled && t->set && t->type == TARGET_VALUE && t->value <= 1)
 		WARN(w, w->summed_ratio,
 		     "is a ratio, and its sum grows with every GPU, so that more replicas ask for more: use avg(), or "
-		     "type "
-		     "AverageValue");
+		     "type AverageValue");
 }
 
 // v: what is known of the values, or NULL.
@@ -358,11 +356,10 @@ static void rule_units(struct walk *w, const struct promql_value *v)
 		                "is a ratio from 0 to 1, and never reaches %g: write the target as 0.%02d", goal,
 		                goal < 100 ? (int)goal : 99);
 	if (is_percent && goal <= 1)
-		lint_query_warn(
-		        w->q, 0, strlen(w->q->node->text),
-		        "is percent, 0 to 100, and nearly always above %g: write the target as %g, or divide the query "
-		        "by 100",
-		        goal, goal * 100);
+		lint_query_warn(w->q, 0, strlen(w->q->node->text),
+		                "is percent, 0 to 100, and nearly always above %g: write the target as %g, or divide "
+		                "the query by 100",
+		                goal, goal * 100);
 }
 
 // A proportional target assumes that twice the replicas halve the value of the metric.
@@ -387,8 +384,7 @@ static void rule_by_pod(struct walk *w)
 	if (w->by_pod && strstr(w->q->node->text, "DCGM_FI_") && !strstr(w->q->node->text, "exported_pod"))
 		WARN(w, w->by_pod,
 		     "is the exporter's own pod unless Prometheus honours the labels: group by exported_pod, or copy "
-		     "it "
-		     "into pod with label_replace()");
+		     "it into pod with label_replace()");
 }
 
 // ---- the walk ----
@@ -548,8 +544,8 @@ static void rule_nan(struct walk *w, const struct promql_token *at)
 		     "returns: set onMissing: Zero to read it as 0");
 	else
 		WARN(w, at,
-		     "is not a number without traffic, and that holds the scale until traffic returns: set "
-		     "onMissing: Zero to read it as 0");
+		     "is not a number without traffic, and that holds the scale until traffic returns: set onMissing: "
+		     "Zero to read it as 0");
 }
 
 static void rule_selectors(const struct lint_query *q)
@@ -561,11 +557,10 @@ static void rule_selectors(const struct lint_query *q)
 		return;
 	const char *p = beyond;
 	struct promql_token token = promql_next(&p);
-	lint_query_warn(
-	        q, (size_t)(beyond - q->node->text), token.len,
-	        "is the query's selector number %d or later; the age of at most %d can be checked, so the query "
-	        "is never asked and the scale is held: let recording rules hold parts of it",
-	        FRESHNESS_SELECTORS_MAX + 1, FRESHNESS_SELECTORS_MAX);
+	lint_query_warn(q, (size_t)(beyond - q->node->text), token.len,
+	                "is the query's selector number %d or later; the age of at most %d can be checked, so the "
+	                "query is never asked and the scale is held: let recording rules hold parts of it",
+	                FRESHNESS_SELECTORS_MAX + 1, FRESHNESS_SELECTORS_MAX);
 }
 
 void lint_query_check(struct lint_query *q)

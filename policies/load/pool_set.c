@@ -104,8 +104,7 @@ static size_t check_claims(const struct pool_set *set, size_t i, const struct po
 			if (gpu_pool_claims(&set->pools[other], namespace_name, name, policies[k]->label_lines)) {
 				print_to(report,
 				         "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
-				         "%s:%d: a "
-				         "policy belongs to one pool, remove it from one of them\n",
+				         "%s:%d: a policy belongs to one pool, remove it from one of them\n",
 				         p->file, entry->at.line, entry->at.col, (size_t)(entry - p->entries),
 				         namespace_name, name, set->pools[other].name, set->pools[other].file,
 				         set->pools[other].at.line);
@@ -176,12 +175,11 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		double cost = micro * budgets[i].hours;
 		if (!budgets[i].is_set || cost <= (double)gpu_pool_micro(budgets[i].budget))
 			continue;
-		print_to(
-		        report,
-		        "%s:%d:%d: spec.budget.%s: is %g, but the guaranteed minReplicas of the members cost %g: raise "
-		        "it or lower maxMinReplicas\n",
-		        p->file, budgets[i].at.line, budgets[i].at.col, budgets[i].field, budgets[i].budget,
-		        cost / 1e6);
+		print_to(report,
+		         "%s:%d:%d: spec.budget.%s: is %g, but the guaranteed minReplicas of the members cost %g: "
+		         "raise it or lower maxMinReplicas\n",
+		         p->file, budgets[i].at.line, budgets[i].at.col, budgets[i].field, budgets[i].budget,
+		         cost / 1e6);
 		n++;
 	}
 	return n;

@@ -105,10 +105,9 @@ static void check_ratio(const void *value, struct fault_list *l)
 {
 	const struct gpu_pool_ratio *r = value;
 	if (gpu_pool_milli(r->min) >= gpu_pool_milli(r->max))
-		fault_add(
-		        l, "min", -1,
-		        "must be smaller than max by at least 0.001, because the two members cannot change in the same "
-		        "moment: lower it or raise max");
+		fault_add(l, "min", -1,
+		          "must be smaller than max by at least 0.001, because the two members cannot change in the "
+		          "same moment: lower it or raise max");
 	if (strcmp(r->of, r->to) == 0)
 		fault_add(l, "to", -1, "is the same policy as `of`: name a different policy");
 }
