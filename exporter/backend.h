@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "exporter/device.h"
@@ -27,13 +28,10 @@ struct backend_ops {
 	int (*attach)(struct backend *b, struct event_base *loop, struct err *e);
 	// True once every request that attach started has a reply. May be NULL. Any thread.
 	bool (*has_replies)(struct backend *b);
-	// Finds the devices. Returns -1 and fills `e` if there are none (yet): the sampler retries later.
+	// Finds the devices and sets those and the version of the driver in `b`. Returns -1 and fills `e` if there are
+	// none (yet): the sampler retries later.
 	int (*open)(struct backend *b, struct err *e);
-	// Returns the devices, at most DEVICES_MAX; valid until the next sample or close.
-	const struct device *(*devices)(struct backend *b, size_t *ret_n);
-	// Returns the label DCGM_FI_DRIVER_VERSION, "" if unknown; valid until close.
-	const char *(*driver_version)(struct backend *b);
-	// Fills one sample per device, in the order of devices() afterwards; devices may appear and vanish here.
+	// Fills one sample per device, in the order of b->devices afterwards; devices may appear and vanish here.
 	// `samples` has room for DEVICES_MAX. `mono_ms` is the time since the sampler started, `wall_ms` the time
 	// stamp for events. A device that fails alone is only marked as lost. Returns -1 and fills `e` if nothing can
 	// be read until the backend is closed and opened again.
@@ -67,6 +65,9 @@ struct backend_config {
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config;
+	const struct device *devices; // at most DEVICES_MAX; valid until the next sample or close
+	size_t n;
+	const char *driver_version; // label DCGM_FI_DRIVER_VERSION, "" if unknown; valid until close
 };
 
 // Allocates a backend of `size` bytes, with zeroes behind its first member. NULL and *e: memory is exhausted.
@@ -75,8 +76,14 @@ static inline void *backend_alloc(size_t size, const struct backend_ops *ops, co
 {
 	struct backend *b = err_calloc(size, e);
 	if (b)
-		*b = (struct backend){ops, *config};
+		*b = (struct backend){.ops = ops, .config = *config, .driver_version = ""};
 	return b;
+}
+
+// The destroy of a backend that owns nothing while it is closed.
+static inline void backend_free(struct backend *b)
+{
+	free(b);
 }
 
 // Creates a backend that is not open yet. Returns NULL and fills `e` on failure.

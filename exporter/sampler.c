@@ -38,7 +38,6 @@ struct sampler {
 	int64_t retry_ms;
 	int64_t start_ms; // mono_ms of virtual time 0
 	struct device_history *history;
-	const char *driver_version;
 	struct buf back;
 	struct device_sample samples[DEVICES_MAX];
 	size_t n_last; // devices of the last successful round
@@ -167,7 +166,7 @@ static void render(struct sampler *s, const struct device *devices, size_t n, co
 	const struct sampler_round round = {.devices = devices,
 	                                    .samples = s->samples,
 	                                    .n = n,
-	                                    .driver_version = s->driver_version,
+	                                    .driver_version = s->options.backend->driver_version,
 	                                    .wall_ms = clock_wall_ms(s->options.clock),
 	                                    .history = history};
 	s->options.render(s->options.render_arg, &round, &s->back);
@@ -218,12 +217,9 @@ static int open_backend(struct sampler *s, struct err *e)
 		return -1;
 	}
 	s->open = true;
-	s->driver_version = b->ops->driver_version(b);
-	size_t n;
-	const struct device *devices = b->ops->devices(b, &n);
-	assert(n <= DEVICES_MAX);
-	LOG(s->options.log, LOG_INFO, "GPUs found", LOG_S("backend", backend_name(b)), LOG_I("devices", (int64_t)n),
-	    LOG_S("model", n ? devices[0].model : ""), LOG_S("driverVersion", s->driver_version));
+	assert(b->n <= DEVICES_MAX);
+	LOG(s->options.log, LOG_INFO, "GPUs found", LOG_S("backend", backend_name(b)), LOG_I("devices", (int64_t)b->n),
+	    LOG_S("model", b->n ? b->devices[0].model : ""), LOG_S("driverVersion", b->driver_version));
 	s->last_error[0] = '\0';
 	return 0;
 }
@@ -236,23 +232,21 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	note_read(s, rc == 0, start_s);
 	if (rc < 0)
 		return -1;
-	size_t n;
-	const struct device *devices = b->ops->devices(b, &n);
-	memcpy(s->last, devices, n * sizeof *devices);
-	s->n_last = n;
+	size_t n = s->n_last = b->n;
+	memcpy(s->last, b->devices, n * sizeof *s->last);
 	for (size_t i = 0; i < n; i++) {
 		sample_check(&s->samples[i]);
 		s->implausible += s->samples[i].implausible;
 	}
-	device_history_add(s->history, t_ms, devices, s->samples, n);
+	device_history_add(s->history, t_ms, b->devices, s->samples, n);
 	buf_reset(&s->back);
-	render(s, devices, n, s->history);
+	render(s, b->devices, n, s->history);
 	if (b->ops->render_extra)
 		b->ops->render_extra(b, &s->back);
 	if (s->back.failed)
 		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs exceed the ceiling of %zu bytes", n,
 		               s->options.text_bytes_max);
-	publish(s, true, count_devices(s, devices, n), now_s() - start_s, "");
+	publish(s, true, count_devices(s, b->devices, n), now_s() - start_s, "");
 	return 0;
 }
 
@@ -364,7 +358,6 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 		free(s);
 		return NULL;
 	}
-	s->driver_version = "";
 	int64_t drop_ms = options->interval_ms * DROP_INTERVALS;
 	if (!s->options.drop_after_ms)
 		s->options.drop_after_ms = drop_ms > DROP_MIN_MS ? drop_ms : DROP_MIN_MS;

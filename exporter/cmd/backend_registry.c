@@ -62,6 +62,14 @@ static bool has_nvidia_gpu(const char *sysfs_root)
 	return found;
 }
 
+// Takes over the devices and the driver of the chosen backend.
+static void mirror(struct chooser *c)
+{
+	c->base.devices = c->chosen->devices;
+	c->base.n = c->chosen->n;
+	c->base.driver_version = c->chosen->driver_version;
+}
+
 static int auto_open(struct backend *b, struct err *e)
 {
 	struct chooser *c = (struct chooser *)b;
@@ -72,6 +80,7 @@ static int auto_open(struct backend *b, struct err *e)
 		struct backend *candidate = c->candidates[i];
 		if (candidate->ops->open(candidate, e) == 0) {
 			c->chosen = candidate;
+			mirror(c);
 			atomic_store(&c->name, candidate->ops->name);
 			return 0;
 		}
@@ -89,18 +98,6 @@ static struct backend *chosen_of(struct backend *b)
 {
 	assert(((struct chooser *)b)->chosen); // the sampler uses only an open backend
 	return ((struct chooser *)b)->chosen;
-}
-
-static const struct device *auto_devices(struct backend *b, size_t *ret_n)
-{
-	struct backend *c = chosen_of(b);
-	return c->ops->devices(c, ret_n);
-}
-
-static const char *auto_driver_version(struct backend *b)
-{
-	struct backend *c = chosen_of(b);
-	return c->ops->driver_version(c);
 }
 
 static void close_profiling(struct chooser *c)
@@ -124,10 +121,8 @@ static int open_profiling(struct chooser *c, struct err *e)
 		return -1;
 	c->profiled = calloc(DEVICES_MAX, sizeof *c->profiled);
 	if (c->profiled) {
-		size_t n;
-		c->profiling->ops->devices(c->profiling, &n);
 		LOG(c->base.config.log, LOG_INFO, "Profiling fields are read through nv-hostengine",
-		    LOG_I("gpus", (int64_t)n));
+		    LOG_I("gpus", (int64_t)c->profiling->n));
 		return 0;
 	}
 	c->profiling->ops->close(c->profiling);
@@ -138,8 +133,7 @@ static int open_profiling(struct chooser *c, struct err *e)
 static void add_profiling(struct chooser *c, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples)
 {
 	struct err e;
-	size_t n, n_profiled;
-	const struct device *devices = c->chosen->ops->devices(c->chosen, &n);
+	size_t n = c->base.n;
 	for (size_t i = 0; i < n; i++)
 		if (has_profiling(&samples[i]))
 			return;
@@ -154,10 +148,11 @@ static void add_profiling(struct chooser *c, int64_t mono_ms, int64_t wall_ms, s
 		c->profiling_retry_ms = mono_ms + PROFILING_RETRY_MS;
 		return;
 	}
-	const struct device *profiled = c->profiling->ops->devices(c->profiling, &n_profiled);
-	for (size_t k = 0; k < n_profiled; k++)
+	const struct device *profiled = c->profiling->devices;
+	for (size_t k = 0; k < c->profiling->n; k++)
 		for (size_t i = 0; i < n; i++)
-			for (enum field f = 0; f < FIELD__COUNT && device_is_same(&devices[i], &profiled[k]); f++)
+			for (enum field f = 0; f < FIELD__COUNT && device_is_same(&c->base.devices[i], &profiled[k]);
+			     f++)
 				if (!samples[i].lost && sample_has(&c->profiled[k], f) && !sample_has(&samples[i], f)) {
 					samples[i].value[f] = c->profiled[k].value[f];
 					samples[i].valid[f] = true;
@@ -170,6 +165,7 @@ static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	struct backend *c = chosen_of(b);
 	if (c->ops->sample(c, mono_ms, wall_ms, samples, e) < 0)
 		return -1;
+	mirror((struct chooser *)b);
 	if (c == ((struct chooser *)b)->candidates[0])
 		add_profiling(((struct chooser *)b), mono_ms, wall_ms, samples);
 	return 0;
@@ -204,8 +200,6 @@ static const struct backend_ops ops = {.name = "auto",
                                        .active_name = auto_active_name,
                                        .first_rounds = 2,
                                        .open = auto_open,
-                                       .devices = auto_devices,
-                                       .driver_version = auto_driver_version,
                                        .sample = auto_sample,
                                        .render_extra = auto_render_extra,
                                        .close = auto_close,

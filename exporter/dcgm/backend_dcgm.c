@@ -73,8 +73,7 @@ struct dcgm {
 	bool inited, connected;
 	dcgm_handle handle;
 	char driver_version[DCGM_TEXT_BYTES];
-	size_t n;
-	struct device devices[DCGM_GPUS_MAX];
+	struct device devices[DCGM_GPUS_MAX]; // base.n
 	unsigned ids[DCGM_GPUS_MAX];
 	int64_t xid_time_us[DCGM_GPUS_MAX]; // time of the last XID read; -1: not read yet
 	size_t n_fields;
@@ -100,7 +99,7 @@ static void dcgm_close(struct backend *b)
 	dcgm_api_unload(&m->api);
 	free(m->values);
 	m->values = NULL;
-	m->n = 0;
+	b->n = 0;
 }
 
 static int connect_to(struct dcgm *m, struct err *e)
@@ -183,7 +182,9 @@ static int find_devices(struct dcgm *m, struct err *e)
 				               m->ids[k], m->ids[i]);
 		m->xid_time_us[i] = -1;
 	}
-	m->n = (size_t)n;
+	m->base.n = (size_t)n;
+	m->base.devices = m->devices;
+	m->base.driver_version = m->driver_version;
 	read_text(m, (struct dcgm_entity){DCGM_ENTITY_NONE, 0}, DCGM_FIELD_DRIVER, m->driver_version,
 	          sizeof m->driver_version);
 	return 0;
@@ -263,17 +264,6 @@ static int dcgm_open(struct backend *b, struct err *e)
 	return rc;
 }
 
-static const struct device *dcgm_devices(struct backend *b, size_t *ret_n)
-{
-	*ret_n = ((struct dcgm *)b)->n;
-	return ((struct dcgm *)b)->devices;
-}
-
-static const char *dcgm_driver_version(struct backend *b)
-{
-	return ((struct dcgm *)b)->driver_version;
-}
-
 // ---- a round ----
 static void take_value(const struct dcgm_value *v, struct device_sample *s)
 {
@@ -351,7 +341,7 @@ static int dcgm_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
                        struct err *e)
 {
 	struct dcgm *m = (struct dcgm *)b;
-	for (size_t i = 0; i < m->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		samples[i] = (struct device_sample){.lost = false};
 		if (sample_device(m, i, wall_ms, &samples[i], e) < 0)
 			return -1;
@@ -359,18 +349,8 @@ static int dcgm_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	return 0;
 }
 
-static void dcgm_destroy(struct backend *b)
-{
-	free(b);
-}
-
-static const struct backend_ops ops = {.name = "dcgm",
-                                       .open = dcgm_open,
-                                       .devices = dcgm_devices,
-                                       .driver_version = dcgm_driver_version,
-                                       .sample = dcgm_sample,
-                                       .close = dcgm_close,
-                                       .destroy = dcgm_destroy};
+static const struct backend_ops ops = {
+        .name = "dcgm", .open = dcgm_open, .sample = dcgm_sample, .close = dcgm_close, .destroy = backend_free};
 
 struct backend *backend_dcgm_new(const struct backend_config *config, struct err *e)
 {

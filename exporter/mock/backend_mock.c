@@ -111,17 +111,6 @@ static int mock_open(struct backend *b, struct err *e)
 	return 0;
 }
 
-static const struct device *mock_devices(struct backend *b, size_t *ret_n)
-{
-	*ret_n = ((struct mock *)b)->n;
-	return ((struct mock *)b)->devices;
-}
-
-static const char *mock_driver_version(struct backend *b)
-{
-	return ((struct mock *)b)->script.driver_version;
-}
-
 static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
 {
 	for (size_t i = 0; i < m->script.n_losses; i++)
@@ -322,8 +311,6 @@ static const struct backend_ops ops = {.name = "mock",
                                        .attach = mock_attach,
                                        .has_replies = mock_has_replies,
                                        .open = mock_open,
-                                       .devices = mock_devices,
-                                       .driver_version = mock_driver_version,
                                        .sample = mock_sample,
                                        .render_extra = mock_render_extra,
                                        .close = mock_close,
@@ -339,6 +326,9 @@ struct backend *backend_mock_new(const struct backend_config *config, struct err
 	if (mock_script_read(&m->arena, config->mock_script, &m->script, config->ret_errors, e) < 0)
 		goto fail;
 	describe_devices(m);
+	m->base.devices = m->devices;
+	m->base.n = m->n;
+	m->base.driver_version = m->script.driver_version;
 	if (m->script.has_workload) {
 		const struct mock_workload *w = &m->script.workload;
 		m->workload = (struct workload_params){.demand = w->demand_series,

@@ -266,20 +266,12 @@ static int nvml_open(struct backend *b, struct err *e)
 		return -1;
 	}
 	name_lost(m, &m->found);
+	b->devices = m->found.devices;
+	b->n = m->found.n;
+	b->driver_version = m->driver_version;
 	remember_gpus(m);
 	open_events(m);
 	return 0;
-}
-
-static const struct device *nvml_devices(struct backend *b, size_t *ret_n)
-{
-	*ret_n = ((struct nvml *)b)->found.n;
-	return ((struct nvml *)b)->found.devices;
-}
-
-static const char *nvml_driver_version(struct backend *b)
-{
-	return ((struct nvml *)b)->driver_version;
 }
 
 // ---- devices that come and go ----
@@ -306,6 +298,7 @@ static void adopt(struct nvml *m)
 	LOG(m->base.config.log, LOG_INFO, "GPUs or MIG instances changed", LOG_I("before", (int64_t)m->found.n),
 	    LOG_I("now", (int64_t)m->spare.n));
 	m->found = m->spare;
+	m->base.n = m->found.n;
 	if (m->events && !nvml_events_match(m->events, &m->found))
 		close_events(m);
 	if (!m->events)
@@ -479,20 +472,13 @@ static void nvml_render_extra(struct backend *b, struct buf *out)
 	}
 }
 
-static void nvml_destroy(struct backend *b)
-{
-	free(b);
-}
-
 static const struct backend_ops ops = {.name = "nvml",
                                        .first_rounds = 2, // rates and profiling fields need a previous sample
                                        .open = nvml_open,
-                                       .devices = nvml_devices,
-                                       .driver_version = nvml_driver_version,
                                        .sample = nvml_sample,
                                        .render_extra = nvml_render_extra,
                                        .close = nvml_close,
-                                       .destroy = nvml_destroy};
+                                       .destroy = backend_free};
 
 struct backend *backend_nvml_new(const struct backend_config *config, struct err *e)
 {

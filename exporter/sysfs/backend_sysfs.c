@@ -370,8 +370,7 @@ struct sysfs {
 	char driver_version[64];
 	bool has_times;
 	int64_t rescan_at_ms;
-	size_t n;
-	struct device devices[DEVICES_MAX];
+	struct device devices[DEVICES_MAX]; // base.n
 	struct sysfs_card cards[DEVICES_MAX];
 };
 
@@ -431,7 +430,7 @@ static void scan(struct sysfs *m)
 		for (size_t i = 0; i < n; i++)
 			if (strcmp(m->devices[i].uuid, d.uuid) == 0)
 				snprintf(d.uuid, sizeof d.uuid, "PCI-%s-%s", d.pci_bus_id, d.node);
-		if (n < m->n && device_is_same(&m->devices[n], &d) && strcmp(m->cards[n].hwmon, c.hwmon) == 0) {
+		if (n < m->base.n && device_is_same(&m->devices[n], &d) && strcmp(m->cards[n].hwmon, c.hwmon) == 0) {
 			n++;
 			continue;
 		}
@@ -439,20 +438,20 @@ static void scan(struct sysfs *m)
 		m->devices[n] = d;
 		m->cards[n++] = c;
 	}
-	if (m->has_times && (changed || n != m->n))
-		LOG(m->base.config.log, LOG_INFO, "GPUs changed", LOG_I("before", (int64_t)m->n),
+	if (m->has_times && (changed || n != m->base.n))
+		LOG(m->base.config.log, LOG_INFO, "GPUs changed", LOG_I("before", (int64_t)m->base.n),
 		    LOG_I("now", (int64_t)n));
-	m->n = n;
+	m->base.n = n;
 }
 
 static int sysfs_open(struct backend *b, struct err *e)
 {
 	struct sysfs *m = (struct sysfs *)b;
 	char dir[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
-	m->n = 0;
+	m->base.n = 0;
 	m->has_times = false;
 	scan(m);
-	if (m->n == 0)
+	if (m->base.n == 0)
 		return err_set(e, ERR_NOT_FOUND, "found no GPU of the driver %s%s%s under %s/class/drm",
 		               m->vendor->drivers[0], m->vendor->drivers[1] ? " or " : "",
 		               m->vendor->drivers[1] ? m->vendor->drivers[1] : "", m->base.config.sysfs_root);
@@ -462,17 +461,6 @@ static int sysfs_open(struct backend *b, struct err *e)
 	if (sysfs_read_text(dir, "version", text))
 		snprintf(m->driver_version, sizeof m->driver_version, "%.60s", text);
 	return 0;
-}
-
-static const struct device *sysfs_devices(struct backend *b, size_t *ret_n)
-{
-	*ret_n = ((struct sysfs *)b)->n;
-	return ((struct sysfs *)b)->devices;
-}
-
-static const char *sysfs_driver_version(struct backend *b)
-{
-	return ((struct sysfs *)b)->driver_version;
 }
 
 static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
@@ -485,9 +473,9 @@ static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, str
 		m->has_times = true;
 		m->rescan_at_ms = mono_ms + RESCAN_MS;
 	}
-	if (m->n == 0)
+	if (m->base.n == 0)
 		return err_set(e, ERR_NOT_FOUND, "every GPU of the driver %s is gone", m->vendor->drivers[0]);
-	for (size_t i = 0; i < m->n; i++) {
+	for (size_t i = 0; i < m->base.n; i++) {
 		samples[i] = (struct device_sample){.lost = false};
 		m->vendor->read(&m->cards[i], mono_ms, &samples[i]);
 		sample_check(&samples[i]); // a card without a plausible value is lost
@@ -498,12 +486,7 @@ static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, str
 
 static void sysfs_close(struct backend *b)
 {
-	((struct sysfs *)b)->n = 0; // nothing is kept open
-}
-
-static void sysfs_destroy(struct backend *b)
-{
-	free(b);
+	b->n = 0; // nothing is kept open
 }
 
 static struct backend *sysfs_new(const struct sysfs_vendor *vendor, const struct backend_config *config, struct err *e)
@@ -514,12 +497,12 @@ static struct backend *sysfs_new(const struct sysfs_vendor *vendor, const struct
 	m->ops = (struct backend_ops){.name = vendor->name,
 	                              .first_rounds = 2, // power and utilization may be rates
 	                              .open = sysfs_open,
-	                              .devices = sysfs_devices,
-	                              .driver_version = sysfs_driver_version,
 	                              .sample = sysfs_sample,
 	                              .close = sysfs_close,
-	                              .destroy = sysfs_destroy};
+	                              .destroy = backend_free};
 	m->base.ops = &m->ops;
+	m->base.devices = m->devices;
+	m->base.driver_version = m->driver_version;
 	m->vendor = vendor;
 	return &m->base;
 }

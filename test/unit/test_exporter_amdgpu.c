@@ -119,8 +119,8 @@ static void only_cards_of_the_driver_are_taken(void **state)
 	tree_write(t, "class/drm/card3/device/product_name", "AMD Radeon PRO W7900\n");
 	tree_write(t, "module/amdgpu/version", "6.10.5\n");
 	struct backend *b = open_amdgpu(t);
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
+	const struct device *d = b->devices;
+	size_t n = b->n;
 	assert_int_equal(n, 2);
 	assert_string_equal(d[0].uuid, "GPU-8a3b5c7d9e0f1122");
 	assert_string_equal(d[0].model, "AMD GPU 1002:740F");
@@ -130,7 +130,7 @@ static void only_cards_of_the_driver_are_taken(void **state)
 	assert_string_equal(d[1].uuid, "PCI-0000:83:00.0");
 	assert_string_equal(d[1].model, "AMD Radeon PRO W7900");
 	assert_string_equal(d[1].node, "card3");
-	assert_string_equal(b->ops->driver_version(b), "6.10.5");
+	assert_string_equal(b->driver_version, "6.10.5");
 	end(b);
 	struct err e;
 	b = backend_amdgpu_new(&(struct backend_config){.sysfs_root = "/nonexistent"}, &e);
@@ -148,20 +148,17 @@ static void card_that_goes_is_lost_then_gone_and_may_come_back(void **state)
 	struct backend *b = open_amdgpu(t);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
-	size_t n;
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	assert_false(s[0].lost || s[1].lost);
 	tree_delete(t, "class/drm/card1");
 	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
 	assert_true(!s[0].lost && s[1].lost);
 	assert_int_equal(b->ops->sample(b, 10000, 0, s, &e), 0);
-	b->ops->devices(b, &n);
-	assert_int_equal(n, 1);
+	assert_int_equal(b->n, 1);
 	tree_write(t, "class/drm/card1/device/uevent", uevent);
 	tree_write(t, "class/drm/card1/device/gpu_busy_percent", "1\n");
 	assert_int_equal(b->ops->sample(b, 20000, 0, s, &e), 0);
-	b->ops->devices(b, &n);
-	assert_int_equal(n, 2);
+	assert_int_equal(b->n, 2);
 	tree_delete(t, "class");
 	assert_int_equal(b->ops->sample(b, 30000, 0, s, &e), -1);
 	assert_string_equal(e.msg, "every GPU of the driver amdgpu is gone");
@@ -178,9 +175,8 @@ static const char *choose(const char *nvml, const struct tree *t, struct err *e)
 	const char *chosen = e->msg;
 	if (b->ops->open(b, e) == 0) {
 		struct device_sample s[DEVICES_MAX];
-		size_t n;
 		assert_int_equal(b->ops->sample(b, 0, 0, s, e), 0);
-		assert_non_null(b->ops->devices(b, &n));
+		assert_non_null(b->devices);
 		chosen = backend_name(b);
 		b->ops->close(b);
 	}
@@ -221,15 +217,14 @@ static void cards_with_the_same_id_are_identified_by_their_slot(void **state)
 	const struct tree *t = *state;
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
-	size_t n;
 	tree_write(t, "class/drm/card1/device/uevent", "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:64:00.0\n");
 	tree_write(t, "class/drm/card1/device/unique_id", "8a3b5c7d9e0f1122\n");
 	tree_write(t, "class/drm/card1/device/gpu_busy_percent", "101\n"); // nothing a device can have: lost
 	struct backend *b = open_amdgpu(t);
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(b->ops->sample(b, round * 20000, 0, s, &e), 0);
-		const struct device *d = b->ops->devices(b, &n);
-		assert_int_equal(n, 2);
+		const struct device *d = b->devices;
+		assert_int_equal(b->n, 2);
 		assert_string_equal(d[0].uuid, "GPU-8a3b5c7d9e0f1122");
 		assert_string_equal(d[1].uuid, "PCI-0000:64:00.0-card1");
 		assert_false(s[0].lost);

@@ -331,8 +331,8 @@ static void xids_and_losses_come_at_their_time(void **state)
 		else
 			assert_int_equal(s[1].value[FIELD_XID_ERRORS].i, steps[i].last1);
 	}
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
+	const struct device *d = b->devices;
+	size_t n = b->n;
 	assert_int_equal(n, 2);
 	assert_string_equal(d[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
 	struct xid_count counts[XID_CODES_MAX + 1];
@@ -426,8 +426,8 @@ static void mig_instances_have_what_nvml_gives_them(void **state)
 	                         path, xids);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
+	const struct device *d = b->devices;
+	size_t n = b->n;
 	assert_int_equal(n, 4);
 	assert_true(device_is_instance(d, 1) && device_is_instance(d, 2) && !device_is_instance(d, 3));
 	assert_string_equal(d[2].mig_profile, "1g.18gb");

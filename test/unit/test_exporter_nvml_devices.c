@@ -21,8 +21,8 @@
 // "index:profile:id" of every device, MIG instances in brackets.
 static const char *list(struct backend *b, char *out, size_t size)
 {
-	size_t n, len = 0;
-	const struct device *d = b->ops->devices(b, &n);
+	size_t n = b->n, len = 0;
+	const struct device *d = b->devices;
 	out[0] = '\0';
 	for (size_t i = 0; i < n && len < size; i++) {
 		bool part = device_is_instance(d, i);
@@ -53,14 +53,12 @@ static void gpu_without_a_handle_is_lost(void **state)
 		struct device_sample s[DEVICES_MAX];
 		struct err e;
 		char text[256];
-		size_t n;
 		nvml_fixture_play(f, cases[i].script);
 		struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 		for (int64_t t_ms = 0; t_ms <= 100000; t_ms += 1000) { // rescans and restarts included
 			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
 			assert_string_equal(list(b, text, sizeof text), cases[i].list);
-			b->ops->devices(b, &n);
-			for (int k = 0; k < (int)n; k++)
+			for (int k = 0; k < (int)b->n; k++)
 				assert_int_equal(s[k].lost, k == cases[i].lost);
 		}
 		char back[16];
@@ -69,8 +67,7 @@ static void gpu_without_a_handle_is_lost(void **state)
 		for (int64_t t_ms = 101000; t_ms <= 111000; t_ms += 1000)
 			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
 		assert_string_equal(list(b, text, sizeof text), cases[i].later);
-		b->ops->devices(b, &n);
-		for (size_t k = 0; k < n; k++)
+		for (size_t k = 0; k < b->n; k++)
 			assert_false(s[k].lost);
 		nvml_fixture_close(b);
 	}
@@ -82,12 +79,11 @@ static void gpu_without_a_handle_keeps_its_uuid(void **state)
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
-	size_t n;
 	nvml_fixture_play(f, "fail nvmlDeviceGetHandleByIndex_v2 1 15\n");
 	for (int64_t t_ms = 0; t_ms <= 20000; t_ms += 1000)
 		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
-	const struct device *d = b->ops->devices(b, &n);
-	assert_int_equal(n, 2);
+	const struct device *d = b->devices;
+	assert_int_equal(b->n, 2);
 	assert_string_equal(d[1].uuid, UUID1);
 	assert_true(s[1].lost && !s[0].lost);
 	nvml_fixture_close(b);
@@ -156,8 +152,7 @@ static void mig_instances_follow_their_gpu_with_what_is_theirs(void **state)
 	assert_string_equal(list(b, text, sizeof text), "(0)[0:1g.18gb:7][0:3g.71gb:9](1)");
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
+	const struct device *d = b->devices;
 	assert_string_equal(d[1].uuid, UUID0); // as dcgm-exporter: the UUID is the GPU's
 	assert_string_equal(d[1].mig_uuid, "MIG-00000000-0000-0000-0000-000000000000");
 	assert_string_equal(d[1].model, "NVIDIA Fake 9000");
@@ -211,10 +206,8 @@ static void mig_instances_come_and_go_while_it_runs(void **state)
 		nvml_fixture_play(f, steps[i].script);
 		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);
 		assert_string_equal(list(b, text, sizeof text), steps[i].want);
-		size_t n;
 		int lost = 0;
-		b->ops->devices(b, &n);
-		for (size_t k = 0; k < n; k++)
+		for (size_t k = 0; k < b->n; k++)
 			lost += s[k].lost;
 		assert_int_equal(lost, steps[i].lost);
 		assert_field(&s[0], FIELD_GPU_UTIL, "42"); // the first GPU was there all the time

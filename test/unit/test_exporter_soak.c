@@ -75,26 +75,22 @@ static struct memory memory_now(void)
 #endif
 }
 
+static void set_devices(struct soak *k)
+{
+	k->base.devices = k->devices;
+	k->base.n = k->mock->n;
+	k->base.driver_version = k->mock->driver_version;
+	memcpy(k->devices, k->mock->devices, k->mock->n * sizeof *k->devices);
+	snprintf(k->devices[k->mock->n - 1].uuid, sizeof k->devices[0].uuid, "GPU-%036lld",
+	         (long long)(k->rounds / REPLACE_EVERY));
+}
+
 static int soak_open(struct backend *b, struct err *e)
 {
 	struct soak *k = (struct soak *)b;
-	return k->mock->ops->open(k->mock, e);
-}
-
-static const struct device *soak_devices(struct backend *b, size_t *ret_n)
-{
-	struct soak *k = (struct soak *)b;
-	const struct device *devices = k->mock->ops->devices(k->mock, ret_n);
-	memcpy(k->devices, devices, *ret_n * sizeof *devices);
-	snprintf(k->devices[*ret_n - 1].uuid, sizeof k->devices[0].uuid, "GPU-%036lld",
-	         (long long)(k->rounds / REPLACE_EVERY));
-	return k->devices;
-}
-
-static const char *soak_driver_version(struct backend *b)
-{
-	struct soak *k = (struct soak *)b;
-	return k->mock->ops->driver_version(k->mock);
+	int rc = k->mock->ops->open(k->mock, e);
+	set_devices(k);
+	return rc;
 }
 
 static void watch(struct soak *k)
@@ -117,11 +113,10 @@ static int soak_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	if (k->mock->ops->sample(k->mock, mono_ms, wall_ms, samples, e) < 0)
 		return -1;
 	k->rounds++;
-	size_t n;
-	const struct device *devices = soak_devices(b, &n);
-	for (size_t i = 0; i < n && k->rounds > k->warm_up_rounds; i++)
+	set_devices(k);
+	for (size_t i = 0; i < b->n && k->rounds > k->warm_up_rounds; i++)
 		k->samples += (int64_t)sample_count(&samples[i]);
-	xid_store_count(k->xids, devices[0].uuid, (int32_t)(k->rounds % 100000), wall_ms);
+	xid_store_count(k->xids, b->devices[0].uuid, (int32_t)(k->rounds % 100000), wall_ms);
 	if (k->leaks) {
 		struct leak *l = malloc(sizeof *l);
 		assert_non_null(l);
@@ -143,12 +138,8 @@ static void soak_close(struct backend *b)
 	k->mock->ops->close(k->mock);
 }
 
-static const struct backend_ops soak_ops = {.name = "soak",
-                                            .open = soak_open,
-                                            .devices = soak_devices,
-                                            .driver_version = soak_driver_version,
-                                            .sample = soak_sample,
-                                            .close = soak_close};
+static const struct backend_ops soak_ops = {
+        .name = "soak", .open = soak_open, .sample = soak_sample, .close = soak_close};
 
 // Plays so many samples after the warm-up; what it found is in k.
 static void play(struct soak *k, int64_t samples, int64_t warm_up_rounds, bool leaks)
@@ -156,8 +147,10 @@ static void play(struct soak *k, int64_t samples, int64_t warm_up_rounds, bool l
 	struct err e;
 	struct clock clock;
 	clock_init_real(&clock);
-	*k = (struct soak){
-	        .base = {&soak_ops}, .samples_wanted = samples, .warm_up_rounds = warm_up_rounds, .leaks = leaks};
+	*k = (struct soak){.base = {.ops = &soak_ops},
+	                   .samples_wanted = samples,
+	                   .warm_up_rounds = warm_up_rounds,
+	                   .leaks = leaks};
 	buf_init(&k->page, RENDER_PAGE_BYTES_MAX);
 	k->xids = xid_store_new(&e);
 	assert_non_null(k->xids);
