@@ -235,11 +235,8 @@ static void put_processes_json(struct json_writer *w, const struct page_view *v,
 		const struct page_view_process *p = &v->processes[i];
 		if (!is_on(p, g))
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "pid", p->pid);
-		json_write_member_str(w, "name", p->name[0] ? p->name : NULL);
-		json_write_member_i64(w, "memory_mib", (int64_t)(p->memory_bytes / 1048576));
-		json_write_object_end(w);
+		json_write_format(w, "{pid:%s,name:%s,memory_mib:%ld}", p->pid, p->name[0] ? p->name : NULL,
+		                  (int64_t)(p->memory_bytes / 1048576));
 	}
 	json_write_array_end(w);
 }

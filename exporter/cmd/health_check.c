@@ -176,12 +176,10 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "status", states[code]);
+	json_write_format(&w, "{status:%s", states[code]);
 	if (code == HEALTH_CHECK_UNKNOWN)
-		json_write_member_str(&w, "message", doubt);
-	json_write_member_i64(&w, "gpus", v ? (int64_t)page_view_count(v) : 0);
-	json_write_member_array(&w, "unknown");
+		json_write_format(&w, "message:%s", doubt);
+	json_write_format(&w, "gpus:%zu,unknown:[", v ? page_view_count(v) : 0);
 	for (int k = 0; v && k < PAGE_KNOWN__COUNT; k++) {
 		struct buf gap;
 		buf_init(&gap, HEALTH_TEXT_BYTES);
@@ -190,26 +188,19 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 			json_write_str(&w, buf_str(&gap));
 		buf_done(&gap);
 	}
-	json_write_array_end(&w);
-	json_write_member_array(&w, "findings");
+	json_write_format(&w, "],findings:[");
 	for (size_t i = 0; i < n; i++) {
 		const struct device *d = f[i].gpu ? &f[i].gpu->device : NULL;
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "reason", f[i].reason);
-		json_write_member_str(&w, "action", health_action_name(f[i].action));
-		json_write_member_bool(&w, "problem", f[i].action >= (enum health_action)o->fail_on);
-		json_write_member_str(&w, "message", f[i].text);
-		json_write_key(&w, "gpu");
+		json_write_format(&w, "{reason:%s,action:%s,problem:%i,message:%s", f[i].reason,
+		                  health_action_name(f[i].action), f[i].action >= (enum health_action)o->fail_on,
+		                  f[i].text);
 		if (d)
-			json_write_i64(&w, d->index);
+			json_write_member_i64(&w, "gpu", d->index);
 		else
-			json_write_null(&w);
-		json_write_member_str(&w, "uuid", d ? d->uuid : NULL);
-		json_write_member_str(&w, "pods", f[i].gpu ? f[i].gpu->pods : NULL);
-		json_write_object_end(&w);
+			json_write_member_null(&w, "gpu");
+		json_write_format(&w, "uuid:%s,pods:%s}", d ? d->uuid : NULL, f[i].gpu ? f[i].gpu->pods : NULL);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 	buf_putc(out, '\n');
 }
 

@@ -82,9 +82,7 @@ static void put_component(struct encoder *x, size_t i, const struct otel_metric 
 
 static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m)
 {
-	json_write_object_begin(&x->w);
-	json_write_member_str(&x->w, "timeUnixNano", x->time);
-	json_write_member_array(&x->w, "attributes");
+	json_write_format(&x->w, "{timeUnixNano:%s,attributes:[", x->time);
 	put_component(x, i, m);
 	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
 		put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
@@ -92,41 +90,28 @@ static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m
 
 static void end_point_i64(struct encoder *x, int64_t value)
 {
-	json_write_array_end(&x->w);
 	char text[NANOS_BYTES]; // the JSON encoding of Protobuf writes a 64-bit integer in quotes
 	snprintf(text, sizeof text, "%" PRId64, value);
-	json_write_member_str(&x->w, "asInt", text);
-	json_write_object_end(&x->w);
-}
-
-static void end_point_f64(struct encoder *x, double value)
-{
-	json_write_array_end(&x->w);
-	json_write_member_f64(&x->w, "asDouble", value);
-	json_write_object_end(&x->w);
+	json_write_format(&x->w, "],asInt:%s}", text);
 }
 
 static void begin_metric(struct encoder *x, const char *name, const char *unit, const char *help, bool sum,
                          bool monotonic)
 {
-	json_write_object_begin(&x->w);
-	json_write_member_str(&x->w, "name", name);
+	json_write_format(&x->w, "{name:%s", name);
 	if (unit[0])
-		json_write_member_str(&x->w, "unit", unit);
-	json_write_member_str(&x->w, "description", help);
-	json_write_member_object(&x->w, sum ? "sum" : "gauge");
-	if (sum) {
-		json_write_member_i64(&x->w, "aggregationTemporality", CUMULATIVE);
-		json_write_member_bool(&x->w, "isMonotonic", monotonic);
-	}
-	json_write_member_array(&x->w, "dataPoints");
+		json_write_format(&x->w, "unit:%s", unit);
+	json_write_format(&x->w, "description:%s", help);
+	if (sum)
+		json_write_format(&x->w, "sum:{aggregationTemporality:%d,isMonotonic:%i,dataPoints:[", CUMULATIVE,
+		                  monotonic);
+	else
+		json_write_format(&x->w, "gauge:{dataPoints:[");
 }
 
 static void end_metric(struct encoder *x)
 {
-	json_write_array_end(&x->w);
-	json_write_object_end(&x->w);
-	json_write_object_end(&x->w);
+	json_write_format(&x->w, "]}}");
 }
 
 static void put_field(struct encoder *x, enum field f, const struct naming_family *nf)
@@ -139,7 +124,7 @@ static void put_field(struct encoder *x, enum field f, const struct naming_famil
 		if (family_of(f)->kind == FIELD_INT && nf->factor >= 1)
 			end_point_i64(x, s->value[f].i * (int64_t)nf->factor);
 		else
-			end_point_f64(x, sample_get(s, f) * nf->factor);
+			json_write_format(&x->w, "],asDouble:%g}", sample_get(s, f) * nf->factor);
 	}
 }
 
@@ -200,8 +185,7 @@ static void put_status(struct encoder *x)
 static void put_resource(struct encoder *x)
 {
 	const struct pod_share *pod = x->options->sidecar_of;
-	json_write_member_object(&x->w, "resource");
-	json_write_member_array(&x->w, "attributes");
+	json_write_format(&x->w, "resource:{attributes:[");
 	put_text(&x->w, "service.name", SERVICE);
 	put_text(&x->w, "service.version", GPUSCALE_VERSION);
 	put_text(&x->w, "service.instance.id", x->options->hostname);
@@ -209,14 +193,7 @@ static void put_resource(struct encoder *x)
 	put_text(&x->w, "k8s.namespace.name", pod ? pod->namespace_ : "");
 	put_text(&x->w, "k8s.pod.name", pod ? pod->pod : "");
 	put_text(&x->w, "k8s.container.name", pod ? pod->container : "");
-	json_write_array_end(&x->w);
-	json_write_object_end(&x->w);
-}
-
-static void put_scope(struct encoder *x)
-{
-	json_write_format(&x->w, "scope:{name:%s,version:%s},schemaUrl:%s", SERVICE, GPUSCALE_VERSION,
-	                  NAMING_SCHEMA_URL);
+	json_write_format(&x->w, "]}");
 }
 
 void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out)
@@ -224,32 +201,23 @@ void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round
 	struct encoder x = {.options = o, .round = round};
 	snprintf(x.time, sizeof x.time, "%" PRId64 "000000", round->wall_ms);
 	json_write_init(&x.w, out, 0);
-	json_write_object_begin(&x.w);
-	json_write_member_array(&x.w, "resourceMetrics");
-	json_write_object_begin(&x.w);
+	json_write_format(&x.w, "{resourceMetrics:[{");
 	put_resource(&x);
-	json_write_member_array(&x.w, "scopeMetrics");
-	json_write_object_begin(&x.w);
-	put_scope(&x);
-	json_write_member_array(&x.w, "metrics");
+	json_write_format(&x.w, "scopeMetrics:[{scope:{name:%s,version:%s},schemaUrl:%s,metrics:[", SERVICE,
+	                  GPUSCALE_VERSION, NAMING_SCHEMA_URL);
 	put_metrics(&x);
 	put_status(&x);
-	json_write_array_end(&x.w);
-	json_write_object_end(&x.w);
-	json_write_array_end(&x.w);
-	json_write_member_str(&x.w, "schemaUrl", NAMING_SCHEMA_URL);
-	json_write_object_end(&x.w);
-	json_write_array_end(&x.w);
-	json_write_object_end(&x.w);
+	json_write_format(&x.w, "]}],schemaUrl:%s}]}", NAMING_SCHEMA_URL);
 }
 
 // ---- the rules of delivery ----
 
 #define SHOWN_BYTES 200 // longest text of the endpoint in a message
 
-int otlp_url(const char *endpoint, const char *path, char url[OTLP_URL_BYTES], struct err *e)
+int otlp_url(const char *endpoint, char url[OTLP_URL_BYTES], struct err *e)
 {
-	size_t len = strlen(endpoint), path_len = strlen(path);
+	static const char path[] = "/v1/metrics";
+	size_t len = strlen(endpoint), path_len = sizeof path - 1;
 	while (len > 0 && endpoint[len - 1] == '/')
 		len--;
 	bool has_path = len >= path_len && memcmp(endpoint + len - path_len, path, path_len) == 0;
@@ -297,38 +265,28 @@ static bool is_transient(int status)
 	return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-// Returns true when the request was not accepted.
-static bool explain_failure(const struct otlp_reply *reply, char why[OTLP_WHY_BYTES])
+enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, int status, const char *body, size_t len,
+                                     const struct err *error, char why[OTLP_WHY_BYTES])
 {
-	char shown[SHOWN_BYTES];
-	if (reply->error) {
-		text_show(why, OTLP_WHY_BYTES, reply->error->msg, strlen(reply->error->msg));
-		return true;
-	}
-	if (reply->status >= 200 && reply->status <= 299)
-		return false;
-	text_show(shown, sizeof shown, reply->body, reply->len);
-	snprintf(why, OTLP_WHY_BYTES, "status %d%s%s", reply->status, shown[0] ? ": " : "", shown);
-	return true;
-}
-
-enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_reply *reply, char why[OTLP_WHY_BYTES])
-{
-	static const struct backoff pauses = {
-	        .first_ms = OTLP_PAUSE_MS, .max_ms = OTLP_PAUSE_MS * 8, .max_retry_after_ms = OTLP_RETRY_AFTER_MS};
-	char message[OTLP_WHY_BYTES];
+	static const struct backoff pauses = {.first_ms = OTLP_PAUSE_MS, .max_ms = OTLP_PAUSE_MS * 8};
+	char message[OTLP_WHY_BYTES], shown[SHOWN_BYTES];
+	bool is_accepted = !error && status >= 200 && status <= 299;
 	why[0] = '\0';
 	d->attempts++;
-	if (explain_failure(reply, why)) {
-		if (d->attempts < OTLP_ATTEMPTS_MAX && (reply->error || is_transient(reply->status))) {
-			d->wait_ms = backoff_ms(&pauses, d->attempts, reply->error ? 0 : reply->retry_after_ms);
-			return OTLP_AGAIN;
-		}
-		d->attempts = 0;
-		return OTLP_GIVEN_UP;
+	if (error) {
+		text_show(why, OTLP_WHY_BYTES, error->msg, strlen(error->msg));
+	} else if (!is_accepted) {
+		text_show(shown, sizeof shown, body, len);
+		snprintf(why, OTLP_WHY_BYTES, "status %d%s%s", status, shown[0] ? ": " : "", shown);
+	}
+	if (!is_accepted && d->attempts < OTLP_ATTEMPTS_MAX && (error || is_transient(status))) {
+		d->wait_ms = backoff_ms(&pauses, d->attempts, 0);
+		return OTLP_AGAIN;
 	}
 	d->attempts = 0;
-	d->rejected = read_rejected(reply->body, reply->len, message);
+	if (!is_accepted)
+		return OTLP_GIVEN_UP;
+	d->rejected = read_rejected(body, len, message);
 	if (d->rejected == 0)
 		return OTLP_ACCEPTED;
 	snprintf(why, OTLP_WHY_BYTES, "the endpoint rejected %" PRId64 " items%s%s", d->rejected,
@@ -338,7 +296,6 @@ enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_
 
 // ---- the pushes ----
 
-#define PATH    "/v1/metrics"
 #define TICK_MS 250
 
 struct otlp_push {
@@ -349,7 +306,6 @@ struct otlp_push {
 	struct http_call *call;
 	bool has_body;
 	struct otlp_delivery delivery; // delivery of `body`
-	int64_t wait_ms;               // until the next attempt
 	bool failing;                  // the last attempt failed, and was logged
 	struct otlp_push_status status;
 
@@ -402,13 +358,6 @@ static bool begin_sending(struct otlp_push *p)
 	return is_sending;
 }
 
-static void end_sending(struct otlp_push *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->is_sending = false;
-	pthread_mutex_unlock(&p->lock);
-}
-
 static bool take_fresh(struct otlp_push *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -422,12 +371,14 @@ static bool take_fresh(struct otlp_push *p)
 	return has;
 }
 
-// The round in `body` is done with.
-static void end_round(struct otlp_push *p)
+// Ends an attempt, after which the round in `body` is kept for the next one if `is_again`.
+static void end_sending(struct otlp_push *p, bool is_again)
 {
-	p->has_body = false;
+	p->has_body = is_again;
 	pthread_mutex_lock(&p->lock);
-	buf_done(&p->body);
+	p->is_sending = false;
+	if (!is_again)
+		buf_done(&p->body);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -441,24 +392,17 @@ static void log_failure(struct otlp_push *p, const char *why)
 	p->failing = why[0] != '\0';
 }
 
-static void take_reply(struct otlp_push *p, const struct otlp_reply *reply)
+static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
 {
+	struct otlp_push *p = arg;
 	char why[OTLP_WHY_BYTES];
-	enum otlp_outcome outcome = otlp_delivery_take(&p->delivery, reply, why);
+	enum otlp_outcome outcome = otlp_delivery_take(&p->delivery, status, body, len, error, why);
 	p->status.failed += outcome != OTLP_ACCEPTED;
 	p->status.sent += outcome == OTLP_ACCEPTED || outcome == OTLP_PARTIAL;
 	p->status.dropped += outcome == OTLP_GIVEN_UP;
-	p->wait_ms = p->delivery.wait_ms;
-	if (outcome != OTLP_AGAIN)
-		end_round(p);
-	end_sending(p);
+	end_sending(p, outcome == OTLP_AGAIN);
 	log_failure(p, why);
 	process_trim(); // a push is rare; its connection, and the code that sends and encodes, take 0.2 MiB meanwhile
-}
-
-static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
-{
-	take_reply(arg, &(struct otlp_reply){.error = error, .status = status, .body = body, .len = len});
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -466,26 +410,26 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct otlp_push *p = arg;
 	if (http_call_is_busy(p->call))
 		return;
-	p->wait_ms -= p->wait_ms < TICK_MS ? p->wait_ms : TICK_MS;
+	int64_t wait_ms = p->delivery.wait_ms;
+	p->delivery.wait_ms -= wait_ms < TICK_MS ? wait_ms : TICK_MS;
 	if (take_fresh(p)) { // the older round is not worth another attempt
 		p->status.dropped += p->has_body;
 		p->has_body = true;
 		p->delivery = (struct otlp_delivery){0};
-		p->wait_ms = 0;
-	} else if (!p->has_body || p->wait_ms > 0) {
+	} else if (!p->has_body || p->delivery.wait_ms > 0) {
 		return;
 	}
 	struct err e = {.kind = ERR_NONE};
 	if (!begin_sending(p))
 		return; // a newer one is being encoded
 	if (http_call_post(p->call, "application/json", buf_str(&p->body), p->body.len, &e) < 0)
-		take_reply(p, &(struct otlp_reply){.error = &e});
+		on_done(p, 0, NULL, 0, &e);
 }
 
 struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct err *e)
 {
 	char url[OTLP_URL_BYTES];
-	if (otlp_url(options->endpoint, PATH, url, e) < 0) {
+	if (otlp_url(options->endpoint, url, e) < 0) {
 		err_wrap(e, "--otlp-endpoint");
 		return NULL;
 	}

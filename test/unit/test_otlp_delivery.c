@@ -25,7 +25,7 @@ static void path_is_appended_once(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char url[OTLP_URL_BYTES];
-		assert_int_equal(otlp_url(rows[i].endpoint, "/v1/metrics", url, NULL), 0);
+		assert_int_equal(otlp_url(rows[i].endpoint, url, NULL), 0);
 		assert_string_equal(url, rows[i].url);
 	}
 }
@@ -36,7 +36,7 @@ static void url_above_the_ceiling_is_refused(void **state)
 	static char endpoint[OTLP_URL_BYTES], url[OTLP_URL_BYTES];
 	struct err e;
 	memset(endpoint, 'a', sizeof endpoint - 1);
-	assert_int_equal(otlp_url(endpoint, "/v1/metrics", url, &e), -1);
+	assert_int_equal(otlp_url(endpoint, url, &e), -1);
 	assert_int_equal(e.kind, ERR_LIMIT);
 }
 
@@ -70,9 +70,8 @@ static void reply_decides_about_the_next_attempt(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct otlp_delivery d = {0};
 		char why[OTLP_WHY_BYTES];
-		const struct otlp_reply reply = {
-		        .status = rows[i].status, .body = rows[i].body, .len = strlen(rows[i].body)};
-		assert_int_equal(otlp_delivery_take(&d, &reply, why), rows[i].outcome);
+		assert_int_equal(otlp_delivery_take(&d, rows[i].status, rows[i].body, strlen(rows[i].body), NULL, why),
+		                 rows[i].outcome);
 		assert_string_equal(why, rows[i].why);
 		if (rows[i].outcome == OTLP_PARTIAL)
 			assert_int_equal(d.rejected, rows[i].rejected);
@@ -86,29 +85,15 @@ static void attempts_are_bounded_and_their_pauses_grow(void **state)
 	char why[OTLP_WHY_BYTES];
 	struct err e = {.kind = ERR_NONE};
 	err_set(&e, ERR_UNREACHABLE, "cannot connect");
-	const struct otlp_reply reply = {.error = &e};
 	for (int round = 0; round < 2; round++) { // a request that was given up leaves nothing for the next
 		int64_t step_ms = OTLP_PAUSE_MS;
 		for (int i = 1; i < OTLP_ATTEMPTS_MAX; i++, step_ms *= 2) {
-			assert_int_equal(otlp_delivery_take(&d, &reply, why), OTLP_AGAIN);
+			assert_int_equal(otlp_delivery_take(&d, 0, NULL, 0, &e, why), OTLP_AGAIN);
 			assert_in_range(d.wait_ms, step_ms / 2, step_ms);
 		}
-		assert_int_equal(otlp_delivery_take(&d, &reply, why), OTLP_GIVEN_UP);
+		assert_int_equal(otlp_delivery_take(&d, 0, NULL, 0, &e, why), OTLP_GIVEN_UP);
 		assert_string_equal(why, "cannot connect");
 	}
-}
-
-static void retry_after_is_honoured_up_to_a_ceiling(void **state)
-{
-	(void)state;
-	char why[OTLP_WHY_BYTES];
-	struct otlp_delivery d = {0};
-	struct otlp_reply reply = {.status = 503, .body = "", .retry_after_ms = 20000};
-	assert_int_equal(otlp_delivery_take(&d, &reply, why), OTLP_AGAIN);
-	assert_in_range(d.wait_ms, 20000, 22000);
-	reply.retry_after_ms = 3600000;
-	assert_int_equal(otlp_delivery_take(&d, &reply, why), OTLP_AGAIN);
-	assert_in_range(d.wait_ms, OTLP_RETRY_AFTER_MS, OTLP_RETRY_AFTER_MS + OTLP_RETRY_AFTER_MS / 10);
 }
 
 int main(void)
@@ -118,7 +103,6 @@ int main(void)
 	        cmocka_unit_test(url_above_the_ceiling_is_refused),
 	        cmocka_unit_test(reply_decides_about_the_next_attempt),
 	        cmocka_unit_test(attempts_are_bounded_and_their_pauses_grow),
-	        cmocka_unit_test(retry_after_is_honoured_up_to_a_ceiling),
 	};
 	return cmocka_run_group_tests_name("otlp_delivery", tests, NULL, NULL);
 }
