@@ -20,8 +20,9 @@
 struct part {
 	const struct mock_gpu *gpu;
 	const struct mock_instance *instance; // NULL: the GPU itself
-	int32_t board;                        // number of the GPU
-	int32_t unit;                         // number among the units that a pod can use; -1: a split GPU
+	const struct mock_given *given;
+	int32_t board; // number of the GPU
+	int32_t unit;  // number among the units that a pod can use; -1: a split GPU
 };
 
 struct mock {
@@ -29,7 +30,6 @@ struct mock {
 	struct arena arena;
 	struct mock_script script;
 	struct mock_replicas *replicas; // NULL without a workload
-	struct workload_params workload;
 	struct workload_state workload_state;
 	bool workload_seen; // the number of replicas was known at least once
 	int64_t last_ms;    // time of the last sample, -1 before the first
@@ -69,15 +69,20 @@ static void describe_devices(struct mock *m)
 		const struct mock_gpu *g = &m->script.gpus[i];
 		for (int32_t k = 0; k < g->count; k++, board++) {
 			const size_t at = m->n++;
-			m->parts[at] =
-			        (struct part){.gpu = g, .board = (int32_t)board, .unit = g->n_instances ? -1 : unit};
+			m->parts[at] = (struct part){.gpu = g,
+			                             .given = &g->given,
+			                             .board = (int32_t)board,
+			                             .unit = g->n_instances ? -1 : unit};
 			unit += g->n_instances == 0;
 			describe_gpu(g, board, &m->devices[at]);
 			for (size_t j = 0; j < g->n_instances; j++) {
 				const struct mock_instance *mig = &g->instances[j];
 				struct device *d = &m->devices[m->n];
-				m->parts[m->n] =
-				        (struct part){.gpu = g, .instance = mig, .board = (int32_t)board, .unit = unit};
+				m->parts[m->n] = (struct part){.gpu = g,
+				                               .instance = mig,
+				                               .given = &mig->given,
+				                               .board = (int32_t)board,
+				                               .unit = unit};
 				m->n++;
 				unit++;
 				*d = m->devices[at];
@@ -113,8 +118,9 @@ static int mock_open(struct backend *b, struct err *e)
 
 static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
 {
-	for (size_t i = 0; i < m->script.n_losses; i++)
-		if (m->script.losses[i].gpu == board && mock_fault_is_active(&m->script.losses[i], t_ms))
+	const struct mock_faults *losses = &m->script.faults[MOCK_LOSS];
+	for (size_t i = 0; i < losses->n; i++)
+		if (losses->list[i].gpu == board && mock_fault_is_active(&losses->list[i], t_ms))
 			return true;
 	return false;
 }
@@ -129,8 +135,8 @@ static const char *uuid_of_board(const struct mock *m, int32_t board)
 
 static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
 {
-	for (size_t i = 0; i < m->script.n_xids; i++) {
-		const struct mock_xid *x = &m->script.xids[i];
+	for (size_t i = 0; i < m->script.faults[MOCK_XID].n; i++) {
+		const struct mock_fault *x = &m->script.faults[MOCK_XID].list[i];
 		bool is_due = x->at_ms > m->last_ms && x->at_ms <= t_ms;
 		for (int32_t k = 0; is_due && k < x->count; k++)
 			xid_store_count(m->base.config.xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
@@ -148,16 +154,12 @@ static int32_t holder_of(const struct mock *m, size_t at)
 
 static void set_owner(const struct mock *m, size_t at, int32_t holder, struct device_owner *o)
 {
-	const struct mock_gpu *g = m->parts[at].gpu;
-	const struct mock_instance *mig = m->parts[at].instance;
-	const char *container = mig ? mig->container : g->container;
-	const char *namespace_ = mig ? mig->namespace_ : g->namespace_;
-	const char *pod = mig ? mig->pod : g->pod;
+	const struct mock_given *given = m->parts[at].given;
 	*o = (struct device_owner){.pod = ""};
-	if (pod || namespace_ || container) {
-		copy(o->container, sizeof o->container, container);
-		copy(o->namespace_, sizeof o->namespace_, namespace_);
-		copy(o->pod, sizeof o->pod, pod);
+	if (given->pod || given->namespace_ || given->container) {
+		copy(o->container, sizeof o->container, given->container);
+		copy(o->namespace_, sizeof o->namespace_, given->namespace_);
+		copy(o->pod, sizeof o->pod, given->pod);
 	} else if (holder >= 0) {
 		const struct mock_workload *w = &m->script.workload;
 		copy(o->container, sizeof o->container, w->name);
@@ -188,8 +190,7 @@ struct load {
 static struct load load_of(const struct mock *m, size_t at, int64_t t_ms)
 {
 	const struct part *p = &m->parts[at];
-	const struct mock_series *util =
-	        p->instance ? p->instance->series[FIELD_GPU_UTIL] : p->gpu->series[FIELD_GPU_UTIL];
+	const struct mock_series *util = p->given->series[FIELD_GPU_UTIL];
 	double percent;
 	if (util)
 		return (struct load){mock_series_at(util, (double)t_ms, &percent) ? percent / 100 : 0, true};
@@ -203,7 +204,7 @@ static struct load load_of(const struct mock *m, size_t at, int64_t t_ms)
 		return sum;
 	}
 	int32_t holder = holder_of(m, at);
-	bool fixed = (p->instance ? p->instance->pod : p->gpu->pod) != NULL;
+	bool fixed = p->given->pod != NULL;
 	return (struct load){holder >= 0 ? m->workload_state.utilization : 0, holder >= 0 || (fixed && !m->replicas)};
 }
 
@@ -232,19 +233,16 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 	const struct part *p = &m->parts[at];
 	const struct load load = load_of(m, at, t_ms);
 	set_owner(m, at, holder_of(m, at), &s->owner);
-	struct gpu_params params = {.memory_mib =
-	                                    p->instance ? instance_memory_mib(p->gpu, p->instance) : p->gpu->memory_mib,
-	                            .power_limit_watts = p->gpu->power_limit_watts,
-	                            .idle_power_watts = p->gpu->idle_power_watts};
-	gpu_step(&params, &m->states[at], (double)t_ms, load.utilization, load.held, s);
+	int32_t memory_mib = p->instance ? instance_memory_mib(p->gpu, p->instance) : p->gpu->memory_mib;
+	gpu_step(p->gpu, memory_mib, &m->states[at], (double)t_ms, load.utilization, load.held, s);
 	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->base.config.xids, m->devices[at].uuid));
-	const struct mock_series *const *series = p->instance ? p->instance->series : p->gpu->series;
+	const struct mock_series *const *series = p->given->series;
 	const double model_watts = sample_get(s, FIELD_POWER_USAGE);
 	drop_what_mig_lacks(p, s);
 	play_series(series, (double)t_ms, s);
 	gpu_derive(&m->states[at], series, model_watts, s);
 	if (!p->instance)
-		mock_faults_apply(&m->script.faults, p->board, p->gpu->idle_power_watts, t_ms, s);
+		mock_faults_apply(m->script.faults, p->board, p->gpu->idle_power_watts, t_ms, s);
 	else
 		sample_drop(s, FIELD_GPU_UTIL); // drives the other fields but is not reported here
 }
@@ -260,7 +258,7 @@ static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 		if (!m->workload_seen)
 			m->workload_state.t_ms = (double)(m->last_ms < 0 ? mono_ms : m->last_ms);
 		m->workload_seen = true;
-		workload_step(&m->workload, &m->workload_state, (double)mono_ms, replicas);
+		workload_step(&m->script.workload, &m->workload_state, (double)mono_ms, replicas);
 	}
 	for (size_t i = 0; i < m->n; i++) {
 		samples[i] = (struct device_sample){.lost = is_lost(m, m->parts[i].board, mono_ms)};
@@ -330,14 +328,7 @@ struct backend *backend_mock_new(const struct backend_config *config, struct err
 	m->base.n = m->n;
 	m->base.driver_version = m->script.driver_version;
 	if (m->script.has_workload) {
-		const struct mock_workload *w = &m->script.workload;
-		m->workload = (struct workload_params){.demand = w->demand_series,
-		                                       .smooth_ms = (double)w->demand.smooth_ms,
-		                                       .capacity_per_replica = w->capacity_per_replica,
-		                                       .serial_ratio = w->serial_ratio,
-		                                       .backlog_max = w->backlog_max,
-		                                       .idle_ratio = w->idle_percent / 100};
-		m->replicas = mock_replicas_new(&w->replicas, config->log, e);
+		m->replicas = mock_replicas_new(&m->script.workload.replicas, config->log, e);
 		if (!m->replicas)
 			goto fail;
 	}

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "exporter/mock/mock_script.h"
-
 // Constants of an H200-like board. Only the shapes matter: each reading moves the way the real one does.
 #define SM_CLOCK_IDLE_MHZ  345
 #define SM_CLOCK_BUSY_MHZ  1980
@@ -37,15 +35,15 @@ static double clamp01(double v)
 	return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas)
+void workload_step(const struct mock_workload *w, struct workload_state *s, double t_ms, int32_t replicas)
 {
 	double dt_ms = t_ms - s->t_ms;
-	double span_ms = dt_ms > w->smooth_ms ? dt_ms : w->smooth_ms;
+	double span_ms = fmax(dt_ms, (double)w->demand.smooth_ms);
 	if (span_ms < 1)
 		span_ms = 1;
 	// At the start there is no previous step: take the value at that moment.
 	double from_ms = t_ms > span_ms ? t_ms - span_ms : 0;
-	double demand = mock_series_mean(&w->demand, from_ms, t_ms > from_ms ? t_ms : from_ms + span_ms);
+	double demand = mock_series_mean(&w->demand_series, from_ms, t_ms > from_ms ? t_ms : from_ms + span_ms);
 	s->demand = demand > 0 ? demand : 0;
 	s->replicas = replicas;
 
@@ -57,12 +55,12 @@ void workload_step(const struct workload_params *w, struct workload_state *s, do
 	s->backlog = dt_s > 0 ? fmax(0, (wanted - served) * dt_s) : s->backlog;
 	if (w->backlog_max > 0 && s->backlog > w->backlog_max)
 		s->backlog = w->backlog_max;
-	s->utilization = capacity > 0 ? clamp01(fmax(served / capacity, w->idle_ratio)) : 0;
+	s->utilization = capacity > 0 ? clamp01(fmax(served / capacity, w->idle_percent / 100)) : 0;
 	s->t_ms = t_ms;
 }
 
-void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
-              struct device_sample *ret_sample)
+void gpu_step(const struct mock_gpu *g, int32_t memory_mib, struct gpu_state *s, double t_ms, double utilization,
+              bool held, struct device_sample *ret_sample)
 {
 	double u = clamp01(utilization);
 	double target_celsius = TEMP_IDLE_CELSIUS + (TEMP_BUSY_CELSIUS - TEMP_IDLE_CELSIUS) * u;
@@ -80,7 +78,7 @@ void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, doub
 	bool busy = u > 0.01, capped = u > 0.995;
 	if (capped)
 		s->capped_ns += dt_ms * 1e6;
-	int64_t total = g->memory_mib, reserved = llround(RESERVED_RATIO * (double)total);
+	int64_t total = memory_mib, reserved = llround(RESERVED_RATIO * (double)total);
 	int64_t used = held ? llround(HELD_MEMORY_RATIO * (double)(total - reserved)) : 0;
 	double tx_bytes = LINK_TX_BUSY_BYTES * u, rx_bytes = LINK_RX_BUSY_BYTES * u;
 	const struct {
@@ -231,7 +229,7 @@ static void scale(struct device_sample *s, const enum field *fields, size_t n, d
 			change(s, fields[i], sample_get(s, fields[i]) * factor);
 }
 
-static void apply_throttle(const struct mock_throttle *t, int64_t t_ms, struct device_sample *s)
+static void apply_throttle(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	static const struct {
 		int64_t bit;
@@ -243,35 +241,34 @@ static void apply_throttle(const struct mock_throttle *t, int64_t t_ms, struct d
 	        [THROTTLE_POWER_BRAKE] = {0x08 | 0x80, FIELD_POWER_VIOLATION},
 	};
 	static const enum field clocks[] = {FIELD_SM_CLOCK};
-	add(s, rows[t->reason].violation, (double)lasted_ms(&t->fault, t_ms) * 1e6);
-	if (!mock_fault_is_active(&t->fault, t_ms))
+	add(s, rows[x->reason].violation, (double)lasted_ms(x, t_ms) * 1e6);
+	if (!mock_fault_is_active(x, t_ms))
 		return;
-	scale(s, clocks, 1, t->clock_percent / 100);
+	scale(s, clocks, 1, x->clock_percent / 100);
 	if (sample_has(s, FIELD_CLOCKS_EVENT_REASONS))
 		sample_set_i64(s, FIELD_CLOCKS_EVENT_REASONS,
-		               s->value[FIELD_CLOCKS_EVENT_REASONS].i | rows[t->reason].bit);
-	if ((t->reason == THROTTLE_THERMAL || t->reason == THROTTLE_HW) && sample_has(s, FIELD_SLOWDOWN_TEMP))
+		               s->value[FIELD_CLOCKS_EVENT_REASONS].i | rows[x->reason].bit);
+	if ((x->reason == THROTTLE_THERMAL || x->reason == THROTTLE_HW) && sample_has(s, FIELD_SLOWDOWN_TEMP))
 		change(s, FIELD_GPU_TEMP, sample_get(s, FIELD_SLOWDOWN_TEMP) + 1);
 }
 
-static void apply_ecc(const struct mock_ecc *x, int64_t t_ms, struct device_sample *s)
+static void apply_ecc(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	static const enum field fields[][2] = {{FIELD_ECC_SBE_VOL, FIELD_ECC_SBE_AGG},
 	                                       {FIELD_ECC_DBE_VOL, FIELD_ECC_DBE_AGG}};
-	double n = t_ms < x->fault.at_ms ? 0
-	           : x->fault.for_ms
-	                   ? floor((double)x->count * (double)lasted_ms(&x->fault, t_ms) / (double)x->fault.for_ms)
-	                   : x->count;
-	add(s, fields[x->kind][0], n);
-	add(s, fields[x->kind][1], n);
+	double n = t_ms < x->at_ms ? 0
+	           : x->for_ms     ? floor((double)x->count * (double)lasted_ms(x, t_ms) / (double)x->for_ms)
+	                           : x->count;
+	add(s, fields[x->reason][0], n);
+	add(s, fields[x->reason][1], n);
 }
 
-static void apply_leak(const struct mock_leak *l, int64_t t_ms, struct device_sample *s)
+static void apply_leak(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	if (!sample_has(s, FIELD_FB_USED) || !sample_has(s, FIELD_FB_FREE))
 		return;
 	double used = sample_get(s, FIELD_FB_USED), free_mib = sample_get(s, FIELD_FB_FREE);
-	double leaked = fmin(free_mib, l->mib_per_hour * (double)lasted_ms(&l->fault, t_ms) / 3600e3);
+	double leaked = fmin(free_mib, x->mib_per_hour * (double)lasted_ms(x, t_ms) / 3600e3);
 	change(s, FIELD_FB_USED, used + leaked);
 	change(s, FIELD_FB_FREE, free_mib - leaked);
 	change(s, FIELD_FB_USED_PERCENT, used + free_mib > 0 ? (used + leaked) / (used + free_mib) : 0);
@@ -293,7 +290,7 @@ static void scale_power_above_idle(struct device_sample *s, double idle_watts, d
 			change(s, power[i], idle_watts + (sample_get(s, power[i]) - idle_watts) * factor);
 }
 
-static void apply_straggler(const struct mock_straggler *x, double idle_watts, struct device_sample *s)
+static void apply_straggler(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	double factor = 1 - x->slower_percent / 100;
 	scale(s, work, COUNT(work), factor);
@@ -305,7 +302,7 @@ static void apply_straggler(const struct mock_straggler *x, double idle_watts, s
 #define HUNG_SM_ACTIVE    0.1
 #define HUNG_SM_OCCUPANCY 0.02
 #define HUNG_POWER_RATIO  0.15
-static void apply_hang(double idle_watts, struct device_sample *s)
+static void apply_hang(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	scale(s, &work[1], COUNT(work) - 1, 0); // all but the clock
 	scale(s, traffic, COUNT(traffic), 0);
@@ -321,7 +318,7 @@ static void apply_hang(double idle_watts, struct device_sample *s)
 }
 
 // Bytes a second of a lane double with each generation; 0.25 GB/s is the first.
-static void apply_downtrain(const struct mock_downtrain *x, struct device_sample *s)
+static void apply_downtrain(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s)
 {
 	static const enum field rates[] = {FIELD_PCIE_TX_BYTES, FIELD_PCIE_RX_BYTES};
 	double most = 0.25e9 * pow(2, x->generation - 1) * x->lanes;
@@ -332,25 +329,20 @@ static void apply_downtrain(const struct mock_downtrain *x, struct device_sample
 			change(s, rates[i], most);
 }
 
-void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_watts, int64_t t_ms,
+void mock_faults_apply(const struct mock_faults faults[MOCK_FAULT__COUNT], int32_t gpu, double idle_watts, int64_t t_ms,
                        struct device_sample *s)
 {
-	for (size_t i = 0; i < f->n_stragglers; i++)
-		if (f->stragglers[i].fault.gpu == gpu && mock_fault_is_active(&f->stragglers[i].fault, t_ms))
-			apply_straggler(&f->stragglers[i], idle_watts, s);
-	for (size_t i = 0; i < f->n_hangs; i++)
-		if (f->hangs[i].gpu == gpu && mock_fault_is_active(&f->hangs[i], t_ms))
-			apply_hang(idle_watts, s);
-	for (size_t i = 0; i < f->n_throttles; i++)
-		if (f->throttles[i].fault.gpu == gpu)
-			apply_throttle(&f->throttles[i], t_ms, s);
-	for (size_t i = 0; i < f->n_ecc; i++)
-		if (f->ecc[i].fault.gpu == gpu)
-			apply_ecc(&f->ecc[i], t_ms, s);
-	for (size_t i = 0; i < f->n_leaks; i++)
-		if (f->leaks[i].fault.gpu == gpu && mock_fault_is_active(&f->leaks[i].fault, t_ms))
-			apply_leak(&f->leaks[i], t_ms, s);
-	for (size_t i = 0; i < f->n_downtrains; i++)
-		if (f->downtrains[i].fault.gpu == gpu && mock_fault_is_active(&f->downtrains[i].fault, t_ms))
-			apply_downtrain(&f->downtrains[i], s);
+	static const struct {
+		enum mock_fault_kind kind;
+		void (*apply)(const struct mock_fault *x, double idle_watts, int64_t t_ms, struct device_sample *s);
+		bool lasts; // beyond the fault, as the errors that it has caused
+	} effects[] = {{MOCK_STRAGGLER, apply_straggler, false}, {MOCK_HANG, apply_hang, false},
+	               {MOCK_THROTTLE, apply_throttle, true},    {MOCK_ECC, apply_ecc, true},
+	               {MOCK_LEAK, apply_leak, false},           {MOCK_DOWNTRAIN, apply_downtrain, false}};
+	for (size_t k = 0; k < COUNT(effects); k++)
+		for (size_t i = 0; i < faults[effects[k].kind].n; i++) {
+			const struct mock_fault *x = &faults[effects[k].kind].list[i];
+			if (x->gpu == gpu && (effects[k].lasts || mock_fault_is_active(x, t_ms)))
+				effects[k].apply(x, idle_watts, t_ms, s);
+		}
 }

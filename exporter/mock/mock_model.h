@@ -8,20 +8,7 @@
 #include <stdint.h>
 
 #include "exporter/device.h"
-#include "exporter/mock/mock_series.h"
-
-struct mock_fault;
-struct mock_faults;
-
-// The parameters of a workload; demand and capacity are in the same unit of work per second.
-struct workload_params {
-	struct mock_series demand;
-	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
-	double capacity_per_replica;
-	double serial_ratio; // share of the work that only one replica can do (Amdahl); 0: replicas add up
-	double backlog_max;  // work queued above this is dropped; 0: no limit
-	double idle_ratio;   // utilization of an allocated GPU without work
-};
+#include "exporter/mock/mock_script.h"
 
 struct workload_state {
 	double t_ms;        // time of the last step
@@ -35,12 +22,7 @@ struct workload_state {
 // Advances `s` to `t_ms` with `replicas` ready replicas. Their capacity follows Amdahl's law: n x capacity_per_replica
 // / (1 + serial_ratio x (n - 1)). Work that the replicas cannot serve is queued; spare capacity serves the queue:
 // served = min(capacity, demand + backlog / time), utilization = served / capacity.
-void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas);
-
-struct gpu_params {
-	int32_t memory_mib;
-	double power_limit_watts, idle_power_watts;
-};
+void workload_step(const struct mock_workload *w, struct workload_state *s, double t_ms, int32_t replicas);
 
 struct gpu_state {
 	bool started;
@@ -51,10 +33,10 @@ struct gpu_state {
 	double dt_ms;     // length of the last step
 };
 
-// Advances `s` to `t_ms` at `utilization` (0 to 1). `held` means that a process uses the memory of the GPU. Fills
-// every field except XID_ERRORS.
-void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
-              struct device_sample *ret_sample);
+// Advances `s` to `t_ms` at `utilization` (0 to 1). `memory_mib` is the memory of the GPU or of its instance; `held`
+// means that a process uses it. Fills every field except XID_ERRORS.
+void gpu_step(const struct mock_gpu *g, int32_t memory_mib, struct gpu_state *s, double t_ms, double utilization,
+              bool held, struct device_sample *ret_sample);
 
 // Makes the fields of `s` agree with those that a script gave, given[f] != NULL: memory and BAR1 add up, and power,
 // energy, NVLink and tensor families report the same. Fields without a value stay without one. Call it once after
@@ -65,7 +47,7 @@ void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD
 bool mock_fault_is_active(const struct mock_fault *f, int64_t t_ms);
 // Applies the faults of GPU `gpu` at `t_ms` since the start; the GPU draws `idle_watts` when idle. Fields without a
 // value stay without one. A leak ends with its time, as when the process is restarted.
-void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_watts, int64_t t_ms,
+void mock_faults_apply(const struct mock_faults faults[MOCK_FAULT__COUNT], int32_t gpu, double idle_watts, int64_t t_ms,
                        struct device_sample *s);
 
 #endif

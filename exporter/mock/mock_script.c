@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/schema/schema_rows.h"
 #include "exporter/device.h"
 
 // Two GPUs whose load rises and falls slowly; every family has values.
@@ -23,145 +24,121 @@ struct mock_series_map {
 };
 
 #define MS_PER_DAY 86400000.0
-#define COUNT(a)   (sizeof(a) / sizeof((a)[0]))
 
 // ---- the fields ----
 
-// A field whose presence is not recorded.
-#define FIELD(parent, key, kind, member, ...)                                                                          \
-	FIELD_WITH(parent, key, kind, member, SCHEMA_NO_OFFSET, SCHEMA_NO_OFFSET, __VA_ARGS__)
-#define FIELD_WITH(parent, key, kind, member, set, counted, ...)                                                       \
-	{                                                                                                              \
-		.name = key, .type = SCHEMA_##kind, .offset = offsetof(struct parent, member), .set_offset = set,      \
-		.count_offset = counted, __VA_ARGS__                                                                   \
-	}
-#define LIST(parent, key, member, count, ...)                                                                          \
-	FIELD_WITH(parent, key, LIST, member, SCHEMA_NO_OFFSET, offsetof(struct parent, count), __VA_ARGS__)
-#define FAULTS(key, member, ...) LIST(mock_script, key, faults.member, faults.n_##member, __VA_ARGS__)
-#define SCHEMA(title, parent, list, ...)                                                                               \
-	{                                                                                                              \
-		.name = title, .struct_size = sizeof(struct parent), .fields = list, .n_fields = COUNT(list),          \
-		__VA_ARGS__                                                                                            \
-	}
-#define AT(parent, member) FIELD(parent, "at", DURATION_MS, member, .doc = "Time since start.", .required = true)
-#define GPU(parent, member)                                                                                            \
-	FIELD(parent, "gpu", INT32, member, .doc = "The GPU's number.", .required = true, .min = 0, .max = 63)
-#define FOR(parent, member, ...) FIELD(parent, "for", DURATION_MS, member, __VA_ARGS__)
-#define HOW_LONG                 .doc = "How long; left out: for ever."
-// The fields of struct mock_fault.
-#define FAULT(parent, ...) AT(parent, fault.at_ms), FOR(parent, fault.for_ms, __VA_ARGS__), GPU(parent, fault.gpu)
-
-static const char *const throttle_reasons[] = {"thermal", "power", "hw", "power-brake", NULL};
-_Static_assert(COUNT(throttle_reasons) == THROTTLE__COUNT + 1, "one name per reason");
+ENUM_NAMES(throttle_reasons, THROTTLE__COUNT, "thermal", "power", "hw", "power-brake");
 static const char *const ecc_kinds[] = {"corrected", "uncorrectable", NULL};
 
 // clang-format off
+#define OWNER(type) \
+	{ROW("namespace", STRING), FIELD(type, given.namespace_), RANGE(1, 253), DOC("Label namespace.")}, \
+	{ROW("pod", STRING), FIELD(type, given.pod), RANGE(1, 253), DOC("Label pod.")}, \
+	{ROW("container", STRING), FIELD(type, given.container), RANGE(1, 253), DOC("Label container.")}
+#define AT        {ROW("at", DURATION_MS), FIELD(struct mock_fault, at_ms), REQUIRED, DOC("Time since start.")}
+#define FOR(text) {ROW("for", DURATION_MS), FIELD(struct mock_fault, for_ms), DOC(text)}
+#define GPU       {ROW("gpu", INT32), FIELD(struct mock_fault, gpu), REQUIRED, RANGE(0, 63), DOC("The GPU's number.")}
+#define HOW_LONG  "How long; left out: for ever."
+#define FAULTS(kind) FIELD_LIST(struct mock_script, faults[kind].list, faults[kind].n)
 static const struct schema_field sine_fields[] = {
-	FIELD(mock_sine, "mean", QUANTITY, mean, .doc = "Mean value.", .required = true, .min = -1e15, .max = 1e15),
-	FIELD(mock_sine, "amplitude", QUANTITY, amplitude, .doc = "Amplitude around the mean.", .required = true, .min = -1e15, .max = 1e15),
-	FIELD(mock_sine, "period", DURATION_MS, period_ms, .doc = "Duration of one period.", .required = true, .min = 1, .max = 365 * MS_PER_DAY),
-	FIELD(mock_sine, "phase", DURATION_MS, phase_ms, .doc = "Phase at the start."),
+	{ROW("mean", QUANTITY), FIELD(struct mock_sine, mean), REQUIRED, RANGE(-1e15, 1e15), DOC("Mean value.")},
+	{ROW("amplitude", QUANTITY), FIELD(struct mock_sine, amplitude), REQUIRED, RANGE(-1e15, 1e15), DOC("Amplitude around the mean.")},
+	{ROW("period", DURATION_MS), FIELD(struct mock_sine, period_ms), REQUIRED, RANGE(1, 365 * MS_PER_DAY), DOC("Duration of one period.")},
+	{ROW("phase", DURATION_MS), FIELD(struct mock_sine, phase_ms), DOC("Phase at the start.")},
 };
-static const struct schema sine_schema = SCHEMA("sine", mock_sine, sine_fields, .doc = "A sine over time.");
+static const struct schema sine_schema = {SCHEMA("sine", struct mock_sine, sine_fields), DOC("A sine over time.")};
 
 static const struct schema_field series_fields[] = {
-	FIELD(mock_series_map, "sine", OBJECT, sine, .doc = "A sine over time.", .required = true, .child = &sine_schema),
+	{ROW("sine", OBJECT), FIELD(struct mock_series_map, sine), REQUIRED, CHILD(sine_schema), DOC("A sine over time.")},
 };
-static const struct schema series_schema = SCHEMA("series", mock_series_map, series_fields, .doc = "A series given as a function of time.");
+static const struct schema series_schema = {SCHEMA("series", struct mock_series_map, series_fields), DOC("A series given as a function of time.")};
 
 static const struct schema_field instance_fields[] = {
-	FIELD(mock_instance, "profile", STRING, profile, .doc = "Label GPU_I_PROFILE; \"1g.18gb\" also says how much memory it has.", .required = true, .min = 1, .max = 31),
-	FIELD(mock_instance, "id", INT32, id, .doc = "Label GPU_I_ID.", .required = true, .min = 0, .max = 999),
-	FIELD(mock_instance, "namespace", STRING, namespace_, .doc = "Label namespace.", .min = 1, .max = 253),
-	FIELD(mock_instance, "pod", STRING, pod, .doc = "Label pod.", .min = 1, .max = 253),
-	FIELD(mock_instance, "container", STRING, container, .doc = "Label container.", .min = 1, .max = 253),
-	FIELD(mock_instance, "series", ANY, series_node, .doc = "As that of a GPU."),
+	{ROW("profile", STRING), FIELD(struct mock_instance, profile), REQUIRED, RANGE(1, 31), DOC("Label GPU_I_PROFILE; \"1g.18gb\" also says how much memory it has.")},
+	{ROW("id", INT32), FIELD(struct mock_instance, id), REQUIRED, RANGE(0, 999), DOC("Label GPU_I_ID.")},
+	OWNER(struct mock_instance),
+	{ROW("series", ANY), FIELD(struct mock_instance, given.series_node), DOC("As that of a GPU.")},
 };
-static const struct schema instance_schema = SCHEMA("gpus[].instances[]", mock_instance, instance_fields, .doc = "A MIG instance.");
+static const struct schema instance_schema = {SCHEMA("gpus[].instances[]", struct mock_instance, instance_fields), DOC("A MIG instance.")};
 
 static const struct schema_field gpu_fields[] = {
-	FIELD(mock_gpu, "count", INT32, count, .doc = "How many GPUs like this one.", .default_text = "1", .min = 1, .max = 64),
-	FIELD(mock_gpu, "uuid", STRING, uuid, .doc = "Default: GPU-00000000-0000-0000-0000- and the GPU's number in twelve digits.", .min = 1, .max = 95),
-	FIELD(mock_gpu, "model", STRING, model, .doc = "Label modelName.", .default_text = "NVIDIA H200", .min = 1, .max = 95),
-	FIELD(mock_gpu, "pciBusId", STRING, pci_bus_id, .doc = "Default: derived from the GPU's number.", .min = 1, .max = 31),
-	FIELD(mock_gpu, "migProfile", STRING, mig_profile, .doc = "Label GPU_I_PROFILE.", .min = 1, .max = 31),
-	FIELD(mock_gpu, "migId", STRING, mig_id, .doc = "Label GPU_I_ID.", .min = 1, .max = 15),
-	FIELD(mock_gpu, "namespace", STRING, namespace_, .doc = "Label namespace.", .min = 1, .max = 253),
-	FIELD(mock_gpu, "pod", STRING, pod, .doc = "Label pod.", .min = 1, .max = 253),
-	FIELD(mock_gpu, "container", STRING, container, .doc = "Label container.", .min = 1, .max = 253),
-	FIELD(mock_gpu, "memoryMiB", INT32, memory_mib, .doc = "Device memory.", .default_text = "143771", .min = 1, .max = 16777216),
-	FIELD(mock_gpu, "powerLimitW", QUANTITY, power_limit_watts, .doc = "Power at full load.", .default_text = "700", .min = 1, .max = 100000),
-	FIELD(mock_gpu, "idlePowerW", QUANTITY, idle_power_watts, .doc = "Power when idle.", .default_text = "75", .max = 100000),
-	FIELD(mock_gpu, "series", ANY, series_node, .doc = "Field name to series. The other fields follow DCGM_FI_DEV_GPU_UTIL; '_' means no sample."),
-	LIST(mock_gpu, "instances", instances, n_instances, .doc = "MIG instances of each of these GPUs.", .max_items = 16, .child = &instance_schema),
+	{ROW("count", INT32), FIELD(struct mock_gpu, count), DEFAULT("1"), RANGE(1, 64), DOC("How many GPUs like this one.")},
+	{ROW("uuid", STRING), FIELD(struct mock_gpu, uuid), RANGE(1, 95), DOC("Default: GPU-00000000-0000-0000-0000- and the GPU's number in twelve digits.")},
+	{ROW("model", STRING), FIELD(struct mock_gpu, model), DEFAULT("NVIDIA H200"), RANGE(1, 95), DOC("Label modelName.")},
+	{ROW("pciBusId", STRING), FIELD(struct mock_gpu, pci_bus_id), RANGE(1, 31), DOC("Default: derived from the GPU's number.")},
+	{ROW("migProfile", STRING), FIELD(struct mock_gpu, mig_profile), RANGE(1, 31), DOC("Label GPU_I_PROFILE.")},
+	{ROW("migId", STRING), FIELD(struct mock_gpu, mig_id), RANGE(1, 15), DOC("Label GPU_I_ID.")},
+	OWNER(struct mock_gpu),
+	{ROW("memoryMiB", INT32), FIELD(struct mock_gpu, memory_mib), DEFAULT("143771"), RANGE(1, 16777216), DOC("Device memory.")},
+	{ROW("powerLimitW", QUANTITY), FIELD(struct mock_gpu, power_limit_watts), DEFAULT("700"), RANGE(1, 100000), DOC("Power at full load.")},
+	{ROW("idlePowerW", QUANTITY), FIELD(struct mock_gpu, idle_power_watts), DEFAULT("75"), RANGE(0, 100000), DOC("Power when idle.")},
+	{ROW("series", ANY), FIELD(struct mock_gpu, given.series_node), DOC("Field name to series. The other fields follow DCGM_FI_DEV_GPU_UTIL; '_' means no sample.")},
+	{ROW("instances", LIST), FIELD_LIST(struct mock_gpu, instances, n_instances), .max_items = 16, CHILD(instance_schema), DOC("MIG instances of each of these GPUs.")},
 };
 
 static const struct schema_field xid_fields[] = {
-	AT(mock_xid, at_ms),
-	GPU(mock_xid, gpu),
-	FIELD(mock_xid, "code", INT32, code, .doc = "XID code.", .required = true, .min = 1, .max = 999),
-	FIELD(mock_xid, "count", INT32, count, .doc = "How many times at once.", .default_text = "1", .min = 1, .max = 1000000),
+	AT, GPU,
+	{ROW("code", INT32), FIELD(struct mock_fault, code), REQUIRED, RANGE(1, 999), DOC("XID code.")},
+	{ROW("count", INT32), FIELD(struct mock_fault, count), DEFAULT("1"), RANGE(1, 1000000), DOC("How many times at once.")},
 };
-static const struct schema xid_schema = SCHEMA("xids[]", mock_xid, xid_fields, .doc = "An XID error.");
+static const struct schema xid_schema = {SCHEMA("xids[]", struct mock_fault, xid_fields), DOC("An XID error.")};
 static const struct schema_field loss_fields[] = {
-	AT(mock_fault, at_ms),
-	GPU(mock_fault, gpu),
-	FOR(mock_fault, for_ms, HOW_LONG),
+	AT, GPU, FOR(HOW_LONG),
 };
-static const struct schema loss_schema = SCHEMA("losses[]", mock_fault, loss_fields, .doc = "A time during which a GPU does not respond.");
+static const struct schema loss_schema = {SCHEMA("losses[]", struct mock_fault, loss_fields), DOC("A time during which a GPU does not respond.")};
 static const struct schema_field throttle_fields[] = {
-	FAULT(mock_throttle, HOW_LONG),
-	FIELD(mock_throttle, "reason", ENUM, reason, .doc = "Why the clock is low.", .default_text = "thermal", .enum_names = throttle_reasons),
-	FIELD(mock_throttle, "clockPercent", QUANTITY, clock_percent, .doc = "SM clock, of the healthy one.", .default_text = "72", .min = 1, .max = 100),
+	AT, FOR(HOW_LONG), GPU,
+	{ROW("reason", ENUM), FIELD(struct mock_fault, reason), DEFAULT("thermal"), ONE_OF(throttle_reasons), DOC("Why the clock is low.")},
+	{ROW("clockPercent", QUANTITY), FIELD(struct mock_fault, clock_percent), DEFAULT("72"), RANGE(1, 100), DOC("SM clock, of the healthy one.")},
 };
-static const struct schema throttle_schema = SCHEMA("throttles[]", mock_throttle, throttle_fields, .doc = "A time during which the clock of a GPU is reduced.");
+static const struct schema throttle_schema = {SCHEMA("throttles[]", struct mock_fault, throttle_fields), DOC("A time during which the clock of a GPU is reduced.")};
 static const struct schema_field ecc_fields[] = {
-	FAULT(mock_ecc, .doc = "Time over which the errors are spread; left out: all at once."),
-	FIELD(mock_ecc, "kind", ENUM, kind, .doc = "Whether the errors are corrected.", .default_text = "corrected", .enum_names = ecc_kinds),
-	FIELD(mock_ecc, "count", INT32, count, .doc = "Number of errors.", .default_text = "1", .min = 1, .max = 1000000000),
+	AT, FOR("Time over which the errors are spread; left out: all at once."), GPU,
+	{ROW("kind", ENUM), FIELD(struct mock_fault, reason), DEFAULT("corrected"), ONE_OF(ecc_kinds), DOC("Whether the errors are corrected.")},
+	{ROW("count", INT32), FIELD(struct mock_fault, count), DEFAULT("1"), RANGE(1, 1000000000), DOC("Number of errors.")},
 };
-static const struct schema ecc_schema = SCHEMA("ecc[]", mock_ecc, ecc_fields, .doc = "Memory errors of a GPU.");
+static const struct schema ecc_schema = {SCHEMA("ecc[]", struct mock_fault, ecc_fields), DOC("Memory errors of a GPU.")};
 static const struct schema_field leak_fields[] = {
-	FAULT(mock_leak, HOW_LONG),
-	FIELD(mock_leak, "mibPerHour", QUANTITY, mib_per_hour, .doc = "Growth of the used memory, until none is free.", .required = true, .min = 0.001, .max = 1e9),
+	AT, FOR(HOW_LONG), GPU,
+	{ROW("mibPerHour", QUANTITY), FIELD(struct mock_fault, mib_per_hour), REQUIRED, RANGE(0.001, 1e9), DOC("Growth of the used memory, until none is free.")},
 };
-static const struct schema leak_schema = SCHEMA("leaks[]", mock_leak, leak_fields, .doc = "GPU memory that a process does not free.");
+static const struct schema leak_schema = {SCHEMA("leaks[]", struct mock_fault, leak_fields), DOC("GPU memory that a process does not free.")};
 static const struct schema_field straggler_fields[] = {
-	FAULT(mock_straggler, HOW_LONG),
-	FIELD(mock_straggler, "slowerPercent", QUANTITY, slower_percent, .doc = "By how much clock, activity and power above idle are lower.", .default_text = "15", .min = 0.1, .max = 99),
+	AT, FOR(HOW_LONG), GPU,
+	{ROW("slowerPercent", QUANTITY), FIELD(struct mock_fault, slower_percent), DEFAULT("15"), RANGE(0.1, 99), DOC("By how much clock, activity and power above idle are lower.")},
 };
-static const struct schema straggler_schema = SCHEMA("stragglers[]", mock_straggler, straggler_fields, .doc = "A GPU that works slower than the others, without a reason that it reports.");
+static const struct schema straggler_schema = {SCHEMA("stragglers[]", struct mock_fault, straggler_fields), DOC("A GPU that works slower than the others, without a reason that it reports.")};
 static const struct schema_field hang_fields[] = {
-	AT(mock_fault, at_ms), FOR(mock_fault, for_ms, HOW_LONG), GPU(mock_fault, gpu),
+	AT, FOR(HOW_LONG), GPU,
 };
-static const struct schema hang_schema = SCHEMA("hangs[]", mock_fault, hang_fields, .doc = "A kernel that waits without end, such as a collective without its peer.");
+static const struct schema hang_schema = {SCHEMA("hangs[]", struct mock_fault, hang_fields), DOC("A kernel that waits without end, such as a collective without its peer.")};
 static const struct schema_field downtrain_fields[] = {
-	FAULT(mock_downtrain, HOW_LONG),
-	FIELD(mock_downtrain, "generation", INT32, generation, .doc = "PCIe generation of the link.", .default_text = "1", .min = 1, .max = 7),
-	FIELD(mock_downtrain, "lanes", INT32, lanes, .doc = "Lanes of the link.", .default_text = "16", .min = 1, .max = 32),
+	AT, FOR(HOW_LONG), GPU,
+	{ROW("generation", INT32), FIELD(struct mock_fault, generation), DEFAULT("1"), RANGE(1, 7), DOC("PCIe generation of the link.")},
+	{ROW("lanes", INT32), FIELD(struct mock_fault, lanes), DEFAULT("16"), RANGE(1, 32), DOC("Lanes of the link.")},
 };
-static const struct schema downtrain_schema = SCHEMA("downtrains[]", mock_downtrain, downtrain_fields, .doc = "A PCIe link that runs below its maximum.");
+static const struct schema downtrain_schema = {SCHEMA("downtrains[]", struct mock_fault, downtrain_fields), DOC("A PCIe link that runs below its maximum.")};
 
 static const struct schema_field demand_fields[] = {
-	FIELD(mock_demand, "csv", STRING, csv, .doc = "CSV file with a header line.", .min = 1, .max = 4096),
-	FIELD(mock_demand, "column", STRING, column, .doc = "Its column of numbers.", .min = 1, .max = 128),
-	FIELD(mock_demand, "series", STRING, series, .doc = "Values in promtool's notation.", .min = 1, .max = 65536),
-	FIELD_WITH(mock_demand, "sine", OBJECT, sine, offsetof(struct mock_demand, has_sine), SCHEMA_NO_OFFSET, .doc = "A sine over time.", .child = &sine_schema),
-	FIELD(mock_demand, "step", DURATION_MS, step_ms, .doc = "Time of one value of csv or series.", .default_text = "1s", .min = 1, .max = MS_PER_DAY),
-	FIELD(mock_demand, "timeScale", QUANTITY, time_scale, .doc = "How many times faster than written the demand plays.", .default_text = "1", .min = 0.001, .max = 100000),
-	FIELD(mock_demand, "scale", QUANTITY, scale, .doc = "Factor on every value.", .default_text = "1", .min = -1e15, .max = 1e15),
-	FIELD(mock_demand, "loop", BOOL, loop, .doc = "Start over after the last value; else the last value stays.", .default_text = "true"),
-	FIELD(mock_demand, "smooth", DURATION_MS, smooth_ms, .doc = "Average the demand over this time (after timeScale).", .max = MS_PER_DAY),
+	{ROW("csv", STRING), FIELD(struct mock_demand, csv), RANGE(1, 4096), DOC("CSV file with a header line.")},
+	{ROW("column", STRING), FIELD(struct mock_demand, column), RANGE(1, 128), DOC("Its column of numbers.")},
+	{ROW("series", STRING), FIELD(struct mock_demand, series), RANGE(1, 65536), DOC("Values in promtool's notation.")},
+	{ROW("sine", OBJECT), FIELD_SET(struct mock_demand, sine, has_sine), CHILD(sine_schema), DOC("A sine over time.")},
+	{ROW("step", DURATION_MS), FIELD(struct mock_demand, step_ms), DEFAULT("1s"), RANGE(1, MS_PER_DAY), DOC("Time of one value of csv or series.")},
+	{ROW("timeScale", QUANTITY), FIELD(struct mock_demand, time_scale), DEFAULT("1"), RANGE(0.001, 100000), DOC("How many times faster than written the demand plays.")},
+	{ROW("scale", QUANTITY), FIELD(struct mock_demand, scale), DEFAULT("1"), RANGE(-1e15, 1e15), DOC("Factor on every value.")},
+	{ROW("loop", BOOL), FIELD(struct mock_demand, loop), DEFAULT("true"), DOC("Start over after the last value; else the last value stays.")},
+	{ROW("smooth", DURATION_MS), FIELD(struct mock_demand, smooth_ms), RANGE(0, MS_PER_DAY), DOC("Average the demand over this time (after timeScale).")},
 };
 
 static const struct schema_field replicas_fields[] = {
-	FIELD(mock_replicas_source, "url", STRING, url, .doc = "http(s) URL of a Kubernetes object or its scale.", .min = 8, .max = 4096),
-	FIELD(mock_replicas_source, "field", STRING, field, .doc = "Dotted path of the ready replicas in that object.", .default_text = "status.readyReplicas", .min = 1, .max = 256),
-	FIELD(mock_replicas_source, "tokenFile", STRING, token_file, .doc = "Bearer token, read for every request.", .min = 1, .max = 4096),
-	FIELD(mock_replicas_source, "caFile", STRING, ca_file, .doc = "Certificates to trust.", .min = 1, .max = 4096),
-	FIELD(mock_replicas_source, "file", STRING, file, .doc = "File that holds one number.", .min = 1, .max = 4096),
-	FIELD_WITH(mock_replicas_source, "constant", INT32, constant, offsetof(struct mock_replicas_source, has_constant), SCHEMA_NO_OFFSET, .doc = "Always this many.", .min = 0, .max = 1000000),
-	FIELD(mock_replicas_source, "interval", DURATION_MS, interval_ms, .doc = "How often to ask url or file.", .default_text = "1s", .min = 100, .max = MS_PER_DAY),
+	{ROW("url", STRING), FIELD(struct mock_replicas_source, url), RANGE(8, 4096), DOC("http(s) URL of a Kubernetes object or its scale.")},
+	{ROW("field", STRING), FIELD(struct mock_replicas_source, field), DEFAULT("status.readyReplicas"), RANGE(1, 256), DOC("Dotted path of the ready replicas in that object.")},
+	{ROW("tokenFile", STRING), FIELD(struct mock_replicas_source, token_file), RANGE(1, 4096), DOC("Bearer token, read for every request.")},
+	{ROW("caFile", STRING), FIELD(struct mock_replicas_source, ca_file), RANGE(1, 4096), DOC("Certificates to trust.")},
+	{ROW("file", STRING), FIELD(struct mock_replicas_source, file), RANGE(1, 4096), DOC("File that holds one number.")},
+	{ROW("constant", INT32), FIELD_SET(struct mock_replicas_source, constant, has_constant), RANGE(0, 1000000), DOC("Always this many.")},
+	{ROW("interval", DURATION_MS), FIELD(struct mock_replicas_source, interval_ms), DEFAULT("1s"), RANGE(100, MS_PER_DAY), DOC("How often to ask url or file.")},
 };
 // clang-format on
 
@@ -203,39 +180,39 @@ static void replicas_validate(const void *value, struct fault_list *l)
 }
 
 // clang-format off
-static const struct schema gpu_schema = SCHEMA("gpus[]", mock_gpu, gpu_fields, .doc = "A GPU, or `count` equal ones.", .validate = gpu_validate);
-static const struct schema demand_schema = SCHEMA("workload.demand", mock_demand, demand_fields, .doc = "The work that arrives, in units of work a second.", .validate = demand_validate);
-static const struct schema replicas_schema = SCHEMA("workload.replicas", mock_replicas_source, replicas_fields, .doc = "Where the number of ready replicas comes from.", .validate = replicas_validate);
+static const struct schema gpu_schema = {SCHEMA("gpus[]", struct mock_gpu, gpu_fields), VALIDATE(gpu_validate), DOC("A GPU, or `count` equal ones.")};
+static const struct schema demand_schema = {SCHEMA("workload.demand", struct mock_demand, demand_fields), VALIDATE(demand_validate), DOC("The work that arrives, in units of work a second.")};
+static const struct schema replicas_schema = {SCHEMA("workload.replicas", struct mock_replicas_source, replicas_fields), VALIDATE(replicas_validate), DOC("Where the number of ready replicas comes from.")};
 
 static const struct schema_field workload_fields[] = {
-	FIELD(mock_workload, "name", STRING, name, .doc = "Its name; pods are called name-0, name-1 ..", .required = true, .min = 1, .max = 240),
-	FIELD(mock_workload, "namespace", STRING, namespace_, .doc = "Its namespace.", .default_text = "default", .min = 1, .max = 253),
-	FIELD(mock_workload, "demand", OBJECT, demand, .doc = "The work that arrives.", .required = true, .child = &demand_schema),
-	FIELD(mock_workload, "capacityPerReplica", QUANTITY, capacity_per_replica, .doc = "Work a second that one ready replica can do.", .required = true, .min = 1e-9, .max = 1e15),
-	FIELD(mock_workload, "serialFraction", QUANTITY, serial_ratio, .doc = "Share of the work that only one replica can do: n replicas do n / (1 + it x (n - 1)).", .default_text = "0", .max = 1),
-	FIELD(mock_workload, "replicas", OBJECT, replicas, .doc = "Number of ready replicas.", .required = true, .child = &replicas_schema),
-	FIELD(mock_workload, "gpusPerReplica", INT32, gpus_per_replica, .doc = "GPUs a replica holds.", .default_text = "1", .min = 1, .max = 64),
-	FIELD(mock_workload, "idleUtil", QUANTITY, idle_percent, .doc = "Utilisation in % of a held GPU with nothing to do.", .default_text = "0", .max = 100),
-	FIELD(mock_workload, "backlogMax", QUANTITY, backlog_max, .doc = "Work that can wait; what is above gives up. 0: no ceiling.", .default_text = "0", .max = 1e15),
+	{ROW("name", STRING), FIELD(struct mock_workload, name), REQUIRED, RANGE(1, 240), DOC("Its name; pods are called name-0, name-1 ..")},
+	{ROW("namespace", STRING), FIELD(struct mock_workload, namespace_), DEFAULT("default"), RANGE(1, 253), DOC("Its namespace.")},
+	{ROW("demand", OBJECT), FIELD(struct mock_workload, demand), REQUIRED, CHILD(demand_schema), DOC("The work that arrives.")},
+	{ROW("capacityPerReplica", QUANTITY), FIELD(struct mock_workload, capacity_per_replica), REQUIRED, RANGE(1e-9, 1e15), DOC("Work a second that one ready replica can do.")},
+	{ROW("serialFraction", QUANTITY), FIELD(struct mock_workload, serial_ratio), DEFAULT("0"), RANGE(0, 1), DOC("Share of the work that only one replica can do: n replicas do n / (1 + it x (n - 1)).")},
+	{ROW("replicas", OBJECT), FIELD(struct mock_workload, replicas), REQUIRED, CHILD(replicas_schema), DOC("Number of ready replicas.")},
+	{ROW("gpusPerReplica", INT32), FIELD(struct mock_workload, gpus_per_replica), DEFAULT("1"), RANGE(1, 64), DOC("GPUs a replica holds.")},
+	{ROW("idleUtil", QUANTITY), FIELD(struct mock_workload, idle_percent), DEFAULT("0"), RANGE(0, 100), DOC("Utilisation in % of a held GPU with nothing to do.")},
+	{ROW("backlogMax", QUANTITY), FIELD(struct mock_workload, backlog_max), DEFAULT("0"), RANGE(0, 1e15), DOC("Work that can wait; what is above gives up. 0: no ceiling.")},
 };
-static const struct schema workload_schema = SCHEMA("workload", mock_workload, workload_fields, .doc = "A workload that shares its demand over its ready replicas.");
+static const struct schema workload_schema = {SCHEMA("workload", struct mock_workload, workload_fields), DOC("A workload that shares its demand over its ready replicas.")};
 
 static const struct schema_field script_fields[] = {
-	FIELD(mock_script, "driverVersion", STRING, driver_version, .doc = "Label DCGM_FI_DRIVER_VERSION.", .default_text = "580.65.06", .min = 1, .max = 79),
-	FIELD(mock_script, "step", DURATION_MS, step_ms, .doc = "Time of one value of a GPU's series.", .default_text = "1s", .min = 1, .max = MS_PER_DAY),
-	FIELD(mock_script, "loop", BOOL, loop, .doc = "GPU series start over after their last value.", .default_text = "true"),
-	LIST(mock_script, "gpus", gpus, n_gpus, .doc = "The GPUs.", .required = true, .max_items = 64, .child = &gpu_schema),
-	LIST(mock_script, "xids", xids, n_xids, .doc = "XID errors to come.", .child = &xid_schema),
-	LIST(mock_script, "losses", losses, n_losses, .doc = "GPUs that fall away.", .child = &loss_schema),
-	FAULTS("throttles", throttles, .doc = "Reduced clocks to come.", .child = &throttle_schema),
-	FAULTS("ecc", ecc, .doc = "Memory errors to come.", .child = &ecc_schema),
-	FAULTS("leaks", leaks, .doc = "Memory leaks to come.", .child = &leak_schema),
-	FAULTS("stragglers", stragglers, .doc = "GPUs that become slower than the others.", .child = &straggler_schema),
-	FAULTS("hangs", hangs, .doc = "Kernels that hang.", .child = &hang_schema),
-	FAULTS("downtrains", downtrains, .doc = "PCIe links that lose speed.", .child = &downtrain_schema),
-	FIELD_WITH(mock_script, "workload", OBJECT, workload, offsetof(struct mock_script, has_workload), SCHEMA_NO_OFFSET, .doc = "A workload that uses the GPUs.", .child = &workload_schema),
+	{ROW("driverVersion", STRING), FIELD(struct mock_script, driver_version), DEFAULT("580.65.06"), RANGE(1, 79), DOC("Label DCGM_FI_DRIVER_VERSION.")},
+	{ROW("step", DURATION_MS), FIELD(struct mock_script, step_ms), DEFAULT("1s"), RANGE(1, MS_PER_DAY), DOC("Time of one value of a GPU's series.")},
+	{ROW("loop", BOOL), FIELD(struct mock_script, loop), DEFAULT("true"), DOC("GPU series start over after their last value.")},
+	{ROW("gpus", LIST), FIELD_LIST(struct mock_script, gpus, n_gpus), REQUIRED, .max_items = 64, CHILD(gpu_schema), DOC("The GPUs.")},
+	{ROW("xids", LIST), FAULTS(MOCK_XID), CHILD(xid_schema), DOC("XID errors to come.")},
+	{ROW("losses", LIST), FAULTS(MOCK_LOSS), CHILD(loss_schema), DOC("GPUs that fall away.")},
+	{ROW("throttles", LIST), FAULTS(MOCK_THROTTLE), CHILD(throttle_schema), DOC("Reduced clocks to come.")},
+	{ROW("ecc", LIST), FAULTS(MOCK_ECC), CHILD(ecc_schema), DOC("Memory errors to come.")},
+	{ROW("leaks", LIST), FAULTS(MOCK_LEAK), CHILD(leak_schema), DOC("Memory leaks to come.")},
+	{ROW("stragglers", LIST), FAULTS(MOCK_STRAGGLER), CHILD(straggler_schema), DOC("GPUs that become slower than the others.")},
+	{ROW("hangs", LIST), FAULTS(MOCK_HANG), CHILD(hang_schema), DOC("Kernels that hang.")},
+	{ROW("downtrains", LIST), FAULTS(MOCK_DOWNTRAIN), CHILD(downtrain_schema), DOC("PCIe links that lose speed.")},
+	{ROW("workload", OBJECT), FIELD_SET(struct mock_script, workload, has_workload), CHILD(workload_schema), DOC("A workload that uses the GPUs.")},
 };
-static const struct schema script_schema = SCHEMA("mock script", mock_script, script_fields, .doc = "What the mock backend plays.");
+static const struct schema script_schema = {SCHEMA("mock script", struct mock_script, script_fields), DOC("What the mock backend plays.")};
 // clang-format on
 
 // ---- decoding ----
@@ -275,9 +252,10 @@ static void decode_series(struct decoding *d, const struct doc_node *node, const
 }
 
 // A map from a field name to a series.
-static void decode_series_map(struct decoding *d, const struct mock_script *s, const struct doc_node *node,
-                              const char *path, const struct mock_series **ret_series)
+static void decode_series_map(struct decoding *d, const struct mock_script *s, const char *path,
+                              struct mock_given *given)
 {
+	const struct doc_node *node = given->series_node;
 	if (!node)
 		return;
 	if (node->kind != DOC_MAP) {
@@ -301,7 +279,7 @@ static void decode_series_map(struct decoding *d, const struct mock_script *s, c
 			return;
 		}
 		decode_series(d, c, child, s->step_ms, s->loop, series);
-		ret_series[f] = series;
+		given->series[f] = series;
 	}
 }
 
@@ -310,10 +288,10 @@ static void decode_gpu(struct decoding *d, struct mock_script *s, size_t index)
 	struct mock_gpu *g = &s->gpus[index];
 	char path[128];
 	snprintf(path, sizeof path, "gpus[%zu].series", index);
-	decode_series_map(d, s, g->series_node, path, g->series);
+	decode_series_map(d, s, path, &g->given);
 	for (size_t k = 0; k < g->n_instances; k++) {
 		snprintf(path, sizeof path, "gpus[%zu].instances[%zu].series", index, k);
-		decode_series_map(d, s, g->instances[k].series_node, path, g->instances[k].series);
+		decode_series_map(d, s, path, &g->instances[k].given);
 	}
 }
 
@@ -367,21 +345,13 @@ static void check_gpu_number(struct decoding *d, const struct doc_node *root, co
 	              (int)n_boards - 1);
 }
 
-// Checks the field `gpu` of every element of every list that has one: XIDs, losses and faults.
 static void check_gpu_numbers(struct decoding *d, const struct doc_node *root, const struct mock_script *s)
 {
-	for (size_t l = 0; l < COUNT(script_fields); l++) {
-		const struct schema_field *list = &script_fields[l];
-		for (size_t k = 0; list->type == SCHEMA_LIST && k < list->child->n_fields; k++) {
-			const struct schema_field *gpu = &list->child->fields[k];
-			const char *items = *(char *const *)((const char *)s + list->offset);
-			size_t n = *(const size_t *)((const char *)s + list->count_offset);
-			for (size_t i = 0; strcmp(gpu->name, "gpu") == 0 && i < n; i++)
-				check_gpu_number(d, root, list->name, i,
-				                 *(const int32_t *)(items + i * list->child->struct_size + gpu->offset),
-				                 s->n_boards);
-		}
-	}
+	static const char *const lists[MOCK_FAULT__COUNT] = {"xids",  "losses",     "throttles", "ecc",
+	                                                     "leaks", "stragglers", "hangs",     "downtrains"};
+	for (int k = 0; k < MOCK_FAULT__COUNT; k++)
+		for (size_t i = 0; i < s->faults[k].n; i++)
+			check_gpu_number(d, root, lists[k], i, s->faults[k].list[i].gpu, s->n_boards);
 }
 
 static void decode_rest(struct decoding *d, const struct doc_node *root, struct mock_script *s)

@@ -18,75 +18,52 @@ struct err;
 
 #define MOCK_SCRIPT_BYTES_MAX (32 * 1024 * 1024) // memory of a script, with its CSV columns
 
+// What a script gives for a GPU or a MIG instance.
+struct mock_given {
+	const char *namespace_, *pod, *container;
+	const struct doc_node *series_node;
+	const struct mock_series *series[FIELD__COUNT]; // NULL: no series for this field
+};
+
 // A MIG instance of each GPU that lists it.
 struct mock_instance {
 	const char *profile;
 	int32_t id;
-	const char *namespace_, *pod, *container;
-	const struct doc_node *series_node;
-	const struct mock_series *series[FIELD__COUNT];
+	struct mock_given given;
 };
 
 struct mock_gpu {
 	int32_t count;
 	const char *uuid, *model, *pci_bus_id;
 	const char *mig_profile, *mig_id;
-	const char *namespace_, *pod, *container;
+	struct mock_given given;
 	int32_t memory_mib;
 	double power_limit_watts, idle_power_watts;
-	const struct doc_node *series_node;
-	const struct mock_series *series[FIELD__COUNT]; // NULL: no series for this field
 	struct mock_instance *instances;
 	size_t n_instances;
 };
 
-struct mock_xid {
-	int64_t at_ms;
-	int32_t gpu, code, count;
+// The kinds in the order of the lists of a script. A loss is a time during which a GPU does not respond.
+enum mock_fault_kind {
+	MOCK_XID,
+	MOCK_LOSS,
+	MOCK_THROTTLE,
+	MOCK_ECC,
+	MOCK_LEAK,
+	MOCK_STRAGGLER,
+	MOCK_HANG,
+	MOCK_DOWNTRAIN,
+	MOCK_FAULT__COUNT
 };
-
-// The part that all faults share. A GPU that does not respond for a time is nothing more.
-struct mock_fault {
-	int64_t at_ms, for_ms; // for_ms 0: forever
-	int32_t gpu;
-};
-
 enum mock_throttle_reason { THROTTLE_THERMAL, THROTTLE_POWER, THROTTLE_HW, THROTTLE_POWER_BRAKE, THROTTLE__COUNT };
-struct mock_throttle {
-	struct mock_fault fault;
-	int reason; // enum mock_throttle_reason
-	double clock_percent;
-};
 
-struct mock_ecc {
-	struct mock_fault fault; // for_ms: the time over which the errors are spread
-	int kind;                // 0: corrected, 1: uncorrectable
-	int32_t count;
-};
-
-struct mock_leak {
-	struct mock_fault fault;
-	double mib_per_hour;
-};
-
-struct mock_straggler {
-	struct mock_fault fault;
-	double slower_percent;
-};
-
-struct mock_downtrain {
-	struct mock_fault fault;
-	int32_t generation, lanes;
-};
-
-struct mock_faults {
-	struct mock_throttle *throttles;
-	struct mock_ecc *ecc;
-	struct mock_leak *leaks;
-	struct mock_straggler *stragglers;
-	struct mock_fault *hangs;
-	struct mock_downtrain *downtrains;
-	size_t n_throttles, n_ecc, n_leaks, n_stragglers, n_hangs, n_downtrains;
+struct mock_fault {
+	int64_t at_ms, for_ms; // for_ms 0: forever; ECC: the time over which the errors are spread
+	int32_t gpu;
+	int32_t code, count; // XID, its code; XID and ECC: how many
+	int reason;          // THROTTLE: enum mock_throttle_reason; ECC: 0 corrected, 1 uncorrectable
+	double clock_percent, mib_per_hour, slower_percent; // THROTTLE, LEAK, STRAGGLER
+	int32_t generation, lanes;                          // DOWNTRAIN
 };
 
 struct mock_sine {
@@ -130,11 +107,10 @@ struct mock_script {
 	bool loop;
 	struct mock_gpu *gpus;
 	size_t n_gpus;
-	struct mock_xid *xids;
-	size_t n_xids;
-	struct mock_fault *losses;
-	size_t n_losses;
-	struct mock_faults faults;
+	struct mock_faults {
+		struct mock_fault *list;
+		size_t n;
+	} faults[MOCK_FAULT__COUNT];
 	bool has_workload;
 	struct mock_workload workload;
 	int32_t n_boards;  // sum of gpus[].count

@@ -13,23 +13,15 @@
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/schema/schema_rows.h"
 #include "base/timer.h"
 #include "exporter/page/web_auth.h"
 
 // ---- the file ----
 
-#define COUNT(a)                              (sizeof(a) / sizeof((a)[0]))
-#define FIELD(parent, key, kind, member, ...) FIELD_WITH(parent, key, kind, member, SCHEMA_NO_OFFSET, __VA_ARGS__)
-#define FIELD_WITH(parent, key, kind, member, set, ...)                                                                \
+#define NOT_SUPPORTED(parent, key, text)                                                                               \
 	{                                                                                                              \
-		.name = key, .type = SCHEMA_##kind, .offset = offsetof(struct parent, member), .set_offset = set,      \
-		.count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                                                          \
-	}
-#define NOT_SUPPORTED(parent, key, text) FIELD(parent, key, ANY, not_supported, .doc = text, .unsupported = true)
-#define SCHEMA(title, parent, list, ...)                                                                               \
-	{                                                                                                              \
-		.name = title, .struct_size = sizeof(struct parent), .fields = list, .n_fields = COUNT(list),          \
-		__VA_ARGS__                                                                                            \
+		ROW(key, ANY), FIELD(struct parent, not_supported), DOC(text), .unsupported = true                     \
 	}
 
 // The file as decoded by the schema.
@@ -65,18 +57,18 @@ static const char *const auth_names[] = {
 static const enum http_client_auth auth_kinds[] = {HTTP_CLIENT_AUTH_NONE, HTTP_CLIENT_AUTH_REQUEST,
                                                    HTTP_CLIENT_AUTH_REQUIRE_ANY, HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN,
                                                    HTTP_CLIENT_AUTH_REQUIRE};
-_Static_assert(COUNT(auth_names) == COUNT(auth_kinds) + 1, "one kind per name");
+_Static_assert(COUNT_OF(auth_names) == COUNT_OF(auth_kinds) + 1, "one kind per name");
 static const char *const version_names[] = {"TLS12", "TLS13", NULL};
 #define VERSION_MINOR(index) ((index) + 2)
 
 // clang-format off
 static const struct schema_field tls_fields[] = {
-	FIELD(tls_section, "cert_file", STRING, cert_file, .doc = "Certificate with its chain, PEM.", .required = true, .min = 1, .max = 4096),
-	FIELD(tls_section, "key_file", STRING, key_file, .doc = "Key of the certificate, PEM.", .required = true, .min = 1, .max = 4096),
-	FIELD(tls_section, "client_auth_type", ENUM, client_auth, .doc = "Whether client certificates are requested and verified.", .default_text = "NoClientCert", .enum_names = auth_names),
-	FIELD(tls_section, "client_ca_file", STRING, client_ca_file, .doc = "CA of the client certificates, PEM.", .min = 1, .max = 4096),
-	FIELD(tls_section, "min_version", ENUM, min_version, .doc = "Lowest TLS version.", .default_text = "TLS12", .enum_names = version_names),
-	FIELD(tls_section, "max_version", ENUM, max_version, .doc = "Highest TLS version.", .default_text = "TLS13", .enum_names = version_names),
+	{ROW("cert_file", STRING), FIELD(struct tls_section, cert_file), REQUIRED, RANGE(1, 4096), DOC("Certificate with its chain, PEM.")},
+	{ROW("key_file", STRING), FIELD(struct tls_section, key_file), REQUIRED, RANGE(1, 4096), DOC("Key of the certificate, PEM.")},
+	{ROW("client_auth_type", ENUM), FIELD(struct tls_section, client_auth), DEFAULT("NoClientCert"), ONE_OF(auth_names), DOC("Whether client certificates are requested and verified.")},
+	{ROW("client_ca_file", STRING), FIELD(struct tls_section, client_ca_file), RANGE(1, 4096), DOC("CA of the client certificates, PEM.")},
+	{ROW("min_version", ENUM), FIELD(struct tls_section, min_version), DEFAULT("TLS12"), ONE_OF(version_names), DOC("Lowest TLS version.")},
+	{ROW("max_version", ENUM), FIELD(struct tls_section, max_version), DEFAULT("TLS13"), ONE_OF(version_names), DOC("Highest TLS version.")},
 	NOT_SUPPORTED(tls_section, "cert", "Certificate as text."),
 	NOT_SUPPORTED(tls_section, "key", "Key as text."),
 	NOT_SUPPORTED(tls_section, "client_ca", "CA certificates as text."),
@@ -86,12 +78,12 @@ static const struct schema_field tls_fields[] = {
 	NOT_SUPPORTED(tls_section, "prefer_server_cipher_suites", "Whether the server chooses the cipher."),
 };
 static const struct schema_field http_fields[] = {
-	FIELD(http_section, "http2", BOOL, http2, .doc = "Accepted for compatibility; the server always uses HTTP/1.1.", .default_text = "true"),
+	{ROW("http2", BOOL), FIELD(struct http_section, http2), DEFAULT("true"), DOC("Accepted for compatibility; the server always uses HTTP/1.1.")},
 	NOT_SUPPORTED(http_section, "headers", "Headers of every reply."),
 };
 static const struct schema_field rate_fields[] = {
-	FIELD(rate_section, "interval", DURATION_MS, interval_ms, .doc = "Time per request beyond the burst; 0: no limit.", .default_text = "0", .max = 86400000),
-	FIELD(rate_section, "burst", INT32, burst, .doc = "Requests allowed at once.", .default_text = "20", .min = 1, .max = 1000000),
+	{ROW("interval", DURATION_MS), FIELD(struct rate_section, interval_ms), DEFAULT("0"), RANGE(0, 86400000), DOC("Time per request beyond the burst; 0: no limit.")},
+	{ROW("burst", INT32), FIELD(struct rate_section, burst), DEFAULT("20"), RANGE(1, 1000000), DOC("Requests allowed at once.")},
 };
 // clang-format on
 
@@ -109,16 +101,16 @@ static void tls_validate(const void *value, struct fault_list *l)
 }
 
 // clang-format off
-static const struct schema tls_schema = SCHEMA("tls_server_config", tls_section, tls_fields, .doc = "TLS.", .validate = tls_validate);
-static const struct schema http_schema = SCHEMA("http_server_config", http_section, http_fields, .doc = "HTTP.");
-static const struct schema rate_schema = SCHEMA("rate_limit", rate_section, rate_fields, .doc = "Limit on the requests of each client address.");
+static const struct schema tls_schema = {SCHEMA("tls_server_config", struct tls_section, tls_fields), VALIDATE(tls_validate), DOC("TLS.")};
+static const struct schema http_schema = {SCHEMA("http_server_config", struct http_section, http_fields), DOC("HTTP.")};
+static const struct schema rate_schema = {SCHEMA("rate_limit", struct rate_section, rate_fields), DOC("Limit on the requests of each client address.")};
 static const struct schema_field file_fields[] = {
-	FIELD_WITH(file, "tls_server_config", OBJECT, tls, offsetof(struct file, has_tls), .doc = "TLS.", .child = &tls_schema),
-	FIELD(file, "http_server_config", OBJECT, http, .doc = "HTTP.", .child = &http_schema),
-	FIELD(file, "basic_auth_users", ANY, users, .doc = "User name to bcrypt hash."),
-	FIELD(file, "rate_limit", OBJECT, rate, .doc = "Rate limit.", .child = &rate_schema),
+	{ROW("tls_server_config", OBJECT), FIELD_SET(struct file, tls, has_tls), CHILD(tls_schema), DOC("TLS.")},
+	{ROW("http_server_config", OBJECT), FIELD(struct file, http), CHILD(http_schema), DOC("HTTP.")},
+	{ROW("basic_auth_users", ANY), FIELD(struct file, users), DOC("User name to bcrypt hash.")},
+	{ROW("rate_limit", OBJECT), FIELD(struct file, rate), CHILD(rate_schema), DOC("Rate limit.")},
 };
-static const struct schema file_schema = SCHEMA("web-config", file, file_fields, .doc = "How the pages are served.");
+static const struct schema file_schema = {SCHEMA("web-config", struct file, file_fields), DOC("How the pages are served.")};
 // clang-format on
 
 // Returns NULL, or what is wrong with a hash.

@@ -31,26 +31,21 @@ static void play_script(const struct mock_script *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++)
 		for (enum field f = 0; f < FIELD__COUNT; f++)
-			if (s->gpus[i].series[f])
-				play(s->gpus[i].series[f]);
+			if (s->gpus[i].given.series[f])
+				play(s->gpus[i].given.series[f]);
 	for (int64_t t_ms = 0; t_ms < 100000000; t_ms = t_ms * 7 + 500) {
 		struct device_sample sample = {.lost = false};
-		gpu_step(&(struct gpu_params){143771, 700, 75}, &(struct gpu_state){.started = false}, (double)t_ms,
-		         0.6, true, &sample);
+		gpu_step(&(struct mock_gpu){.power_limit_watts = 700, .idle_power_watts = 75}, 143771,
+		         &(struct gpu_state){.started = false}, (double)t_ms, 0.6, true, &sample);
 		for (int32_t gpu = 0; gpu < s->n_boards; gpu++)
-			mock_faults_apply(&s->faults, gpu, 75, t_ms, &sample);
+			mock_faults_apply(s->faults, gpu, 75, t_ms, &sample);
 	}
 	if (!s->has_workload)
 		return;
 	play(&s->workload.demand_series);
-	const struct workload_params w = {.demand = s->workload.demand_series,
-	                                  .smooth_ms = (double)s->workload.demand.smooth_ms,
-	                                  .capacity_per_replica = s->workload.capacity_per_replica,
-	                                  .backlog_max = s->workload.backlog_max,
-	                                  .idle_ratio = s->workload.idle_percent / 100};
 	struct workload_state st = {0};
 	for (int t = 0; t < 20; t++) {
-		workload_step(&w, &st, 500.0 * t, t % 3);
+		workload_step(&s->workload, &st, 500.0 * t, t % 3);
 		assert(st.utilization >= 0 && st.utilization <= 1 && !(st.backlog < 0));
 	}
 }

@@ -57,10 +57,10 @@ static void script_is_decoded_with_its_defaults(void **state)
 	assert_string_equal(s.gpus[0].model, "NVIDIA H200");
 	assert_int_equal(s.gpus[0].memory_mib, 143771);
 	assert_string_equal(s.gpus[1].model, "Tesla T4");
-	assert_null(s.gpus[0].series[FIELD_GPU_UTIL]);
-	assert_non_null(s.gpus[1].series[FIELD_GPU_UTIL]);
-	assert_int_equal(s.gpus[1].series[FIELD_GPU_UTIL]->n, 31);
-	assert_true(s.gpus[1].series[FIELD_GPU_UTIL]->step_ms == 5000);
+	assert_null(s.gpus[0].given.series[FIELD_GPU_UTIL]);
+	assert_non_null(s.gpus[1].given.series[FIELD_GPU_UTIL]);
+	assert_int_equal(s.gpus[1].given.series[FIELD_GPU_UTIL]->n, 31);
+	assert_true(s.gpus[1].given.series[FIELD_GPU_UTIL]->step_ms == 5000);
 	assert_true(s.has_workload);
 	assert_string_equal(s.workload.namespace_, "default");
 	assert_true(s.workload.replicas.has_constant);
@@ -146,8 +146,8 @@ static void loop_closes_utilisation_is_demand_by_capacity(void **state)
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
-	struct workload_params w = {.capacity_per_replica = 10, .idle_ratio = 0.02};
-	assert_int_equal(mock_series_parse(&a, "12x9 0x99", 1000, false, 1, &w.demand, NULL), 0);
+	struct mock_workload w = {.capacity_per_replica = 10, .idle_percent = 2};
+	assert_int_equal(mock_series_parse(&a, "12x9 0x99", 1000, false, 1, &w.demand_series, NULL), 0);
 	struct workload_state s = {0};
 
 	workload_step(&w, &s, 1000, 2); // 12 of 20
@@ -172,8 +172,8 @@ static void capacity_follows_amdahl_with_a_serial_fraction(void **state)
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
-	struct workload_params w = {.capacity_per_replica = 10, .serial_ratio = 0.0252};
-	assert_int_equal(mock_series_parse(&a, "34", 1000, true, 1, &w.demand, NULL), 0);
+	struct mock_workload w = {.capacity_per_replica = 10, .serial_ratio = 0.0252};
+	assert_int_equal(mock_series_parse(&a, "34", 1000, true, 1, &w.demand_series, NULL), 0);
 	struct workload_state s = {0};
 	workload_step(&w, &s, 1000, 1);
 	assert_true(s.capacity == 10);
@@ -191,8 +191,8 @@ static void demand_waits_without_replicas(void **state)
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
-	struct workload_params w = {.capacity_per_replica = 10};
-	assert_int_equal(mock_series_parse(&a, "3", 1000, true, 1, &w.demand, NULL), 0);
+	struct mock_workload w = {.capacity_per_replica = 10};
+	assert_int_equal(mock_series_parse(&a, "3", 1000, true, 1, &w.demand_series, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 10; t++)
 		workload_step(&w, &s, 1000.0 * t, 0);
@@ -208,8 +208,8 @@ static void backlog_has_the_ceiling_it_was_given(void **state)
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
-	struct workload_params w = {.capacity_per_replica = 10, .backlog_max = 25};
-	assert_int_equal(mock_series_parse(&a, "30", 1000, true, 1, &w.demand, NULL), 0);
+	struct mock_workload w = {.capacity_per_replica = 10, .backlog_max = 25};
+	assert_int_equal(mock_series_parse(&a, "30", 1000, true, 1, &w.demand_series, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 10; t++)
 		workload_step(&w, &s, 1000.0 * t, 1);
@@ -222,8 +222,8 @@ static void smoothing_spreads_a_burst(void **state)
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
-	struct workload_params w = {.capacity_per_replica = 10, .smooth_ms = 10000};
-	assert_int_equal(mock_series_parse(&a, "100 0x8", 1000, true, 1, &w.demand, NULL), 0);
+	struct mock_workload w = {.capacity_per_replica = 10, .demand = {.smooth_ms = 10000}};
+	assert_int_equal(mock_series_parse(&a, "100 0x8", 1000, true, 1, &w.demand_series, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 30; t++)
 		workload_step(&w, &s, 1000.0 * t, 2);
@@ -234,13 +234,13 @@ static void smoothing_spreads_a_burst(void **state)
 static void readings_follow_the_utilisation(void **state)
 {
 	(void)state;
-	const struct gpu_params g = {.memory_mib = 1000, .power_limit_watts = 700, .idle_power_watts = 100};
+	const struct mock_gpu g = {.power_limit_watts = 700, .idle_power_watts = 100};
 	struct gpu_state st = {0};
 	struct device_sample idle = {0}, first = {0}, busy = {0};
-	gpu_step(&g, &st, 0, 0, false, &idle);
-	gpu_step(&g, &st, 1000, 1, true, &first);
+	gpu_step(&g, 1000, &st, 0, 0, false, &idle);
+	gpu_step(&g, 1000, &st, 1000, 1, true, &first);
 	for (int t = 2; t <= 120; t++)
-		gpu_step(&g, &st, 1000.0 * t, 1, true, &busy);
+		gpu_step(&g, 1000, &st, 1000.0 * t, 1, true, &busy);
 	assert_int_equal(idle.value[FIELD_FB_USED].i, 0);
 	assert_true(busy.value[FIELD_FB_USED].i > 800);
 	assert_int_equal(busy.value[FIELD_FB_USED].i + busy.value[FIELD_FB_FREE].i + busy.value[FIELD_FB_RESERVED].i,
