@@ -43,10 +43,8 @@ struct sampler {
 	size_t n_last; // devices of the last successful round
 	struct device last[DEVICES_MAX];
 	char last_error[ERR_MSG_BYTES]; // last logged error
-	bool read_ok;                   // published together with the page of the round, so that both always agree
-	double read_seconds;
-	uint64_t errors, implausible;
-	size_t most; // highest number of GPUs, as in options.count_file
+	struct sampler_status next;     // published together with the page of the round, so that both always agree
+	size_t most;                    // highest number of GPUs, as in options.count_file
 
 	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
@@ -113,51 +111,42 @@ static size_t count_missing(struct sampler *s, size_t n)
 	return 0;
 }
 
-// Counts of GPUs. MIG instances are not counted.
-struct tally {
-	size_t devices, lost, missing;
-};
-
-static struct tally count_devices(struct sampler *s, const struct device *devices, size_t n)
+// Counts the GPUs for the next status. MIG instances are not counted.
+static void count_devices(struct sampler *s, const struct device *devices, size_t n)
 {
-	struct tally t = {.missing = device_history_missing(s->history, !s->open)};
+	struct sampler_status *st = &s->next;
+	st->devices = st->lost = 0;
+	st->missing = device_history_missing(s->history, !s->open);
 	for (size_t i = 0; i < n; i++) {
 		if (device_is_instance(devices, i))
 			continue;
-		t.devices++;
-		t.lost += s->samples[i].lost;
+		st->devices++;
+		st->lost += s->samples[i].lost;
 	}
 	// While nothing can be read, such as before the driver is loaded, the number of GPUs is not known.
-	size_t missing = s->open && n > 0 ? count_missing(s, t.devices) : 0;
-	t.missing = missing > t.missing ? missing : t.missing;
-	return t;
+	size_t missing = s->open && n > 0 ? count_missing(s, st->devices) : 0;
+	st->missing = missing > st->missing ? missing : st->missing;
 }
 
-// Swaps the rendered round in. `seconds` below 0 means that only the state changed.
-static void publish(struct sampler *s, bool up, struct tally tally, double seconds, const char *message)
+// Swaps the rendered round and its status in. `seconds` below 0 means that only the state changed.
+static void publish(struct sampler *s, bool up, double seconds, const char *message)
 {
+	struct sampler_status *st = &s->next;
+	st->texts++;
+	st->up = up;
+	st->samples += up;
+	if (up)
+		st->age_ms = 0;
+	if (seconds >= 0)
+		exposition_histogram_observe(&st->collect_seconds, seconds);
+	snprintf(st->message, sizeof st->message, "%s", message);
 	pthread_mutex_lock(&s->lock);
 	struct buf front = s->front;
 	s->front = s->back;
 	s->back = front;
-	struct sampler_status *st = &s->status;
-	st->texts++;
-	st->up = up;
-	st->read_ok = s->read_ok;
-	st->read_seconds = s->read_seconds;
-	st->errors = s->errors;
-	st->implausible = s->implausible;
-	st->devices = tally.devices;
-	st->lost = tally.lost;
-	st->missing = tally.missing;
-	if (up) {
+	s->status = *st;
+	if (up)
 		s->published_ms = clock_mono_ms(s->options.clock);
-		st->age_ms = 0;
-		st->samples++;
-	}
-	if (seconds >= 0)
-		exposition_histogram_observe(&st->collect_seconds, seconds);
-	snprintf(st->message, sizeof st->message, "%s", message);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -181,12 +170,13 @@ static void publish_down(struct sampler *s, const char *message)
 	buf_reset(&s->back);
 	if (s->n_last)
 		render(s, s->last, s->n_last, NULL);
-	publish(s, false, count_devices(s, s->last, s->open ? s->n_last : 0), -1, message);
+	count_devices(s, s->last, s->open ? s->n_last : 0);
+	publish(s, false, -1, message);
 }
 
 static void publish_failure(struct sampler *s, const struct err *e)
 {
-	s->errors++;
+	s->next.errors++;
 	publish_down(s, e->msg);
 	if (strcmp(s->last_error, e->msg) != 0)
 		LOG(s->options.log, LOG_WARNING, "Reading GPUs failed, retrying",
@@ -204,8 +194,8 @@ static double now_s(void)
 // Records the duration and the outcome of a call to the backend that started at `start_s`.
 static void note_read(struct sampler *s, bool ok, double start_s)
 {
-	s->read_ok = ok;
-	s->read_seconds = now_s() - start_s;
+	s->next.read_ok = ok;
+	s->next.read_seconds = now_s() - start_s;
 }
 
 static int open_backend(struct sampler *s, struct err *e)
@@ -236,7 +226,7 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	memcpy(s->last, b->devices, n * sizeof *s->last);
 	for (size_t i = 0; i < n; i++) {
 		sample_check(&s->samples[i]);
-		s->implausible += s->samples[i].implausible;
+		s->next.implausible += s->samples[i].implausible;
 	}
 	device_history_add(s->history, t_ms, b->devices, s->samples, n);
 	buf_reset(&s->back);
@@ -246,7 +236,8 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	if (s->back.failed)
 		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs exceed the ceiling of %zu bytes", n,
 		               s->options.text_bytes_max);
-	publish(s, true, count_devices(s, b->devices, n), now_s() - start_s, "");
+	count_devices(s, b->devices, n);
+	publish(s, true, now_s() - start_s, "");
 	return 0;
 }
 
@@ -365,13 +356,14 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 	buf_init(&s->front, options->text_bytes_max);
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
 	s->start_ms = clock_mono_ms(options->clock);
-	s->status.age_ms = -1;
-	s->read_seconds = s->status.read_seconds = -1;
-	snprintf(s->status.message, sizeof s->status.message, "starting");
-	struct exposition_histogram *h = &s->status.collect_seconds;
+	s->next.age_ms = -1;
+	s->next.read_seconds = -1;
+	snprintf(s->next.message, sizeof s->next.message, "starting");
+	struct exposition_histogram *h = &s->next.collect_seconds;
 	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
 	_Static_assert(sizeof collect_buckets / sizeof collect_buckets[0] <= EXPOSITION_BUCKETS_MAX, "buckets fit");
 	memcpy(h->upper, collect_buckets, sizeof collect_buckets);
+	s->status = s->next;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);

@@ -94,17 +94,26 @@ int pod_labels_parse(struct pod_labels *l, char *list, struct err *e)
 
 // The levels that are read: the list, its items, an item, its metadata, its labels.
 enum level { LIST = 1, ITEMS, ITEM, METADATA, LABELS };
-enum key { KEY_OTHER, KEY_KIND, KEY_ITEMS, KEY_METADATA, KEY_NAMESPACE, KEY_NAME, KEY_UID, KEY_LABELS, KEY_LABEL };
+enum { KIND_OF_LIST, ITEMS_OF_LIST, PLACES = 7, ELSEWHERE = -1 };
+#define TO(member, what)                                                                                               \
+	.offset = offsetof(struct metadata_list_item, member), .size = sizeof(((struct metadata_list_item *)0)->member), \
+	.name = (what)
 
+// The members that are read: a container, which is the next level, or a text of the pod.
 static const struct {
 	enum level level;
-	enum key key;
-	const char *text;
-} keys[] = {
-        {LIST, KEY_KIND, "kind"},         {LIST, KEY_ITEMS, "items"},
-        {ITEM, KEY_METADATA, "metadata"}, {METADATA, KEY_NAMESPACE, "namespace"},
-        {METADATA, KEY_NAME, "name"},     {METADATA, KEY_UID, "uid"},
-        {METADATA, KEY_LABELS, "labels"},
+	const char *key;
+	enum json_token_kind container;
+	size_t offset, size; // size 0: not a text of the pod
+	const char *name;
+} places[PLACES] = {
+        [KIND_OF_LIST] = {LIST, "kind"},
+        [ITEMS_OF_LIST] = {LIST, "items", JSON_ARRAY_BEGIN},
+        {ITEM, "metadata", JSON_OBJECT_BEGIN},
+        {METADATA, "labels", JSON_OBJECT_BEGIN},
+        {METADATA, "namespace", TO(namespace_, "the namespace")},
+        {METADATA, "name", TO(name, "the name")},
+        {METADATA, "uid", TO(uid, "the UID")},
 };
 
 static bool is_text(const struct json_token *t, const char *text)
@@ -112,33 +121,25 @@ static bool is_text(const struct json_token *t, const char *text)
 	return t->bytes == strlen(text) && memcmp(t->text, text, t->bytes) == 0;
 }
 
-static int key_of(const struct metadata_list *l, const struct json_token *t)
+// The index of the place, or PLACES and the index of the label.
+static int place_of(const struct metadata_list *l, const struct json_token *t)
 {
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		if (keys[i].level == l->matched && is_text(t, keys[i].text))
-			return (int)keys[i].key;
+	for (int i = 0; i < PLACES; i++)
+		if (places[i].level == l->matched && is_text(t, places[i].key))
+			return i;
 	for (size_t i = 0; l->matched == LABELS && i < l->labels->n; i++)
 		if (is_text(t, l->labels->keys[i]))
-			return KEY_LABEL + (int)i;
-	return KEY_OTHER;
+			return PLACES + (int)i;
+	return ELSEWHERE;
 }
-
-// The containers that are read, per level: the key whose value they are, and their kind.
-static const struct {
-	enum key key; // KEY_OTHER: any place in the level above
-	enum json_token_kind kind;
-} containers[] = {[LIST] = {KEY_OTHER, JSON_OBJECT_BEGIN},
-                  [ITEMS] = {KEY_ITEMS, JSON_ARRAY_BEGIN},
-                  [ITEM] = {KEY_OTHER, JSON_OBJECT_BEGIN},
-                  [METADATA] = {KEY_METADATA, JSON_OBJECT_BEGIN},
-                  [LABELS] = {KEY_LABELS, JSON_OBJECT_BEGIN}};
 
 // Whether the container that opens at level l->matched + 1 leads to a value in use.
 static bool is_wanted(const struct metadata_list *l, enum json_token_kind kind)
 {
-	size_t level = l->matched + 1;
-	return level <= LABELS && containers[level].kind == kind &&
-	       (containers[level].key == KEY_OTHER || l->at[l->matched] == (int)containers[level].key);
+	if (l->matched == 0 || l->matched == ITEMS) // any place
+		return kind == JSON_OBJECT_BEGIN;
+	int at = l->at[l->matched];
+	return at >= 0 && at < PLACES && at != KIND_OF_LIST && places[at].size == 0 && places[at].container == kind;
 }
 
 static int not_an_object(struct err *e)
@@ -192,29 +193,20 @@ static int copy(char *out, size_t size, const struct json_token *t, const char *
 static int take_value(struct metadata_list *l, const struct json_token *t, struct err *e)
 {
 	struct metadata_list_item *p = &l->pod;
-	if (l->scan.depth != l->matched)
+	if (l->scan.depth != l->matched || l->matched == 0)
 		return 0;
 	if (l->matched == ITEMS)
 		return not_an_object(e);
-	int key = l->at[l->matched];
-	switch (key) {
-	case KEY_KIND:
+	int at = l->at[l->matched];
+	if (at == KIND_OF_LIST)
 		l->is_list = t->kind == JSON_STRING && is_text(t, "PartialObjectMetadataList");
-		return 0;
-	case KEY_ITEMS: // Go writes an empty list as null, too
+	else if (at == ITEMS_OF_LIST) // Go writes an empty list as null, too
 		l->has_items = l->has_items || (l->is_list && t->kind == JSON_NULL);
-		return 0;
-	case KEY_NAMESPACE:
-		return copy(p->namespace_, sizeof p->namespace_, t, "the namespace", e);
-	case KEY_NAME:
-		return copy(p->name, sizeof p->name, t, "the name", e);
-	case KEY_UID:
-		return copy(p->uid, sizeof p->uid, t, "the UID", e);
-	default:
-		if (key < KEY_LABEL)
-			return 0;
-		return copy(p->labels[key - KEY_LABEL], sizeof p->labels[0], t, "a label", e);
-	}
+	else if (at >= PLACES)
+		return copy(p->labels[at - PLACES], sizeof p->labels[0], t, "a label", e);
+	else if (at >= 0 && places[at].size > 0)
+		return copy((char *)p + places[at].offset, places[at].size, t, places[at].name, e);
+	return 0;
 }
 
 static int on_token(void *arg, const struct json_token *t, struct err *e)
@@ -229,7 +221,7 @@ static int on_token(void *arg, const struct json_token *t, struct err *e)
 		return close_level(l, e);
 	case JSON_KEY:
 		if (l->scan.depth == l->matched)
-			l->at[l->matched] = key_of(l, t);
+			l->at[l->matched] = place_of(l, t);
 		return 0;
 	default:
 		return take_value(l, t, e);
@@ -240,16 +232,6 @@ void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels
 {
 	*l = (struct metadata_list){.labels = labels, .fn = fn, .arg = arg};
 	json_scan_init(&l->scan, POD_LABEL_KEY_BYTES_MAX, on_token, l);
-}
-
-void metadata_list_done(struct metadata_list *l)
-{
-	json_scan_done(&l->scan);
-}
-
-int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e)
-{
-	return json_scan_feed(&l->scan, data, len, e);
 }
 
 int metadata_list_finish(struct metadata_list *l, struct err *e)
@@ -376,7 +358,7 @@ static void end_call(struct pod_metadata *p)
 	if (!c)
 		return;
 	http_call_free(c->http);
-	metadata_list_done(&c->list);
+	json_scan_done(&c->list.scan);
 	arena_done(&c->found.arena);
 	free(c);
 }
@@ -428,7 +410,7 @@ static int on_pod(void *arg, const struct metadata_list_item *pod, struct err *e
 static int on_data(void *arg, const char *data, size_t len, struct err *e)
 {
 	struct pod_metadata *p = arg;
-	return metadata_list_feed(&p->call->list, data, len, e);
+	return json_scan_feed(&p->call->list.scan, data, len, e);
 }
 
 // Joins the reply with the pods that use devices now.
@@ -471,7 +453,7 @@ static int send_to(struct pod_metadata *p, const char *url, struct err *e)
 	char *token;
 	struct call *c = p->call;
 	http_call_free(c->http);
-	metadata_list_done(&c->list);
+	json_scan_done(&c->list.scan);
 	metadata_list_init(&c->list, p->options.labels, on_pod, p);
 	c->http = http_call_new(p->options.loop, url, p->ca_file, POD_METADATA_TIMEOUT_MS, on_done, p, e);
 	if (!c->http || token_file_read(p->token_file, &token, e) < 0)

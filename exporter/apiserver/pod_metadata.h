@@ -74,12 +74,11 @@ struct metadata_list {
 	bool is_list, has_items;
 };
 
-// Prepares `l` for one reply. `labels` is not copied. Release it with metadata_list_done().
+// Prepares `l` for one reply. `labels` is not copied. Release it with json_scan_done(&l->scan). Each piece goes to
+// json_scan_feed(&l->scan), which returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of
+// another kind is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of
+// `fn`.
 void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels, metadata_list_fn *fn, void *arg);
-void metadata_list_done(struct metadata_list *l);
-// Decodes the next piece. Returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of another kind
-// is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of `fn`.
-int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e);
 // Ends the reply. Returns -1 and *e if it is incomplete.
 int metadata_list_finish(struct metadata_list *l, struct err *e);
 

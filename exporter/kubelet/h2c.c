@@ -317,40 +317,7 @@ static int answer_control(struct h2c *c, enum frame_type type, const unsigned ch
 	return c->out.failed ? err_no_memory(e) : 0;
 }
 
-// Handles a frame of the connection, not of the stream.
-static int take_connection_frame(struct h2c *c, unsigned type, unsigned flags, const unsigned char *p, size_t len,
-                                 struct err *e)
-{
-	switch (type) {
-	case FRAME_SETTINGS:
-		if (flags & FLAG_ACK ? len != 0 : len % 6 != 0)
-			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 settings");
-		c->saw_settings = true;
-		return flags & FLAG_ACK ? 0 : answer_control(c, FRAME_SETTINGS, p, len, e);
-	case FRAME_PING:
-		if (len != 8)
-			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 ping");
-		return flags & FLAG_ACK ? 0 : answer_control(c, FRAME_PING, p, len, e);
-	case FRAME_GOAWAY:
-		if (len < 8)
-			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 goaway");
-		if ((read_u32(p) & 0x7fffffff) >= STREAM)
-			return 0; // the stream may still complete
-		return err_set_code(e, ERR_UNREACHABLE, (int)(read_u32(p + 4) & 0xffff),
-		                    "the peer closes the connection (HTTP/2 error %u)", read_u32(p + 4));
-	case FRAME_DATA:
-	case FRAME_HEADERS:
-	case FRAME_RST_STREAM:
-	case FRAME_PUSH_PROMISE:
-	case FRAME_CONTINUATION:
-		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u without a stream", type);
-	default:
-		return 0; // WINDOW_UPDATE, and unknown types
-	}
-}
-
-static int take_stream_frame(struct h2c *c, unsigned type, unsigned flags, const unsigned char *p, size_t len,
-                             struct err *e)
+static int take_payload(struct h2c *c, unsigned type, unsigned flags, const unsigned char *p, size_t len, struct err *e)
 {
 	int rc;
 	switch (type) {
@@ -371,31 +338,50 @@ static int take_stream_frame(struct h2c *c, unsigned type, unsigned flags, const
 			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 reset");
 		return err_set(e, ERR_UNREACHABLE, "the peer resets the call (HTTP/2 error %u)", read_u32(p));
 	case FRAME_SETTINGS:
+		if (flags & FLAG_ACK ? len != 0 : len % 6 != 0)
+			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 settings");
+		c->saw_settings = true;
+		return flags & FLAG_ACK ? 0 : answer_control(c, FRAME_SETTINGS, p, len, e);
 	case FRAME_PING:
+		if (len != 8)
+			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 ping");
+		return flags & FLAG_ACK ? 0 : answer_control(c, FRAME_PING, p, len, e);
 	case FRAME_GOAWAY:
-	case FRAME_PUSH_PROMISE:
-		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u on a stream", type);
+		if (len < 8)
+			return err_set(e, ERR_PROTOCOL, "malformed HTTP/2 goaway");
+		if ((read_u32(p) & 0x7fffffff) >= STREAM)
+			return 0; // the stream may still complete
+		return err_set_code(e, ERR_UNREACHABLE, (int)(read_u32(p + 4) & 0xffff),
+		                    "the peer closes the connection (HTTP/2 error %u)", read_u32(p + 4));
 	default:
-		return 0;
+		return 0; // WINDOW_UPDATE, and unknown types
 	}
 }
 
 static int take_frame(struct h2c *c, size_t len, struct err *e)
 {
-	const unsigned char *head = c->frame, *payload = head + FRAME_HEAD_BYTES;
-	unsigned type = head[3], flags = head[4];
-	uint32_t stream = read_u32(head + 5) & 0x7fffffff;
+	unsigned type = c->frame[3], flags = c->frame[4];
+	uint32_t stream = read_u32(c->frame + 5) & 0x7fffffff;
+	bool carries = type == FRAME_DATA || type == FRAME_HEADERS || type == FRAME_PUSH_PROMISE ||
+	               type == FRAME_CONTINUATION;
 	if (!c->saw_settings && type != FRAME_SETTINGS)
 		return err_set(e, ERR_PROTOCOL, "the peer does not speak HTTP/2");
 	if (c->in_headers != (type == FRAME_CONTINUATION))
 		return err_set(e, ERR_PROTOCOL, "HTTP/2 headers out of order");
-	if (stream == 0)
-		return take_connection_frame(c, type, flags, payload, len, e);
-	if (stream == STREAM)
-		return take_stream_frame(c, type, flags, payload, len, e);
-	if (type == FRAME_DATA || type == FRAME_HEADERS || type == FRAME_PUSH_PROMISE || type == FRAME_CONTINUATION)
-		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame on an unknown stream");
-	return 0;
+	if (stream > STREAM)
+		return carries ? err_set(e, ERR_PROTOCOL, "an HTTP/2 frame on an unknown stream") : 0;
+	if (stream == 0 && (carries || type == FRAME_RST_STREAM))
+		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u without a stream", type);
+	if (stream == STREAM && (type == FRAME_SETTINGS || type == FRAME_PING || type == FRAME_GOAWAY ||
+	                         type == FRAME_PUSH_PROMISE))
+		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u on a stream", type);
+	return take_payload(c, type, flags, c->frame + FRAME_HEAD_BYTES, len, e);
+}
+
+// The length of the payload, from a head that is complete.
+static size_t payload_of(const struct h2c *c)
+{
+	return read_u32(c->frame) >> 8;
 }
 
 int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e)
@@ -410,9 +396,7 @@ int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e)
 		               H2C_REPLY_BYTES_MAX);
 	}
 	while (len > 0 && !c->done) {
-		size_t payload = c->have < FRAME_HEAD_BYTES
-		                         ? 0
-		                         : (size_t)c->frame[0] << 16 | (size_t)c->frame[1] << 8 | c->frame[2];
+		size_t payload = c->have < FRAME_HEAD_BYTES ? 0 : payload_of(c);
 		size_t expected = FRAME_HEAD_BYTES + payload - c->have;
 		size_t n = len < expected ? len : expected;
 		memcpy(c->frame + c->have, p, n);
@@ -421,7 +405,7 @@ int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e)
 		len -= n;
 		if (c->have < FRAME_HEAD_BYTES)
 			break;
-		payload = (size_t)c->frame[0] << 16 | (size_t)c->frame[1] << 8 | c->frame[2];
+		payload = payload_of(c);
 		int rc = 0;
 		if (payload > H2C_FRAME_BYTES_MAX)
 			rc = err_set(e, ERR_PROTOCOL,

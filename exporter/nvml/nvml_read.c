@@ -61,50 +61,78 @@ static void set_u64(struct device_sample *s, enum field f, unsigned long long v)
 		s->implausible += v != NONE_U64;
 }
 
-// ---- functions that give one unsigned number, of the device or of a sensor or clock ----
-#define NO_SENSOR (-1)
+// ---- functions that give one number ----
+
 struct number_row {
 	enum field field;
 	size_t function; // in struct nvml_api
-	int sensor;      // NO_SENSOR: the function has no such argument
+	enum { NUMBER, SENSOR, CODER, COUNTER, ERRORS } shape;
+	int a, b; // SENSOR: the sensor, clock or threshold; ERRORS: the kind of memory error and of counter
 	double scale;
 };
+// clang-format off
 static const struct number_row fast_numbers[] = {
-        {FIELD_POWER_USAGE, API(power), NO_SENSOR, WATTS_PER_MW},
-        {FIELD_ENFORCED_POWER_LIMIT, API(power_limit_enforced), NO_SENSOR, WATTS_PER_MW},
-        {FIELD_PSTATE, API(pstate), NO_SENSOR, 1},
-        {FIELD_FAN_SPEED, API(fan_speed), NO_SENSOR, 1},
-        {FIELD_PCIE_LINK_GEN, API(link_gen), NO_SENSOR, 1},
-        {FIELD_PCIE_LINK_WIDTH, API(link_width), NO_SENSOR, 1},
-        {FIELD_GPU_TEMP, API(temperature), NVML_TEMPERATURE_GPU, 1},
-        {FIELD_SM_CLOCK, API(clock), NVML_CLOCK_SM, 1},
-        {FIELD_MEM_CLOCK, API(clock), NVML_CLOCK_MEM, 1},
-        {FIELD_VIDEO_CLOCK, API(clock), NVML_CLOCK_VIDEO, 1},
+	{FIELD_POWER_USAGE,          API(power),                NUMBER, 0, 0, WATTS_PER_MW},
+	{FIELD_ENFORCED_POWER_LIMIT, API(power_limit_enforced), NUMBER, 0, 0, WATTS_PER_MW},
+	{FIELD_PSTATE,               API(pstate),               NUMBER, 0, 0, 1},
+	{FIELD_FAN_SPEED,            API(fan_speed),            NUMBER, 0, 0, 1},
+	{FIELD_PCIE_LINK_GEN,        API(link_gen),             NUMBER, 0, 0, 1},
+	{FIELD_PCIE_LINK_WIDTH,      API(link_width),           NUMBER, 0, 0, 1},
+	{FIELD_GPU_TEMP,             API(temperature),          SENSOR, NVML_TEMPERATURE_GPU, 0, 1},
+	{FIELD_SM_CLOCK,             API(clock),                SENSOR, NVML_CLOCK_SM, 0, 1},
+	{FIELD_MEM_CLOCK,            API(clock),                SENSOR, NVML_CLOCK_MEM, 0, 1},
+	{FIELD_VIDEO_CLOCK,          API(clock),                SENSOR, NVML_CLOCK_VIDEO, 0, 1},
+	{FIELD_ENC_UTIL,             API(encoder),              CODER,  0, 0, 1},
+	{FIELD_DEC_UTIL,             API(decoder),              CODER,  0, 0, 1},
+	{FIELD_CLOCKS_EVENT_REASONS, API(event_reasons),        COUNTER, 0, 0, 1},
+	{FIELD_ECC_SBE_VOL,          API(ecc_errors),           ERRORS, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_VOLATILE, 1},
+	{FIELD_ECC_DBE_VOL,          API(ecc_errors),           ERRORS, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_VOLATILE, 1},
+	{FIELD_ECC_SBE_AGG,          API(ecc_errors),           ERRORS, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_AGGREGATE, 1},
+	{FIELD_ECC_DBE_AGG,          API(ecc_errors),           ERRORS, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_AGGREGATE, 1},
 };
 static const struct number_row costly_numbers[] = {
-        {FIELD_PCIE_REPLAY, API(pcie_replay), NO_SENSOR, 1},
+	{FIELD_PCIE_REPLAY,          API(pcie_replay),          NUMBER, 0, 0, 1},
+	{FIELD_TOTAL_ENERGY,         API(energy),               COUNTER, 0, 0, 1},
 };
 static const struct number_row slow_numbers[] = {
-        {FIELD_POWER_LIMIT, API(power_limit), NO_SENSOR, WATTS_PER_MW},
-        {FIELD_POWER_LIMIT_DEFAULT, API(power_limit_default), NO_SENSOR, WATTS_PER_MW},
-        {FIELD_PCIE_MAX_LINK_GEN, API(max_link_gen), NO_SENSOR, 1},
-        {FIELD_PCIE_MAX_LINK_WIDTH, API(max_link_width), NO_SENSOR, 1},
-        {FIELD_MAX_SM_CLOCK, API(max_clock), NVML_CLOCK_SM, 1},
-        {FIELD_MAX_MEM_CLOCK, API(max_clock), NVML_CLOCK_MEM, 1},
-        {FIELD_SLOWDOWN_TEMP, API(threshold), NVML_THRESHOLD_SLOWDOWN, 1},
-        {FIELD_SHUTDOWN_TEMP, API(threshold), NVML_THRESHOLD_SHUTDOWN, 1},
+	{FIELD_POWER_LIMIT,          API(power_limit),          NUMBER, 0, 0, WATTS_PER_MW},
+	{FIELD_POWER_LIMIT_DEFAULT,  API(power_limit_default),  NUMBER, 0, 0, WATTS_PER_MW},
+	{FIELD_PCIE_MAX_LINK_GEN,    API(max_link_gen),         NUMBER, 0, 0, 1},
+	{FIELD_PCIE_MAX_LINK_WIDTH,  API(max_link_width),       NUMBER, 0, 0, 1},
+	{FIELD_MAX_SM_CLOCK,         API(max_clock),            SENSOR, NVML_CLOCK_SM, 0, 1},
+	{FIELD_MAX_MEM_CLOCK,        API(max_clock),            SENSOR, NVML_CLOCK_MEM, 0, 1},
+	{FIELD_SLOWDOWN_TEMP,        API(threshold),            SENSOR, NVML_THRESHOLD_SLOWDOWN, 0, 1},
+	{FIELD_SHUTDOWN_TEMP,        API(threshold),            SENSOR, NVML_THRESHOLD_SHUTDOWN, 0, 1},
 };
+// clang-format on
 
-static nvml_return read_number(const struct nvml_api *api, nvml_device d, const struct number_row *row, unsigned *ret)
+// Calls the function of the row. Writes its number to *ret_v, that of a COUNTER or of ERRORS to *ret_n.
+static nvml_return read_number(const struct nvml_api *api, nvml_device d, const struct number_row *row, unsigned *ret_v,
+                               unsigned long long *ret_n)
 {
+	unsigned period_us = 0;
 	union {
 		nvml_return (*number)(nvml_device, unsigned *);
 		nvml_return (*sensor)(nvml_device, int, unsigned *);
+		nvml_return (*coder)(nvml_device, unsigned *, unsigned *);
+		nvml_return (*counter)(nvml_device, unsigned long long *);
+		nvml_return (*errors)(nvml_device, int, int, unsigned long long *);
 	} function;
 	memcpy(&function, (const char *)api + row->function, sizeof function);
 	if (!function.number)
 		return NVML_FUNCTION_NOT_FOUND;
-	return row->sensor == NO_SENSOR ? function.number(d, ret) : function.sensor(d, row->sensor, ret);
+	switch (row->shape) {
+	case SENSOR:
+		return function.sensor(d, row->a, ret_v);
+	case CODER:
+		return function.coder(d, ret_v, &period_us);
+	case COUNTER:
+		return function.counter(d, ret_n);
+	case ERRORS:
+		return function.errors(d, row->a, row->b, ret_n);
+	default:
+		return function.number(d, ret_v);
+	}
 }
 
 static nvml_return read_numbers(const struct nvml_api *api, nvml_device d, const struct number_row *rows, size_t n,
@@ -112,11 +140,14 @@ static nvml_return read_numbers(const struct nvml_api *api, nvml_device d, const
 {
 	for (size_t i = 0; i < n; i++) {
 		unsigned v = NONE;
-		nvml_return r = read_number(api, d, &rows[i], &v);
-		if (r == NVML_SUCCESS && v != NONE)
-			set(s, rows[i].field, v * rows[i].scale);
-		else if (is_grave(r))
+		unsigned long long large = NONE_U64;
+		nvml_return r = read_number(api, d, &rows[i], &v, &large);
+		if (is_grave(r))
 			return r;
+		if (r == NVML_SUCCESS && rows[i].shape >= COUNTER)
+			set_u64(s, rows[i].field, large);
+		else if (r == NVML_SUCCESS && v != NONE)
+			set(s, rows[i].field, v * rows[i].scale);
 	}
 	return NVML_SUCCESS;
 }
@@ -245,26 +276,6 @@ static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, s
 	return r;
 }
 
-static nvml_return set_coder(nvml_return (*function)(nvml_device, unsigned *, unsigned *), nvml_device d, enum field f,
-                             struct device_sample *s)
-{
-	unsigned percent = NONE, period_us = 0;
-	nvml_return r = function ? function(d, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
-	if (r == NVML_SUCCESS)
-		set(s, f, percent);
-	return r;
-}
-
-static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	return set_coder(api->encoder, d, FIELD_ENC_UTIL, s);
-}
-
-static nvml_return read_decoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	return set_coder(api->decoder, d, FIELD_DEC_UTIL, s);
-}
-
 // Sets the fields if the numbers are consistent. Otherwise the library writes another layout or has no value, and
 // nothing is reported.
 static bool set_memory(struct device_sample *s, enum field total_field, enum field used_field, enum field free_field,
@@ -306,45 +317,6 @@ static nvml_return read_bar1(const struct nvml_api *api, nvml_device d, struct d
 	nvml_return r = CALL(api, bar1, d, &m);
 	if (r == NVML_SUCCESS)
 		set_memory(s, FIELD_BAR1_TOTAL, FIELD_BAR1_USED, FIELD_BAR1_FREE, m.total, m.used, m.free);
-	return r;
-}
-
-static nvml_return set_counter(nvml_return (*function)(nvml_device, unsigned long long *), nvml_device d, enum field f,
-                               struct device_sample *s)
-{
-	unsigned long long v = NONE_U64;
-	nvml_return r = function ? function(d, &v) : NVML_FUNCTION_NOT_FOUND;
-	if (r == NVML_SUCCESS)
-		set_u64(s, f, v);
-	return r;
-}
-
-static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	return set_counter(api->energy, d, FIELD_TOTAL_ENERGY, s);
-}
-
-static nvml_return read_event_reasons(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	return set_counter(api->event_reasons, d, FIELD_CLOCKS_EVENT_REASONS, s);
-}
-
-static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	static const struct {
-		enum field field;
-		int error, counter;
-	} rows[] = {{FIELD_ECC_SBE_VOL, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_VOLATILE},
-	            {FIELD_ECC_DBE_VOL, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_VOLATILE},
-	            {FIELD_ECC_SBE_AGG, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_AGGREGATE},
-	            {FIELD_ECC_DBE_AGG, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_AGGREGATE}};
-	nvml_return r = NVML_SUCCESS;
-	for (size_t i = 0; i < COUNT(rows) && !nvml_result_is_lost(r); i++) {
-		unsigned long long n = NONE_U64;
-		r = CALL(api, ecc_errors, d, rows[i].error, rows[i].counter, &n);
-		if (r == NVML_SUCCESS)
-			set_u64(s, rows[i].field, n);
-	}
 	return r;
 }
 
@@ -393,9 +365,8 @@ static nvml_return read_license(const struct nvml_api *api, nvml_device d, struc
 }
 
 typedef nvml_return reading_fn(const struct nvml_api *, nvml_device, struct device_sample *);
-static reading_fn *const fast_readings[] = {read_utilization, nvml_read_memory,   read_encoder,
-                                            read_decoder,     read_event_reasons, read_ecc};
-static reading_fn *const costly_readings[] = {read_energy, read_bar1};
+static reading_fn *const fast_readings[] = {read_utilization, nvml_read_memory};
+static reading_fn *const costly_readings[] = {read_bar1};
 static reading_fn *const slow_readings[] = {read_limit_range, read_remapped_rows, read_license};
 
 static nvml_return read_each(const struct nvml_api *api, nvml_device d, reading_fn *const *readings, size_t n,

@@ -36,10 +36,10 @@ static int decode(const char *text, size_t piece, struct buf *out, struct err *e
 	err_clear(e);
 	metadata_list_init(&l, &labels, on_pod, out);
 	for (size_t at = 0; rc == 0 && at < len; at += piece)
-		rc = metadata_list_feed(&l, text + at, piece < len - at ? piece : len - at, e);
+		rc = json_scan_feed(&l.scan, text + at, piece < len - at ? piece : len - at, e);
 	if (rc == 0)
 		rc = metadata_list_finish(&l, e);
-	metadata_list_done(&l);
+	json_scan_done(&l.scan);
 	return rc;
 }
 
