@@ -132,7 +132,6 @@ static void count_devices(struct sampler *s, const struct device *devices, size_
 static void publish(struct sampler *s, bool up, double seconds, const char *message)
 {
 	struct sampler_status *st = &s->next;
-	st->texts++;
 	st->up = up;
 	st->samples += up;
 	if (up)

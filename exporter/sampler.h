@@ -75,7 +75,6 @@ struct sampler_status {
 	uint64_t samples;        // successful rounds
 	uint64_t errors;         // failed rounds and failed attempts to open the backend
 	uint64_t implausible;    // values that no device can have, which were left out
-	uint64_t texts;          // number of changes of the text of sampler_read(), not counting `dropped`
 	bool read_ok;            // the last completed attempt to open or read the devices succeeded
 	double read_seconds;     // its duration, without rendering; -1: none completed yet
 	char message[256];       // why it is not up, "" otherwise

@@ -96,8 +96,8 @@ int pod_labels_parse(struct pod_labels *l, char *list, struct err *e)
 enum level { LIST = 1, ITEMS, ITEM, METADATA, LABELS };
 enum { KIND_OF_LIST, ITEMS_OF_LIST, PLACES = 7, ELSEWHERE = -1 };
 #define TO(member, what)                                                                                               \
-	.offset = offsetof(struct metadata_list_item, member), .size = sizeof(((struct metadata_list_item *)0)->member), \
-	.name = (what)
+	.offset = offsetof(struct metadata_list_item, member),                                                         \
+	.size = sizeof(((struct metadata_list_item *)0)->member), .name = (what)
 
 // The members that are read: a container, which is the next level, or a text of the pod.
 static const struct {

@@ -362,8 +362,8 @@ static int take_frame(struct h2c *c, size_t len, struct err *e)
 {
 	unsigned type = c->frame[3], flags = c->frame[4];
 	uint32_t stream = read_u32(c->frame + 5) & 0x7fffffff;
-	bool carries = type == FRAME_DATA || type == FRAME_HEADERS || type == FRAME_PUSH_PROMISE ||
-	               type == FRAME_CONTINUATION;
+	bool carries =
+	        type == FRAME_DATA || type == FRAME_HEADERS || type == FRAME_PUSH_PROMISE || type == FRAME_CONTINUATION;
 	if (!c->saw_settings && type != FRAME_SETTINGS)
 		return err_set(e, ERR_PROTOCOL, "the peer does not speak HTTP/2");
 	if (c->in_headers != (type == FRAME_CONTINUATION))
@@ -372,8 +372,8 @@ static int take_frame(struct h2c *c, size_t len, struct err *e)
 		return carries ? err_set(e, ERR_PROTOCOL, "an HTTP/2 frame on an unknown stream") : 0;
 	if (stream == 0 && (carries || type == FRAME_RST_STREAM))
 		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u without a stream", type);
-	if (stream == STREAM && (type == FRAME_SETTINGS || type == FRAME_PING || type == FRAME_GOAWAY ||
-	                         type == FRAME_PUSH_PROMISE))
+	if (stream == STREAM &&
+	    (type == FRAME_SETTINGS || type == FRAME_PING || type == FRAME_GOAWAY || type == FRAME_PUSH_PROMISE))
 		return err_set(e, ERR_PROTOCOL, "an HTTP/2 frame of type %u on a stream", type);
 	return take_payload(c, type, flags, c->frame + FRAME_HEAD_BYTES, len, e);
 }

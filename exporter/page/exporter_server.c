@@ -279,12 +279,9 @@ static void on_metrics(void *arg, struct http_exchange *x)
 	const char *families = http_exchange_query(x, "family");
 	enum page_format format = families ? PAGE_TEXT : page_format_wanted(http_exchange_header(x, "Accept"));
 	bool gzip = !families && page_gzip_wanted(http_exchange_header(x, "Accept-Encoding"));
-	sampler_read(s->options.sampler, page_text(&s->page, format, gzip), &status);
+	sampler_read(s->options.sampler, page_text(&s->page, format), &status);
 	render_self(s, &status);
-	// Each text has its own number, also that of a release; a page without its dropped samples is a different
-	// text.
-	uint64_t round = (status.texts + 1) * 2 + status.dropped;
-	if (page_make(&s->page, format, gzip, round, &s->self_text, &e) < 0 ||
+	if (page_make(&s->page, format, gzip, &s->self_text, &e) < 0 ||
 	    (families && page_keep_families(&s->page, families, &e) < 0)) {
 		http_exchange_reply_text(x, 500, e.msg);
 		return;

@@ -195,64 +195,36 @@ void openmetrics_convert(struct buf *out, const char *text, size_t len)
 
 // Optimized for speed, with a window of 8 KiB: lines repeat the labels of the lines just before them.
 #define LEVEL        1
-#define WINDOW_BITS  (-13) // negative: no zlib header
+#define WINDOW_BITS  (16 + 13) // 16: with the header and trailer of gzip
 #define MEMORY_LEVEL 6
 #define CHUNK_BYTES  4096
 
-// Compresses `text` from a reset state, so that the output can follow any byte boundary.
-static int compress_part(struct gzip_page *g, const char *text, size_t len, int flush, struct buf *out, struct err *e)
+// Replaces the page in p->out by its compressed form.
+static int compress_page(struct page *p, struct err *e)
 {
 	unsigned char chunk[CHUNK_BYTES];
-	z_stream *z = &g->stream;
-	int rc = g->open ? deflateReset(z)
-	                 : deflateInit2(z, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
+	z_stream *z = &p->stream;
+	int rc = p->has_stream ? deflateReset(z)
+	                       : deflateInit2(z, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY);
 	if (rc != Z_OK)
 		return err_set(e, ERR_INTERNAL, "gzip: out of memory");
-	g->open = true;
-	assert(len <= UINT32_MAX);
+	p->has_stream = true;
+	assert(p->out.len <= UINT32_MAX);
+	buf_reset(&p->text);
 	// zlib only reads the text; its type has no const unless ZLIB_CONST is defined.
-	z->next_in = (unsigned char *)(uintptr_t)text;
-	z->avail_in = (uInt)len;
+	z->next_in = (unsigned char *)(uintptr_t)buf_str(&p->out);
+	z->avail_in = (uInt)p->out.len;
 	do {
 		z->next_out = chunk;
 		z->avail_out = sizeof chunk;
-		rc = deflate(z, flush);
+		rc = deflate(z, Z_FINISH);
 		assert(rc != Z_STREAM_ERROR);
-		buf_put(out, chunk, sizeof chunk - z->avail_out);
+		buf_put(&p->text, chunk, sizeof chunk - z->avail_out);
 	} while (z->avail_out == 0);
-	return out->failed ? err_set(e, ERR_LIMIT, "gzip: the page exceeds its ceiling") : 0;
-}
-
-// Compresses text[0..len) as the front of the following pages.
-static int gzip_page_set_front(struct gzip_page *g, const char *text, size_t len, struct err *e)
-{
-	// Magic, deflate, no flags, no time, fastest, Unix.
-	static const unsigned char header[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3};
-	buf_reset(&g->front);
-	buf_put(&g->front, header, sizeof header);
-	g->crc = crc32(0, (const unsigned char *)text, (uInt)len);
-	g->front_len = len;
-	// A full flush ends at a byte boundary, and later output does not refer to earlier text.
-	return compress_part(g, text, len, Z_FULL_FLUSH, &g->front, e);
-}
-
-static void put_le32(struct buf *b, uint32_t v)
-{
-	const unsigned char bytes[] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
-	                               (unsigned char)(v >> 24)};
-	buf_put(b, bytes, sizeof bytes);
-}
-
-// Appends the front and the compressed tail[0..len) to `out`.
-static int gzip_page_finish(struct gzip_page *g, const char *tail, size_t len, struct buf *out, struct err *e)
-{
-	buf_put(out, g->front.data, g->front.len);
-	if (compress_part(g, tail, len, Z_FINISH, out, e) < 0)
-		return -1;
-	uLong crc = crc32(0, (const unsigned char *)tail, (uInt)len);
-	put_le32(out, (uint32_t)crc32_combine(g->crc, crc, (z_off_t)len));
-	put_le32(out, (uint32_t)(g->front_len + len));
-	return out->failed ? err_set(e, ERR_LIMIT, "gzip: the page exceeds its ceiling") : 0;
+	struct buf plain = p->out;
+	p->out = p->text;
+	p->text = plain;
+	return p->out.failed ? err_set(e, ERR_LIMIT, "gzip: the page exceeds its ceiling") : 0;
 }
 
 // ---- the page ----
@@ -260,82 +232,40 @@ static int gzip_page_finish(struct gzip_page *g, const char *tail, size_t len, s
 void page_init(struct page *p, size_t max_bytes)
 {
 	memset(p, 0, sizeof *p);
-	for (int f = 0; f < PAGE_FORMAT__COUNT; f++)
-		buf_init(&p->forms[f].gzip.front, max_bytes);
 	buf_init(&p->text, max_bytes);
-	buf_init(&p->tail, max_bytes);
 	buf_init(&p->out, max_bytes);
 }
 
 void page_done(struct page *p)
 {
-	for (int f = 0; f < PAGE_FORMAT__COUNT; f++) {
-		struct gzip_page *g = &p->forms[f].gzip;
-		if (g->open)
-			deflateEnd(&g->stream);
-		buf_done(&g->front);
-	}
+	if (p->has_stream)
+		deflateEnd(&p->stream);
 	buf_done(&p->text);
-	buf_done(&p->tail);
 	buf_done(&p->out);
 }
 
-static struct buf *text_of(struct page *p, enum page_format format, bool gzip)
+struct buf *page_text(struct page *p, enum page_format format)
 {
-	return format == PAGE_TEXT && !gzip ? &p->out : &p->text;
-}
-
-struct buf *page_text(struct page *p, enum page_format format, bool gzip)
-{
-	struct buf *text = text_of(p, format, gzip);
+	struct buf *text = format == PAGE_TEXT ? &p->out : &p->text;
 	buf_reset(text);
 	return text;
 }
 
-// Writes the text of the round to p->out in OpenMetrics.
-static const struct buf *convert_front(struct page *p)
+int page_make(struct page *p, enum page_format format, bool gzip, const struct buf *self, struct err *e)
 {
-	buf_reset(&p->out);
-	openmetrics_convert(&p->out, buf_str(&p->text), p->text.len);
-	return &p->out;
-}
-
-static int compress_front(struct page *p, enum page_format format, uint64_t round, struct err *e)
-{
-	struct page_form *form = &p->forms[format];
-	if (form->round == round)
-		return 0;
-	form->round = 0;
-	const struct buf *front = format == PAGE_OPENMETRICS ? convert_front(p) : &p->text;
-	if (front->failed)
-		return err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", front->max);
-	if (gzip_page_set_front(&form->gzip, buf_str(front), front->len, e) < 0)
-		return -1;
-	form->round = round;
-	return 0;
-}
-
-int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self, struct err *e)
-{
-	const struct buf *tail = self;
+	bool is_too_long = self->failed;
 	if (format == PAGE_OPENMETRICS) {
-		buf_reset(&p->tail);
-		openmetrics_convert(&p->tail, buf_str(self), self->len);
-		buf_puts(&p->tail, "# EOF\n");
-		tail = &p->tail;
-	}
-	if (self->failed || tail->failed || text_of(p, format, gzip)->failed)
-		return err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max);
-	if (gzip) {
-		if (compress_front(p, format, round, e) < 0)
-			return -1;
+		is_too_long |= p->text.failed;
 		buf_reset(&p->out);
-		return gzip_page_finish(&p->forms[format].gzip, buf_str(tail), tail->len, &p->out, e);
+		openmetrics_convert(&p->out, buf_str(&p->text), p->text.len);
+		openmetrics_convert(&p->out, buf_str(self), self->len);
+		buf_puts(&p->out, "# EOF\n");
+	} else {
+		buf_put(&p->out, buf_str(self), self->len);
 	}
-	if (format == PAGE_OPENMETRICS)
-		convert_front(p);
-	buf_put(&p->out, buf_str(tail), tail->len);
-	return p->out.failed ? err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max) : 0;
+	if (is_too_long || p->out.failed)
+		return err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max);
+	return gzip ? compress_page(p, e) : 0;
 }
 
 void page_lend(struct page *p, struct buf *ret_text)

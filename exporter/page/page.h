@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reply to /metrics: the text of the last round and the self metrics, in the format and encoding that the client
 // accepts: the text exposition of base/exposition or OpenMetrics 1.0, in which counters without the suffix _total
-// (DCGM's) become `unknown`, because it does not allow such names. A round is compressed at the first request for it in
-// gzip, and that form is kept until the next round. Uncompressed forms are rendered for each request: keeping them
-// would cost more memory than it saves work.
+// (DCGM's) become `unknown`, because it does not allow such names. Every form is made for each request: keeping it
+// until the next round would cost more memory than it saves work.
 #ifndef GPUSCALE_EXPORTER_PAGE_PAGE_H
 #define GPUSCALE_EXPORTER_PAGE_PAGE_H
 
@@ -32,37 +31,22 @@ bool page_gzip_wanted(const char *accept_encoding);
 // last line of a page.
 void openmetrics_convert(struct buf *out, const char *text, size_t len);
 
-// A gzip page (RFC 1952) in two parts: a front that is compressed once and shared by many replies, and a tail that is
-// new in each reply. Both form one gzip member, whose checksum is combined from the two.
-struct gzip_page {
-	z_stream stream; // kept, so that its 64 KiB are allocated once
-	bool open;
-	struct buf front; // header and compressed front
-	uLong crc;
-	size_t front_len; // uncompressed
-};
-
 struct page {
-	// Per format: the number of the compressed round; 0: none.
-	struct page_form {
-		uint64_t round;
-		struct gzip_page gzip;
-	} forms[PAGE_FORMAT__COUNT];
-	struct buf text; // text of the round, where it is not the front of the page as it is
-	struct buf tail; // the self metrics in OpenMetrics
+	z_stream stream; // kept, so that its 64 KiB are allocated once
+	bool has_stream;
+	struct buf text; // text of the round for a page in OpenMetrics; scratch
 	struct buf out;  // the whole page
 };
 
 // Prepares `p`. `max_bytes` is the limit on a page.
 void page_init(struct page *p, size_t max_bytes);
 void page_done(struct page *p);
-// Returns the empty buffer into which the caller writes the text of the round, for page_make with the same format and
-// gzip. The plain text is written where it is sent from, because copying it would be half of the work of a scrape.
-struct buf *page_text(struct page *p, enum page_format format, bool gzip);
-// Renders the text of the round and `self` (the self metrics) into p->out. `round` is above 0 and differs for each
-// text. Returns -1 and fills `e` if the page exceeds its limit.
-int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self,
-              struct err *e);
+// Returns the empty buffer into which the caller writes the text of the round, for page_make with the same format. The
+// plain text is written where it is sent from, because copying it would be half of the work of a scrape.
+struct buf *page_text(struct page *p, enum page_format format);
+// Renders the text of the round and `self` (the self metrics) into p->out. Returns -1 and fills `e` if the page exceeds
+// its limit.
+int page_make(struct page *p, enum page_format format, bool gzip, const struct buf *self, struct err *e);
 
 // Moves the page from p->out to *ret_text, where it stays unchanged until it was sent.
 void page_lend(struct page *p, struct buf *ret_text);

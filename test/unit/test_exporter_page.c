@@ -108,25 +108,25 @@ static void fill(struct buf *b, const char *s)
 	buf_puts(b, s);
 }
 
-static int make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *front,
-                const struct buf *tail, struct err *e)
+static int make(struct page *p, enum page_format format, bool gzip, const struct buf *front, const struct buf *tail,
+                struct err *e)
 {
-	buf_put(page_text(p, format, gzip), buf_str(front), front->len);
-	return page_make(p, format, gzip, round, tail, e);
+	buf_put(page_text(p, format), buf_str(front), front->len);
+	return page_make(p, format, gzip, tail, e);
 }
 
 // Makes the page in every form and compares.
-static void check_page(struct page *p, uint64_t round, const struct buf *front, const struct buf *tail,
-                       const char *want_text, const char *want_openmetrics)
+static void check_page(struct page *p, const struct buf *front, const struct buf *tail, const char *want_text,
+                       const char *want_openmetrics)
 {
 	struct err e = {.kind = ERR_NONE};
 	for (int f = 0; f < PAGE_FORMAT__COUNT; f++) {
 		const char *want = f == PAGE_TEXT ? want_text : want_openmetrics;
 		struct buf plain;
 		buf_init(&plain, PAGE_MAX);
-		assert_int_equal(make(p, (enum page_format)f, false, round, front, tail, &e), 0);
+		assert_int_equal(make(p, (enum page_format)f, false, front, tail, &e), 0);
 		assert_string_equal(buf_str(&p->out), want);
-		assert_int_equal(make(p, (enum page_format)f, true, round, front, tail, &e), 0);
+		assert_int_equal(make(p, (enum page_format)f, true, front, tail, &e), 0);
 		unzip(&p->out, &plain);
 		assert_string_equal(buf_str(&plain), want);
 		buf_done(&plain);
@@ -146,23 +146,23 @@ static void every_form_says_the_same(void **state)
 	fill(&tail, self);
 	buf_puts(&both, text);
 	buf_puts(&both, self);
-	check_page(&p, 1, &front, &tail, both.data, openmetrics);
-	check_page(&p, 1, &front, &tail, both.data, openmetrics); // now from what was kept
+	check_page(&p, &front, &tail, both.data, openmetrics);
+	check_page(&p, &front, &tail, both.data, openmetrics); // with memory that was used before
 	// The tail is new each time, also within a round.
 	fill(&tail, "# HELP d_total D.\n# TYPE d_total counter\nd_total 9\n");
 	fill(&both, text);
 	buf_puts(&both, tail.data);
 	struct err e;
-	assert_int_equal(make(&p, PAGE_TEXT, false, 1, &front, &tail, &e), 0);
+	assert_int_equal(make(&p, PAGE_TEXT, false, &front, &tail, &e), 0);
 	assert_string_equal(p.out.data, both.data);
 	// A new round, and an empty one.
 	fill(&front, "# HELP e E.\n# TYPE e gauge\ne 1\n");
-	check_page(&p, 2, &front, &tail,
+	check_page(&p, &front, &tail,
 	           "# HELP e E.\n# TYPE e gauge\ne 1\n# HELP d_total D.\n# TYPE d_total counter\nd_total 9\n",
 	           "# TYPE e gauge\n# HELP e E.\ne 1\n# TYPE d counter\n# HELP d D.\nd_total 9\n# EOF\n");
 	buf_reset(&front);
 	buf_reset(&tail);
-	check_page(&p, 3, &front, &tail, "", "# EOF\n");
+	check_page(&p, &front, &tail, "", "# EOF\n");
 	page_done(&p);
 	buf_done(&front);
 	buf_done(&tail);
@@ -182,7 +182,7 @@ static void large_page_shrinks_and_ceiling_is_reported(void **state)
 		buf_printf(&front, "m{gpu=\"%d\",uuid=\"GPU-%08x\"} %d\n", i % 64, (unsigned)i * 2654435761u, i);
 	buf_puts(&tail, self);
 	page_init(&p, PAGE_MAX);
-	assert_int_equal(make(&p, PAGE_TEXT, true, 1, &front, &tail, &e), 0);
+	assert_int_equal(make(&p, PAGE_TEXT, true, &front, &tail, &e), 0);
 	assert_true(p.out.len < front.len / 2);
 	unzip(&p.out, &plain);
 	assert_int_equal(plain.len, front.len + tail.len);
@@ -190,7 +190,7 @@ static void large_page_shrinks_and_ceiling_is_reported(void **state)
 	page_done(&p);
 	for (int gzip = 0; gzip < 2; gzip++) {
 		page_init(&p, 1000);
-		assert_int_equal(make(&p, PAGE_TEXT, gzip, 1, &front, &tail, &e), -1);
+		assert_int_equal(make(&p, PAGE_TEXT, gzip, &front, &tail, &e), -1);
 		assert_int_equal(e.kind, ERR_LIMIT);
 		page_done(&p);
 	}
@@ -222,8 +222,8 @@ static void page_keeps_only_the_listed_families(void **state)
 	buf_puts(&tail, "self 5");
 	buf_putc(&tail, '\n');
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		buf_puts(page_text(&p, PAGE_TEXT, false), some);
-		assert_int_equal(page_make(&p, PAGE_TEXT, false, 1, &tail, &e), 0);
+		buf_puts(page_text(&p, PAGE_TEXT), some);
+		assert_int_equal(page_make(&p, PAGE_TEXT, false, &tail, &e), 0);
 		assert_int_equal(page_keep_families(&p, rows[i].list, &e), 0);
 		assert_string_equal(buf_str(&p.out), rows[i].want);
 	}
@@ -240,18 +240,18 @@ static void lent_page_stays_as_it_was(void **state)
 	struct err e;
 	page_init(&p, PAGE_MAX);
 	buf_init(&tail, PAGE_MAX);
-	buf_puts(page_text(&p, PAGE_TEXT, false), "a 1\n");
-	assert_int_equal(page_make(&p, PAGE_TEXT, false, 1, &tail, &e), 0);
+	buf_puts(page_text(&p, PAGE_TEXT), "a 1\n");
+	assert_int_equal(page_make(&p, PAGE_TEXT, false, &tail, &e), 0);
 	page_lend(&p, &first);
-	buf_puts(page_text(&p, PAGE_TEXT, false), "a 2\n");
-	assert_int_equal(page_make(&p, PAGE_TEXT, false, 2, &tail, &e), 0);
+	buf_puts(page_text(&p, PAGE_TEXT), "a 2\n");
+	assert_int_equal(page_make(&p, PAGE_TEXT, false, &tail, &e), 0);
 	page_lend(&p, &second);
 	assert_string_equal(buf_str(&first), "a 1\n");
 	assert_string_equal(buf_str(&second), "a 2\n");
 	const char *memory = second.data;
 	page_take_back(&p, &second);
 	page_take_back(&p, &first); // freed: there is one already
-	buf_puts(page_text(&p, PAGE_TEXT, false), "a 3\n");
+	buf_puts(page_text(&p, PAGE_TEXT), "a 3\n");
 	assert_ptr_equal(p.out.data, memory);
 	buf_done(&tail);
 	page_done(&p);

@@ -368,8 +368,7 @@ static void released_gpus_are_closed_and_opened_again(void **state)
 	assert_false(v.status.up || v.status.ready || v.has_value);
 	assert_int_equal(v.status.missing, 2);
 	assert_in_range(v.status.release_left_ms, 1, 60000);
-	assert_int_equal(v.status.errors, 0);                   // it was asked for
-	assert_int_equal(v.status.texts, v.status.samples + 1); // another text, though no round made it
+	assert_int_equal(v.status.errors, 0); // it was asked for
 	assert_non_null(strstr(v.status.message, "released"));
 	// No driver call while it lasts: the next one would hang.
 	nvml_fixture_play(f, "sleep nvmlInit_v2 * 60000\n");
