@@ -43,11 +43,11 @@ static inline bool device_is_instance(const struct device *devices, size_t i)
 	return i > 0 && devices[i].mig_id[0] && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0;
 }
 
-// The pod that uses the GPU at the time of the sample. An empty text omits the label.
-struct device_owner {
-	char container[OWNER_NAME_BYTES];
-	char namespace_[OWNER_NAME_BYTES];
-	char pod[OWNER_NAME_BYTES];
+// A pod that uses a device. An empty text omits the label. Valid as long as what it comes from: a map of pods, a mock.
+struct pod_share {
+	const char *namespace_, *pod;
+	const char *container; // "" when several containers of the pod use the device
+	int32_t replica;       // the lowest replica that the pod uses; -1: the device is not shared
 };
 
 struct device_sample {
@@ -57,13 +57,22 @@ struct device_sample {
 		int64_t i; // FIELD_INT
 		double f;  // FIELD_DOUBLE
 	} value[FIELD__COUNT];
-	uint32_t implausible; // values that were dropped, because no device can have them
-	struct device_owner owner;
+	uint32_t implausible;   // values that were dropped, because no device can have them
+	struct pod_share owner; // of the mock; pod NULL, or all texts empty: not known
 };
 
 static inline bool sample_has(const struct device_sample *s, enum field f)
 {
 	return s->valid[f];
+}
+
+// True if one of samples[0..n) has a value of the field.
+static inline bool samples_have(const struct device_sample *samples, size_t n, enum field f)
+{
+	for (size_t i = 0; i < n; i++)
+		if (samples[i].valid[f])
+			return true;
+	return false;
 }
 
 // The number of valid fields.

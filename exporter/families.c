@@ -72,14 +72,17 @@ const char *family_closest_name(const char *name)
 #define COUNTER OTEL_COUNTER
 #define UPDOWN  OTEL_UP_DOWN_COUNTER
 // clang-format off
-#define METRIC(name, instrument, unit, help, ...) {name, instrument, unit, help, {__VA_ARGS__}}
-#define UTILIZATION(task)         METRIC("hw.gpu.utilization", GAUGE, "1", "Share of time spent in a task (0-1).", {"hw.gpu.task", task})
-#define TEMPERATURE(where)        METRIC("hw.temperature", GAUGE, "Cel", "Temperature (C).", {"hw.sensor_location", where})
-#define TEMPERATURE_LIMIT(limit)  METRIC("hw.temperature.limit", GAUGE, "Cel", "Limit of the temperature (C).", {"hw.limit_type", limit}, {"hw.sensor_location", "gpu"})
-#define ERRORS(type)              METRIC("hw.errors", COUNTER, "{error}", "Memory errors since the last reset.", {"error.type", type}, {"hw.type", "gpu"})
+#define METRIC(name, prometheus, instrument, unit, help, ...) {name, prometheus, instrument, unit, help, {__VA_ARGS__}}
+#define LOCATION(where) {"hw.sensor_location", "hw_sensor_location", where}
+#define OF_GPU          {"hw.type", "hw_type", "gpu"}
+#define UTILIZATION(task)         METRIC("hw.gpu.utilization", "hw_gpu_utilization_ratio", GAUGE, "1", "Share of time spent in a task (0-1).", {"hw.gpu.task", "hw_gpu_task", task})
+#define TEMPERATURE(where)        METRIC("hw.temperature", "hw_temperature_celsius", GAUGE, "Cel", "Temperature (C).", LOCATION(where))
+#define TEMPERATURE_LIMIT(limit)  METRIC("hw.temperature.limit", "hw_temperature_limit_celsius", GAUGE, "Cel", "Limit of the temperature (C).", {"hw.limit_type", "hw_limit_type", limit}, LOCATION("gpu"))
+#define ERRORS(type)              METRIC("hw.errors", "hw_errors_total", COUNTER, "{error}", "Memory errors since the last reset.", {"error.type", "error_type", type}, OF_GPU)
 
-// One row per family that the semantic conventions have: its metric there and the factor of its value. Source:
-// open-telemetry/semantic-conventions docs/hardware/{gpu,common,temperature}.md.
+// One row per family that the semantic conventions have: its metric there and the factor of its value. Sources:
+// open-telemetry/semantic-conventions docs/hardware/{gpu,common,temperature}.md; the names of Prometheus:
+// OpenTelemetry, "Prometheus and OpenMetrics compatibility".
 static const struct {
 	struct otel_metric metric;
 	double factor;
@@ -88,45 +91,18 @@ static const struct {
 	[FIELD_GPU_TEMP]        = {TEMPERATURE("gpu"), 1},
 	[FIELD_SLOWDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.degraded"), 1},
 	[FIELD_SHUTDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.critical"), 1},
-	[FIELD_POWER_USAGE]     = {METRIC("hw.power", GAUGE, "W", "Power draw (W).", {"hw.type", "gpu"}), 1},
-	[FIELD_TOTAL_ENERGY]    = {METRIC("hw.energy", COUNTER, "J", "Energy used since the driver was loaded (J).", {"hw.type", "gpu"}), 1e-3},
+	[FIELD_POWER_USAGE]     = {METRIC("hw.power", "hw_power_watts", GAUGE, "W", "Power draw (W).", OF_GPU), 1},
+	[FIELD_TOTAL_ENERGY]    = {METRIC("hw.energy", "hw_energy_joules_total", COUNTER, "J", "Energy used since the driver was loaded (J).", OF_GPU), 1e-3},
 	[FIELD_GPU_UTIL]        = {UTILIZATION("general"), DCGM_CENT},
 	[FIELD_ENC_UTIL]        = {UTILIZATION("encoder"), DCGM_CENT},
 	[FIELD_DEC_UTIL]        = {UTILIZATION("decoder"), DCGM_CENT},
-	[FIELD_FB_TOTAL]        = {METRIC("hw.gpu.memory.limit", UPDOWN, "By", "Device memory (bytes).", {NULL, NULL}), DCGM_MIB},
-	[FIELD_FB_USED]         = {METRIC("hw.gpu.memory.usage", UPDOWN, "By", "Device memory used (bytes).", {NULL, NULL}), DCGM_MIB},
-	[FIELD_FB_USED_PERCENT] = {METRIC("hw.gpu.memory.utilization", GAUGE, "1", "Share of the usable device memory that is used (0-1).", {NULL, NULL}), 1},
+	[FIELD_FB_TOTAL]        = {METRIC("hw.gpu.memory.limit", "hw_gpu_memory_limit_bytes", UPDOWN, "By", "Device memory (bytes).", {NULL, NULL, NULL}), DCGM_MIB},
+	[FIELD_FB_USED]         = {METRIC("hw.gpu.memory.usage", "hw_gpu_memory_usage_bytes", UPDOWN, "By", "Device memory used (bytes).", {NULL, NULL, NULL}), DCGM_MIB},
+	[FIELD_FB_USED_PERCENT] = {METRIC("hw.gpu.memory.utilization", "hw_gpu_memory_utilization_ratio", GAUGE, "1", "Share of the usable device memory that is used (0-1).", {NULL, NULL, NULL}), 1},
 	[FIELD_ECC_SBE_VOL]     = {ERRORS("corrected"), 1},
 	[FIELD_ECC_DBE_VOL]     = {ERRORS("uncorrected"), 1},
 };
 // clang-format on
-
-// How Prometheus names the units of the conventions (OpenTelemetry: "Prometheus and OpenMetrics compatibility").
-static const char *unit_suffix(const struct otel_metric *m)
-{
-	static const struct {
-		const char *unit, *suffix;
-	} suffixes[] = {{"By", "_bytes"}, {"Cel", "_celsius"}, {"J", "_joules"}, {"W", "_watts"}};
-	for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-		if (strcmp(m->unit, suffixes[i].unit) == 0)
-			return suffixes[i].suffix;
-	return strcmp(m->unit, "1") == 0 && m->instrument == OTEL_GAUGE ? "_ratio" : "";
-}
-
-void naming_label_name(const char *key, char out[NAMING_NAME_BYTES])
-{
-	snprintf(out, NAMING_NAME_BYTES, "%s", key);
-	for (char *p = out; (p = strchr(p, '.'));)
-		*p = '_';
-}
-
-void naming_prometheus_name(const struct otel_metric *m, char out[NAMING_NAME_BYTES])
-{
-	naming_label_name(m->name, out);
-	size_t len = strlen(out);
-	snprintf(out + len, NAMING_NAME_BYTES - len, "%s%s", unit_suffix(m),
-	         m->instrument == OTEL_COUNTER ? "_total" : "");
-}
 
 const struct otel_metric *naming_otel_of(enum field f, double *ret_factor)
 {
@@ -135,14 +111,13 @@ const struct otel_metric *naming_otel_of(enum field f, double *ret_factor)
 	return otel[f].metric.name ? &otel[f].metric : NULL;
 }
 
-struct naming_family naming_family_of(enum naming n, enum field f, char name[NAMING_NAME_BYTES])
+struct naming_family naming_family_of(enum naming n, enum field f)
 {
 	const struct family *fam = family_of(f);
 	const struct otel_metric *metric = &otel[f].metric;
 	struct naming_family out = {.name = fam->name, .factor = 1, .type = fam->type};
 	if (n == NAMING_OTEL && metric->name) {
-		naming_prometheus_name(metric, name);
-		out.name = name;
+		out.name = metric->prometheus;
 		out.factor = otel[f].factor;
 		out.type = metric->instrument == OTEL_COUNTER ? METRIC_COUNTER : METRIC_GAUGE;
 		out.otel = metric;

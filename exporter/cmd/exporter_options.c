@@ -258,14 +258,6 @@ static void read_environment(struct exporter_options *o)
 	}
 }
 
-static int find_name(const char *const *names, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return -1;
-}
-
 // Completes the options, and rejects flags that do not apply to the command or exclude each other.
 static void check(struct exporter_options *o, struct argp_state *state)
 {
@@ -318,8 +310,10 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 {
 	struct exporter_options *o = state->input;
 	if (key == ARGP_KEY_ARG) {
-		int index = find_name(command_names, COMMAND__COUNT, arg);
-		if (index < 0 || state->arg_num > 0)
+		int index = 0;
+		while (index < COMMAND__COUNT && strcmp(command_names[index], arg) != 0)
+			index++;
+		if (index == COMMAND__COUNT || state->arg_num > 0)
 			print_usage(state, "unexpected argument \"%s\"%s", arg,
 			            state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
 		o->command = (enum exporter_command)index;

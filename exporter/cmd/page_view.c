@@ -220,12 +220,9 @@ static enum field window_of(const char *name, enum page_window *ret_statistic)
 
 static bool has_attributes(const struct sample *s, const struct otel_metric *m)
 {
-	for (size_t a = 0; a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++) {
-		char key[NAMING_NAME_BYTES];
-		naming_label_name(m->attributes[a].key, key);
-		if (strcmp(label_of(s, key), m->attributes[a].value) != 0)
+	for (size_t a = 0; a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
+		if (strcmp(label_of(s, m->attributes[a].label), m->attributes[a].value) != 0)
 			return false;
-	}
 	return true;
 }
 
@@ -235,11 +232,8 @@ static enum field field_of(const struct sample *s, double *ret_factor)
 	if (strncmp(s->name, "hw_", 3) != 0)
 		return naming_find(s->name, ret_factor);
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		char name[NAMING_NAME_BYTES];
 		const struct otel_metric *m = naming_otel_of(f, ret_factor);
-		if (m)
-			naming_prometheus_name(m, name);
-		if (m && strcmp(name, s->name) == 0 && has_attributes(s, m))
+		if (m && strcmp(m->prometheus, s->name) == 0 && has_attributes(s, m))
 			return f;
 	}
 	return FIELD__COUNT;

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "exporter/device.h"
 
 #define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
 
@@ -145,6 +144,7 @@ struct entry {
 
 struct pod_map {
 	struct arena arena;
+	struct pod_map_options options;
 	struct entry *entries; // sorted by namespace and pod
 	size_t n, cap;
 	uint64_t number;
@@ -279,17 +279,17 @@ static bool is_listed(struct span name, const struct pod_resource_names *names)
 	return false;
 }
 
-static bool is_gpu_resource(struct span name, const struct pod_map_options *options)
+static bool is_gpu_resource(const struct pod_map *m, struct span name)
 {
 	return equals(name, "nvidia.com/gpu") || equals(name, "nvidia.com/gpu.shared") ||
 	       begins_with(name, "nvidia.com/mig-") || equals(name, "amd.com/gpu") ||
-	       begins_with(name, "gpu.intel.com/") || (options && is_listed(name, &options->extra));
+	       begins_with(name, "gpu.intel.com/") || is_listed(name, &m->options.extra);
 }
 
-static bool is_gpu_driver(struct span name, const struct pod_map_options *options)
+static bool is_gpu_driver(const struct pod_map *m, struct span name)
 {
 	return equals(name, "gpu.nvidia.com") || equals(name, "gpu.amd.com") || equals(name, "gpu.intel.com") ||
-	       (options && is_listed(name, &options->extra));
+	       is_listed(name, &m->options.extra);
 }
 
 static bool read_number(const char *s, size_t len, int32_t *ret_value)
@@ -358,15 +358,14 @@ static int add_device(struct pod_map *m, const struct entry *owner, struct span 
 }
 
 // ContainerDevices: 1 = resource name, 2 = device ids. A name may come after its ids, so two passes.
-static int read_devices(struct pod_map *m, struct span devices, const struct pod_map_options *options,
-                        const struct entry *owner, struct err *e)
+static int read_devices(struct pod_map *m, struct span devices, const struct entry *owner, struct err *e)
 {
 	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
 	if (collect(devices, fields) < 0)
 		return malformed(e);
 	struct span name = fields[1];
-	if (!name.p || !is_gpu_resource(name, options))
+	if (!name.p || !is_gpu_resource(m, name))
 		return 0;
 	struct entry of_resource = *owner;
 	of_resource.resource = hash_bytes(HASH_START, name.p, (size_t)(name.end - name.p));
@@ -393,8 +392,7 @@ static int read_cdi_uuid(struct span cdi, struct span *ret_uuid)
 
 // ClaimResource: 1 = CDI devices, 2 = driver, 4 = device. The CDI names of a device follow those of the devices before
 // it in the claim, so the last UUID is its own. Before Kubernetes 1.31 there is only 1, with all devices of a driver.
-static int read_claim_resource(struct pod_map *m, struct span resource, const struct pod_map_options *options,
-                               const struct entry *owner, struct err *e)
+static int read_claim_resource(struct pod_map *m, struct span resource, const struct entry *owner, struct err *e)
 {
 	struct span all = resource, fields[FIELDS_MAX], bytes, uuid, last = {NULL, NULL};
 	uint32_t number;
@@ -408,7 +406,7 @@ static int read_claim_resource(struct pod_map *m, struct span resource, const st
 			last = uuid;
 	}
 	if (driver.p && device.p && device.p < device.end) {
-		if (!last.p && !is_gpu_driver(driver, options))
+		if (!last.p && !is_gpu_driver(m, driver))
 			return 0;
 		return add_device(m, owner, last.p ? last : device, e);
 	}
@@ -419,24 +417,22 @@ static int read_claim_resource(struct pod_map *m, struct span resource, const st
 }
 
 // DynamicResource: 2 = claim, 3 = its namespace, 4 = resources.
-static int read_claim(struct pod_map *m, struct span claim, const struct pod_map_options *options,
-                      const struct entry *owner, struct err *e)
+static int read_claim(struct pod_map *m, struct span claim, const struct entry *owner, struct err *e)
 {
 	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
 	if (collect(claim, fields) < 0)
 		return malformed(e);
-	if (options && is_listed(fields[3], &options->admin_namespaces))
+	if (is_listed(fields[3], &m->options.admin_namespaces))
 		return 0;
 	while (next_field(&claim, &number, &bytes) > 0)
-		if (number == 4 && read_claim_resource(m, bytes, options, owner, e) < 0)
+		if (number == 4 && read_claim_resource(m, bytes, owner, e) < 0)
 			return -1;
 	return 0;
 }
 
 // ContainerResources: 1 = name, 2 = devices, 5 = claims.
-static int read_container(struct pod_map *m, struct span container, const struct pod_map_options *options,
-                          struct entry owner, struct err *e)
+static int read_container(struct pod_map *m, struct span container, struct entry owner, struct err *e)
 {
 	struct span fields[FIELDS_MAX], bytes;
 	uint32_t number;
@@ -447,16 +443,16 @@ static int read_container(struct pod_map *m, struct span container, const struct
 	if (copy_text(m, fields[1], POD_NAME_BYTES_MAX, &owner.container, e) < 0)
 		return -1;
 	while (next_field(&container, &number, &bytes) > 0) {
-		if (number == 2 && read_devices(m, bytes, options, &owner, e) < 0)
+		if (number == 2 && read_devices(m, bytes, &owner, e) < 0)
 			return -1;
-		if (number == 5 && read_claim(m, bytes, options, &owner, e) < 0)
+		if (number == 5 && read_claim(m, bytes, &owner, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 // PodResources: 1 = name, 2 = namespace, 3 = containers.
-static int read_pod(struct pod_map *m, struct span pod, const struct pod_map_options *options, struct err *e)
+static int read_pod(struct pod_map *m, struct span pod, struct err *e)
 {
 	struct span fields[FIELDS_MAX], bytes;
 	struct entry owner = {.id = NULL};
@@ -467,7 +463,7 @@ static int read_pod(struct pod_map *m, struct span pod, const struct pod_map_opt
 	    copy_text(m, fields[2], POD_NAME_BYTES_MAX, &owner.namespace_, e) < 0)
 		return -1;
 	while (next_field(&pod, &number, &bytes) > 0)
-		if (number == 3 && read_container(m, bytes, options, owner, e) < 0)
+		if (number == 3 && read_container(m, bytes, owner, e) < 0)
 			return -1;
 	return 0;
 }
@@ -488,6 +484,8 @@ struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_
 	if (!m)
 		return NULL;
 	arena_init(&m->arena, POD_MAP_BYTES_MAX);
+	if (options)
+		m->options = *options;
 	struct span all = {message, (const unsigned char *)message + len}, bytes;
 	uint32_t number;
 	int field, rc = 0;
@@ -495,7 +493,7 @@ struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_
 		if (field < 0)
 			rc = malformed(e);
 		else if (number == 1)
-			rc = read_pod(m, bytes, options, e);
+			rc = read_pod(m, bytes, e);
 	}
 	if (rc < 0) {
 		pod_map_free(m);

@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct device;
+#include "exporter/device.h"
+
 struct err;
 struct pod_map;
 
@@ -37,13 +38,6 @@ struct pod_map_options {
 	// Namespaces whose claims have administrative access, which the reply does not report: their devices belong to
 	// others.
 	struct pod_resource_names admin_namespaces;
-};
-
-// A pod that uses a device. Valid as long as the map.
-struct pod_share {
-	const char *namespace_, *pod;
-	const char *container; // "" when several containers of the pod use the device
-	int32_t replica;       // the lowest replica that the pod uses; -1: the device is not shared
 };
 
 // Decodes message[0..len). `options` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed

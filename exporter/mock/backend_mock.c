@@ -37,6 +37,7 @@ struct mock {
 	struct part parts[DEVICES_MAX];
 	struct gpu_state states[DEVICES_MAX];
 	struct device devices[DEVICES_MAX];
+	char pods[DEVICES_MAX][OWNER_NAME_BYTES]; // of the workload, that use the devices
 };
 
 static void copy(char *out, size_t size, const char *s)
@@ -152,19 +153,18 @@ static int32_t holder_of(const struct mock *m, size_t at)
 	return replica < m->workload_state.replicas ? replica : -1;
 }
 
-static void set_owner(const struct mock *m, size_t at, int32_t holder, struct device_owner *o)
+static void set_owner(struct mock *m, size_t at, int32_t holder, struct pod_share *o)
 {
 	const struct mock_given *given = m->parts[at].given;
-	*o = (struct device_owner){.pod = ""};
-	if (given->pod || given->namespace_ || given->container) {
-		copy(o->container, sizeof o->container, given->container);
-		copy(o->namespace_, sizeof o->namespace_, given->namespace_);
-		copy(o->pod, sizeof o->pod, given->pod);
-	} else if (holder >= 0) {
-		const struct mock_workload *w = &m->script.workload;
-		copy(o->container, sizeof o->container, w->name);
-		copy(o->namespace_, sizeof o->namespace_, w->namespace_);
-		snprintf(o->pod, sizeof o->pod, "%s-%d", w->name, (int)holder);
+	const struct mock_workload *w = &m->script.workload;
+	*o = (struct pod_share){.namespace_ = given->namespace_ ? given->namespace_ : "",
+	                        .pod = given->pod ? given->pod : "",
+	                        .container = given->container ? given->container : "",
+	                        .replica = -1};
+	if (!given->pod && !given->namespace_ && !given->container && holder >= 0) {
+		snprintf(m->pods[at], sizeof m->pods[at], "%s-%d", w->name, (int)holder);
+		*o = (struct pod_share){
+		        .namespace_ = w->namespace_, .pod = m->pods[at], .container = w->name, .replica = -1};
 	}
 }
 

@@ -128,28 +128,20 @@ static void put_field(struct encoder *x, enum field f, const struct naming_famil
 	}
 }
 
-static bool any_has(const struct sampler_round *round, enum field f)
-{
-	for (size_t i = 0; i < round->n; i++)
-		if (sample_has(&round->samples[i], f))
-			return true;
-	return false;
-}
-
 static void put_metrics(struct encoder *x)
 {
 	bool done[FIELD__COUNT] = {false};
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
-		if (done[f] || !any_has(x->round, f))
+		char help[NAMING_HELP_BYTES];
+		if (done[f] || !samples_have(x->round->samples, x->round->n, f))
 			continue;
-		struct naming_family nf = naming_family_of(NAMING_OTEL, f, name);
+		struct naming_family nf = naming_family_of(NAMING_OTEL, f);
 		naming_write_help(help, sizeof help, &nf, f, family_of(f)->help);
 		bool counter = nf.type == METRIC_COUNTER;
 		begin_metric(x, nf.otel ? nf.otel->name : nf.name, nf.otel ? nf.otel->unit : "", help,
 		             nf.otel ? nf.otel->instrument != OTEL_GAUGE : counter, counter);
 		for (enum field g = f; g < FIELD__COUNT; g++) {
-			struct naming_family other = naming_family_of(NAMING_OTEL, g, name);
+			struct naming_family other = naming_family_of(NAMING_OTEL, g);
 			if (g != f && (!nf.otel || !other.otel || strcmp(nf.otel->name, other.otel->name) != 0))
 				continue;
 			put_field(x, g, &other);
@@ -174,7 +166,8 @@ static void put_status(struct encoder *x)
 		int state = v.action >= HEALTH_PROBLEM ? 2 : v.action != HEALTH_IGNORE;
 		for (int k = 0; k < STATE_COUNT; k++) {
 			const struct otel_metric m = {.name = "hw.status",
-			                              .attributes = {{"hw.state", states[k]}, {"hw.type", "gpu"}}};
+			                              .attributes = {{.key = "hw.state", .value = states[k]},
+			                                             {.key = "hw.type", .value = "gpu"}}};
 			begin_point(x, i, &m);
 			end_point_i64(x, state == k);
 		}

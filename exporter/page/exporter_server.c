@@ -382,11 +382,12 @@ struct exporter_server *exporter_server_new(const struct exporter_server_options
 		return NULL;
 	}
 	http_site_add_own_name(s->site);
-	struct http_server_options http = {
-	        .loop = options->loop, .listen = options->listen, .max_body_bytes = BODY_BYTES_MAX, .site = s->site};
 	s->web = web_new(options->web_config, options->clock, options->log, options->ret_errors, e);
-	if (s->web)
-		web_fill_tls(s->web, &http);
+	struct http_server_options http = s->web ? *web_tls(s->web) : (struct http_server_options){0};
+	http.loop = options->loop;
+	http.listen = options->listen;
+	http.max_body_bytes = BODY_BYTES_MAX;
+	http.site = s->site;
 	if (!s->web || !(s->http = http_server_new(&http, e)) || web_watch(s->web, options->loop, s->http, e) < 0 ||
 	    http_server_route(s->http, "/metrics", on_metrics, s, e) < 0 ||
 	    http_server_route(s->http, "/-/healthy", on_healthy, s, e) < 0 ||

@@ -117,13 +117,10 @@ static void add_block(struct blocks *bl, struct buf *labels, const struct render
 // Finds the pods that use devices[at]: the owner in the sample (from the mock), else the pods that the kubelet
 // reports. Returns the number of filled shares[]; 0 if no pod uses the device.
 static size_t find_pods(const struct pod_map *map, const struct device *devices, size_t n_devices, size_t at,
-                        const struct device_owner *owner, struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
+                        const struct pod_share *owner, struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
 {
-	if (owner->pod[0] || owner->namespace_[0] || owner->container[0]) {
-		shares[0] = (struct pod_share){.container = owner->container,
-		                               .namespace_ = owner->namespace_,
-		                               .pod = owner->pod,
-		                               .replica = -1};
+	if (owner->pod && (owner->pod[0] || owner->namespace_[0] || owner->container[0])) {
+		shares[0] = *owner;
 		return 1;
 	}
 	size_t n = map ? pod_map_find(map, devices, n_devices, at, shares) : 0;
@@ -173,14 +170,6 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 		pod_metadata_release(r->options.metadata);
 	if (r->options.pods)
 		kubelet_pods_release(r->options.pods, bl->dropped);
-}
-
-static bool any_has(const struct device_sample *samples, size_t n, enum field f)
-{
-	for (size_t i = 0; i < n; i++)
-		if (sample_has(&samples[i], f))
-			return true;
-	return false;
 }
 
 // Counters and times are two families.
@@ -271,11 +260,8 @@ static void put_field(struct buf *out, const struct render_page *r, const struct
 		if (!sample_has(s, f))
 			continue;
 		size_t from = begin_sample(out, r, nf->name, bl, k);
-		for (size_t a = 0; nf->otel && a < OTEL_ATTRIBUTES_MAX && nf->otel->attributes[a].key; a++) {
-			char key[NAMING_NAME_BYTES];
-			naming_label_name(nf->otel->attributes[a].key, key);
-			put_label(out, from, key, nf->otel->attributes[a].value);
-		}
+		for (size_t a = 0; nf->otel && a < OTEL_ATTRIBUTES_MAX && nf->otel->attributes[a].key; a++)
+			put_label(out, from, nf->otel->attributes[a].label, nf->otel->attributes[a].value);
 		put_value(out, f, nf->factor, s);
 	}
 }
@@ -295,10 +281,10 @@ static void put_families(struct buf *out, const struct render_page *r, const str
 	bool done[FIELD__COUNT] = {false};
 	for (size_t i = 0; i < c->n; i++) {
 		enum field f = c->rows[i].field;
-		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
-		if (done[f] || !family_of(f)->dcgm_id || !any_has(round->samples, round->n, f))
+		char help[NAMING_HELP_BYTES];
+		if (done[f] || !family_of(f)->dcgm_id || !samples_have(round->samples, round->n, f))
 			continue;
-		struct naming_family nf = naming_family_of(r->options.names, f, name);
+		struct naming_family nf = naming_family_of(r->options.names, f);
 		const char *said = c->rows[i].help;
 		bool as_legacy = r->options.names == NAMING_LEGACY;
 		if (!as_legacy)
@@ -308,7 +294,7 @@ static void put_families(struct buf *out, const struct render_page *r, const str
 			enum field g = c->rows[k].field;
 			if (g != f && !share_name(&nf, g))
 				continue;
-			struct naming_family other = naming_family_of(r->options.names, g, name);
+			struct naming_family other = naming_family_of(r->options.names, g);
 			put_field(out, r, &other, g, blocks, round->samples);
 			done[g] = true;
 		}
@@ -329,7 +315,7 @@ static void put_own_families(struct buf *out, const struct render_page *r, const
 	}
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		const struct family *fam = family_of(f);
-		if (fam->dcgm_id || !any_has(samples, n, f))
+		if (fam->dcgm_id || !samples_have(samples, n, f))
 			continue;
 		exposition_family(out, fam->name, fam->help, fam->type);
 		for (size_t i = 0; i < n; i++) {
@@ -347,6 +333,7 @@ static void put_own_families(struct buf *out, const struct render_page *r, const
 // Renders gpuscale_gpu_<name>_window_min, _max and _avg: the minimum, maximum and mean of a family over the window,
 // with the labels and the unit of the family, so that the two can be compared without `on`.
 
+#define NAME_BYTES 96
 #define HELP_BYTES 192
 
 static const struct {
@@ -369,7 +356,7 @@ static void put_family(struct buf *out, const struct render_page *r, enum field 
                        const struct blocks *blocks, const struct device_history *history)
 {
 	const struct family *fam = family_of(f);
-	char name[NAMING_NAME_BYTES], help[HELP_BYTES], span[NUM_TEXT_BYTES];
+	char name[NAME_BYTES], help[HELP_BYTES], span[NUM_TEXT_BYTES];
 	bool opened = false;
 	snprintf(name, sizeof name, "gpuscale_gpu_%s_window_%s", fam->window, statistics[statistic].suffix);
 	num_format_duration_ms(span, device_history_window_ms(history));

@@ -54,10 +54,8 @@ static const char *const auth_names[] = {
         "RequireAndVerifyClientCert",
         NULL,
 };
-static const enum http_client_auth auth_kinds[] = {HTTP_CLIENT_AUTH_NONE, HTTP_CLIENT_AUTH_REQUEST,
-                                                   HTTP_CLIENT_AUTH_REQUIRE_ANY, HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN,
-                                                   HTTP_CLIENT_AUTH_REQUIRE};
-_Static_assert(COUNT_OF(auth_names) == COUNT_OF(auth_kinds) + 1, "one kind per name");
+_Static_assert(COUNT_OF(auth_names) - 1 == HTTP_CLIENT_AUTH__COUNT - HTTP_CLIENT_AUTH_NONE, "one name per kind");
+#define AUTH_KIND(index) ((enum http_client_auth)((index) + HTTP_CLIENT_AUTH_NONE))
 static const char *const version_names[] = {"TLS12", "TLS13", NULL};
 #define VERSION_MINOR(index) ((index) + 2)
 
@@ -90,7 +88,7 @@ static const struct schema_field rate_fields[] = {
 static void tls_validate(const void *value, struct fault_list *l)
 {
 	const struct tls_section *t = value;
-	enum http_client_auth auth = auth_kinds[t->client_auth];
+	enum http_client_auth auth = AUTH_KIND(t->client_auth);
 	if (t->min_version > t->max_version)
 		fault_add(l, "max_version", -1, "is below min_version");
 	else if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
@@ -174,13 +172,13 @@ static int keep(struct web_config *c, const char *name, const struct file *f, st
 	c->rate_burst = f->rate.burst;
 	if (!f->has_tls)
 		return 0;
-	c->client_auth = auth_kinds[f->tls.client_auth];
-	c->tls_min_minor = VERSION_MINOR(f->tls.min_version);
-	c->tls_max_minor = VERSION_MINOR(f->tls.max_version);
-	if (keep_path(c, name, f->tls.cert_file, &c->cert_file, e) < 0 ||
-	    keep_path(c, name, f->tls.key_file, &c->key_file, e) < 0)
+	c->tls.tls_client_auth = AUTH_KIND(f->tls.client_auth);
+	c->tls.tls_min_minor = VERSION_MINOR(f->tls.min_version);
+	c->tls.tls_max_minor = VERSION_MINOR(f->tls.max_version);
+	if (keep_path(c, name, f->tls.cert_file, &c->tls.tls_cert_file, e) < 0 ||
+	    keep_path(c, name, f->tls.key_file, &c->tls.tls_key_file, e) < 0)
 		return -1;
-	return keep_path(c, name, f->tls.client_ca_file, &c->client_ca_file, e);
+	return keep_path(c, name, f->tls.client_ca_file, &c->tls.tls_client_ca_file, e);
 }
 
 // Prometheus also reads the number 0 as a duration, which means no limit; the schema requires a unit.
@@ -277,7 +275,8 @@ struct web {
 
 static void take_stamps(const struct web *w, const struct web_config *c, struct file_stamp out[FILES])
 {
-	const char *const paths[FILES] = {w->path, c->cert_file, c->key_file, c->client_ca_file};
+	const char *const paths[FILES] = {w->path, c->tls.tls_cert_file, c->tls.tls_key_file,
+	                                  c->tls.tls_client_ca_file};
 	for (int i = 0; i < FILES; i++)
 		out[i] = file_stamp_of(paths[i]);
 }
@@ -335,19 +334,9 @@ void web_free(struct web *w)
 	free(w);
 }
 
-static void fill_tls(const struct web_config *c, struct http_server_options *o)
+const struct http_server_options *web_tls(const struct web *w)
 {
-	o->tls_cert_file = c->cert_file;
-	o->tls_key_file = c->key_file;
-	o->tls_client_ca_file = c->client_ca_file;
-	o->tls_client_auth = c->client_auth;
-	o->tls_min_minor = c->tls_min_minor;
-	o->tls_max_minor = c->tls_max_minor;
-}
-
-void web_fill_tls(const struct web *w, struct http_server_options *options)
-{
-	fill_tls(&w->config, options);
+	return &w->config.tls;
 }
 
 // Stamps are taken before reading: a change in between causes another read and is never missed.
@@ -356,18 +345,16 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 	struct file_stamp stamps[FILES], file = file_stamp_of(w->path);
 	struct web_config *c = malloc(sizeof *c);
 	struct web_auth *auth;
-	struct http_server_options o = {0};
 	if (!c)
 		return err_no_memory(e);
 	int rc = load(w, c, &auth, ret_errors, e);
 	// An empty file may be half written, or the disk is full: neither may open the pages.
-	if (rc == 0 && c->no_document && (w->auth || w->config.cert_file))
+	if (rc == 0 && c->no_document && (w->auth || w->config.tls.tls_cert_file))
 		rc = err_set(e, ERR_INPUT, "%s: the file is empty: write {} into it to disable TLS and basic auth",
 		             w->path);
-	fill_tls(c, &o);
 	take_stamps(w, c, stamps);
 	stamps[0] = file;
-	if (rc < 0 || http_server_set_tls(w->server, &o, e) < 0) {
+	if (rc < 0 || http_server_set_tls(w->server, &c->tls, e) < 0) {
 		web_auth_free(auth);
 		web_config_done(c);
 		free(c);
@@ -409,7 +396,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		w->failing = false;
 		w->stats.reloads++;
 		LOG(w->log, LOG_INFO, "Web configuration reloaded", LOG_S("file", w->path),
-		    LOG_B("tls", w->config.cert_file != NULL), LOG_I("users", (int64_t)w->config.n_users));
+		    LOG_B("tls", w->config.tls.tls_cert_file != NULL), LOG_I("users", (int64_t)w->config.n_users));
 	}
 	buf_done(&errors);
 }

@@ -30,10 +30,7 @@ struct web;
 #define WEB_CONFIG_COST_MAX   12                // 2^12 rounds take about 0.2 s, which block all other replies
 
 struct web_config {
-	// NULL: no TLS. Relative paths in the file are relative to its folder.
-	const char *cert_file, *key_file, *client_ca_file;
-	enum http_client_auth client_auth;
-	int32_t tls_min_minor, tls_max_minor; // 2 = TLS 1.2, 3 = TLS 1.3
+	struct http_server_options tls; // the tls_* members; relative paths in the file are relative to its folder
 	struct web_user users[WEB_CONFIG_USERS_MAX];
 	size_t n_users;           // 0: no basic auth
 	int64_t rate_interval_ms; // one request per address in this time; 0: no limit
@@ -63,8 +60,8 @@ struct web_stats {
 struct web *web_new(const char *path, const struct clock *clock, struct log *log, struct buf *ret_errors,
                     struct err *e);
 void web_free(struct web *w);
-// Sets the tls_* members of `options`, which are valid as long as the active configuration.
-void web_fill_tls(const struct web *w, struct http_server_options *options);
+// Returns the tls_* members of the options of a server, valid as long as the active configuration.
+const struct http_server_options *web_tls(const struct web *w);
 // Starts to watch the files. The TLS settings of `server` follow them until web_free(). Returns -1 and fills `e` on
 // failure.
 int web_watch(struct web *w, struct event_base *loop, struct http_server *server, struct err *e);

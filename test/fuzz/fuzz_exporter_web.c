@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e = {.kind = ERR_NONE};
 	buf_init(&errors, 64 * 1024);
 	if (web_config_parse(&c, "d/f", (const char *)data, size, &errors, &e) == 0) {
-		assert(!c.cert_file == !c.key_file);
-		assert(c.cert_file || !c.client_ca_file);
+		assert(!c.tls.tls_cert_file == !c.tls.tls_key_file);
+		assert(c.tls.tls_cert_file || !c.tls.tls_client_ca_file);
 		for (size_t i = 0; i < c.n_users; i++)
 			assert(c.users[i].name[0] && strlen(c.users[i].hash) == WEB_CONFIG_HASH_BYTES);
 		assert(c.rate_interval_ms >= 0 && c.rate_burst >= 1);

@@ -52,12 +52,11 @@ static void default_families_have_the_names_and_units_of_4_9(void **state)
 	        {FIELD_DRAM_ACTIVE, "DCGM_FI_PROF_DRAM_UTIL_RATIO", 1},
 	        {FIELD_PCIE_TX_BYTES, "DCGM_FI_PROF_PCIE_TX_BYTES", 1},
 	};
-	char name[NAMING_NAME_BYTES];
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-		struct naming_family nf = naming_family_of(NAMING_4_9, want[i].f, name);
+		struct naming_family nf = naming_family_of(NAMING_4_9, want[i].f);
 		assert_string_equal(nf.name, want[i].name);
 		assert_true(nf.factor == want[i].factor);
-		assert_string_equal(naming_family_of(NAMING_LEGACY, want[i].f, name).name, family_of(want[i].f)->name);
+		assert_string_equal(naming_family_of(NAMING_LEGACY, want[i].f).name, family_of(want[i].f)->name);
 	}
 }
 
@@ -79,9 +78,8 @@ static void conventions_give_the_names_that_prometheus_writes(void **state)
 	        {FIELD_ECC_DBE_VOL, "hw_errors_total", 1},
 	        {FIELD_SM_ACTIVE, "DCGM_FI_PROF_SM_UTIL_RATIO", 1}, // the conventions have no such metric
 	};
-	char name[NAMING_NAME_BYTES];
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-		struct naming_family nf = naming_family_of(NAMING_OTEL, want[i].f, name);
+		struct naming_family nf = naming_family_of(NAMING_OTEL, want[i].f);
 		assert_string_equal(nf.name, want[i].name);
 		assert_true(nf.factor == want[i].factor);
 	}
@@ -93,9 +91,8 @@ static void no_two_fields_have_one_name_and_the_same_attributes(void **state)
 	for (int n = 0; n < NAMING__COUNT; n++)
 		for (enum field f = 0; f < FIELD__COUNT; f++)
 			for (enum field g = 0; g < f; g++) {
-				char a[NAMING_NAME_BYTES], b[NAMING_NAME_BYTES];
-				struct naming_family x = naming_family_of((enum naming)n, f, a),
-				                     y = naming_family_of((enum naming)n, g, b);
+				struct naming_family x = naming_family_of((enum naming)n, f),
+				                     y = naming_family_of((enum naming)n, g);
 				if (strcmp(x.name, y.name) != 0)
 					continue;
 				assert_non_null(x.otel);
@@ -120,8 +117,8 @@ static void help_states_the_unit_of_the_naming(void **state)
 	        {NAMING_OTEL, FIELD_GPU_UTIL, "x", "Share of time spent in a task (0-1)."},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
-		struct naming_family nf = naming_family_of(cases[i].n, cases[i].f, name);
+		char help[NAMING_HELP_BYTES];
+		struct naming_family nf = naming_family_of(cases[i].n, cases[i].f);
 		naming_write_help(help, sizeof help, &nf, cases[i].f, cases[i].help);
 		assert_string_equal(help, cases[i].want);
 	}

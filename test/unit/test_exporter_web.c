@@ -48,12 +48,12 @@ static void whole_file_is_read(void **state)
 	                       "rate_limit: {interval: 100ms, burst: 3}\n",
 	                       &c, &errors, &e),
 	                 0);
-	assert_string_equal(c.cert_file, "etc/server.crt");
-	assert_string_equal(c.key_file, "/keys/server.key");
-	assert_string_equal(c.client_ca_file, "etc/ca.crt");
-	assert_int_equal(c.client_auth, HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN);
-	assert_int_equal(c.tls_min_minor, 3);
-	assert_int_equal(c.tls_max_minor, 3);
+	assert_string_equal(c.tls.tls_cert_file, "etc/server.crt");
+	assert_string_equal(c.tls.tls_key_file, "/keys/server.key");
+	assert_string_equal(c.tls.tls_client_ca_file, "etc/ca.crt");
+	assert_int_equal(c.tls.tls_client_auth, HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN);
+	assert_int_equal(c.tls.tls_min_minor, 3);
+	assert_int_equal(c.tls.tls_max_minor, 3);
 	assert_int_equal(c.n_users, 2);
 	assert_string_equal(c.users[0].name, "prometheus");
 	assert_string_equal(c.users[0].hash, HASH);
@@ -73,7 +73,7 @@ static void empty_file_changes_nothing(void **state)
 		struct buf errors;
 		struct err e;
 		assert_int_equal(parse(texts[i], &c, &errors, &e), 0);
-		assert_null(c.cert_file);
+		assert_null(c.tls.tls_cert_file);
 		assert_int_equal(c.n_users, 0);
 		assert_int_equal(c.rate_interval_ms, 0);
 		web_config_done(&c);
