@@ -128,7 +128,8 @@ static void play(struct backend *b, struct device_sample *samples)
 	for (int round = 0; open && round < 2; round++) {
 		assert(b->ops->sample(b, round * 1000, 0, samples, &e) == 0);
 		const struct device *devices = b->devices;
-		assert((n = b->n) == 1);
+		n = b->n;
+		assert(n == 1);
 		for (enum field f = 0; f < FIELD__COUNT; f++)
 			assert(!sample_has(&samples[0], f) || family_is_plausible(f, sample_get(&samples[0], f)));
 		assert(samples[0].lost == (sample_count(&samples[0]) == 0));
