@@ -227,20 +227,22 @@ static void remember(struct straggler *s)
 	s->correlation = fmin(fmax(fmax(s->correlation, s->past_correlation), 0), CORRELATION_MAX);
 }
 
-static void estimate_usual(struct straggler *s)
+// The median of an estimate, at an offset in struct rank, over the ranks that are judged; *ret_n: how many they are.
+static double median_of(struct straggler *s, size_t at, size_t *ret_n)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
-			s->scratch[n++] = s->ranks[i]->noise;
-	s->noise = n ? quantile_lower_median(s->scratch, n) : 0;
-	n = 0;
-	for (size_t i = 0; i < s->n; i++)
-		if (s->ranks[i]->n_shares >= SHARES_MIN)
-			s->scratch[n++] = s->ranks[i]->correlation;
-	s->correlation = n ? quantile_lower_median(s->scratch, n) : 0;
-	s->n_usual = n;
-	if (n > 0)
+			s->scratch[n++] = *(const double *)((const char *)s->ranks[i] + at);
+	*ret_n = n;
+	return n ? quantile_lower_median(s->scratch, n) : 0;
+}
+
+static void estimate_usual(struct straggler *s)
+{
+	s->noise = median_of(s, offsetof(struct rank, noise), &s->n_usual);
+	s->correlation = median_of(s, offsetof(struct rank, correlation), &s->n_usual);
+	if (s->n_usual > 0)
 		remember(s);
 }
 
@@ -256,15 +258,12 @@ static double normal_tail(double p)
 static void compare_ranks(struct straggler *s)
 {
 	bool is_due = false;
-	size_t n = 0;
+	size_t n;
 	for (size_t i = 0; i < s->n; i++)
 		is_due = is_due || (s->ranks[i]->n_shares >= IMBALANCE_AT && !s->ranks[i]->is_compared);
 	if (!is_due)
 		return;
-	for (size_t i = 0; i < s->n; i++)
-		if (s->ranks[i]->n_shares >= SHARES_MIN)
-			s->scratch[n++] = s->ranks[i]->share;
-	double centre = quantile_lower_median(s->scratch, n);
+	double centre = median_of(s, offsetof(struct rank, share), &n);
 	for (size_t i = 0; i < n; i++)
 		s->scratch[i] = fabs(s->scratch[i] - centre);
 	double spread = MAD_SIGMA * quantile_lower_median(s->scratch, n);

@@ -13,6 +13,7 @@
 #include "base/json/json_write.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/schema/schema_rows.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
@@ -48,49 +49,40 @@ struct remedy_line {
 	bool has_record;
 };
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
-#define WHOLE_MAX   9007199254740991.0
-#define POD_BYTES   317 // namespace, slash and name
+#define TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
+#define WHOLE_MAX  9007199254740991.0
+#define POD_BYTES  317 // namespace, slash and name
 
-static const char *const types[] = {"event", "telemetry", "node", "tick", NULL};
-_Static_assert(COUNT_OF(types) == REMEDY_LINE_TYPE__COUNT + 1, "one name per type");
-
-#define AT(parent, key, kind, member, set, counted)                                                                    \
-	.name = (key), .type = SCHEMA_##kind, .offset = offsetof(struct parent, member), .set_offset = (set),          \
-	.count_offset = (counted)
-#define SET(parent, member) offsetof(struct parent, has_##member)
-#define N(parent, member)   offsetof(struct parent, n_##member)
-#define NO                  SCHEMA_NO_OFFSET
+ENUM_NAMES(types, REMEDY_LINE_TYPE__COUNT, "event", "telemetry", "node", "tick");
 
 // clang-format off
 static const struct schema_field pod_fields[] = {
-	{AT(remedy_pod_seen, "name", STRING, name, NO, NO), .required = true, .min = 1, .max = POD_BYTES, .doc = "Namespace and name of the pod: namespace/name."},
-	{AT(remedy_pod_seen, "gpus", STRING_LIST, gpus, NO, N(remedy_pod_seen, gpus)), .max_items = REMEDY_GPUS_MAX - 1, .doc = "UUIDs of the GPUs that the pod uses; any GPU of the node when absent."},
-	{AT(remedy_pod_seen, "pinned", BOOL, is_pinned, NO, NO), .default_text = "false", .doc = "The pod belongs to a DaemonSet or is static: it is never evicted."},
-	{AT(remedy_pod_seen, "refused", BOOL, is_refused, NO, NO), .default_text = "false", .doc = "A PodDisruptionBudget refused the last eviction."},
-	{AT(remedy_pod_seen, "moveAtCheckpoint", SECONDS_MS, until_ms, NO, NO), .default_text = "0", .min = 0, .max = TIME_MAX_S, .doc = "The pod moves at its next checkpoint; the time from which it may be evicted."},
+	{ROW("name", STRING), FIELD(struct remedy_pod_seen, name), REQUIRED, RANGE(1, POD_BYTES), DOC("Namespace and name of the pod: namespace/name.")},
+	{ROW("gpus", STRING_LIST), FIELD_LIST(struct remedy_pod_seen, gpus, n_gpus), ITEMS(0, REMEDY_GPUS_MAX - 1), DOC("UUIDs of the GPUs that the pod uses; any GPU of the node when absent.")},
+	{ROW("pinned", BOOL), FIELD(struct remedy_pod_seen, is_pinned), DEFAULT("false"), DOC("The pod belongs to a DaemonSet or is static: it is never evicted.")},
+	{ROW("refused", BOOL), FIELD(struct remedy_pod_seen, is_refused), DEFAULT("false"), DOC("A PodDisruptionBudget refused the last eviction.")},
+	{ROW("moveAtCheckpoint", SECONDS_MS), FIELD(struct remedy_pod_seen, until_ms), DEFAULT("0"), RANGE(0, TIME_MAX_S), DOC("The pod moves at its next checkpoint; the time from which it may be evicted.")},
 };
-static const struct schema pod = {.name = "pods[]", .doc = "A pod with GPUs.", .struct_size = sizeof(struct remedy_pod_seen), .fields = pod_fields, .n_fields = COUNT_OF(pod_fields)};
+static const struct schema pod = {SCHEMA("pods[]", struct remedy_pod_seen, pod_fields), DOC("A pod with GPUs.")};
 
 static const struct schema_field fields[] = {
-	{AT(remedy_line, "time", SECONDS_MS, time_ms, NO, NO), .required = true, .min = 0, .max = TIME_MAX_S, .doc = "When the line was observed, in seconds."},
-	{AT(remedy_line, "type", ENUM, type, NO, NO), .required = true, .enum_names = types, .doc = "What the line reports."},
-	{AT(remedy_line, "node", STRING, node, NO, NO), .min = 1, .max = REMEDY_NAME_BYTES_MAX, .doc = "Name of the node."},
-	{AT(remedy_line, "gpu", STRING, event.gpu, SET(remedy_line, gpu), NO), .min = 1, .max = REMEDY_UUID_BYTES - 1, .doc = "UUID of the GPU; the node itself when absent."},
-	{AT(remedy_line, "xid", INT32, event.xid, SET(remedy_line, xid), NO), .min = 0, .max = INT32_MAX, .doc = "Code of an XID error."},
-	{AT(remedy_line, "condition", STRING, event.condition, SET(remedy_line, condition), NO), .min = 1, .max = 63, .doc = "Reason of a lasting condition, as gpuscale-exporter check reports it."},
-	{AT(remedy_line, "value", INT64, event.value, SET(remedy_line, value), NO), .min = 0, .max = WHOLE_MAX, .doc = "Counter of the XID, or value of the condition."},
-	{AT(remedy_line, "at", SECONDS_MS, event.at_ms, SET(remedy_line, at), NO), .min = 0, .max = TIME_MAX_S, .doc = "When the event happened; the time of the line when absent."},
-	{AT(remedy_line, "present", BOOL, present, SET(remedy_line, present), NO), .doc = "Whether the exporter of the node answers."},
-	{AT(remedy_line, "gpus", STRING_LIST, seen.gpus, offsetof(struct remedy_line, seen.has_gpus), offsetof(struct remedy_line, seen.n_gpus)), .max_items = 64, .doc = "UUIDs of the GPUs that the exporter or the node reports."},
-	{AT(remedy_line, "deleted", BOOL, seen.is_gone, SET(remedy_line, deleted), NO), .doc = "The node is no longer in the cluster."},
-	{AT(remedy_line, "dra", BOOL, seen.has_dra, SET(remedy_line, dra), NO), .doc = "DRA serves the GPUs of the node: single GPUs can be tainted."},
-	{AT(remedy_line, "cordoned", BOOL, seen.is_cordoned, SET(remedy_line, cordoned), NO), .doc = "The node is unschedulable."},
-	{AT(remedy_line, "ready", BOOL, seen.is_ready, SET(remedy_line, ready), NO), .doc = "The node is ready."},
-	{AT(remedy_line, "taints", STRING_LIST, seen.taints, offsetof(struct remedy_line, seen.has_taints), offsetof(struct remedy_line, seen.n_taints)), .max_items = REMEDY_GPUS_MAX, .doc = "Taints of gpuscale on the node: node, or the UUID of a GPU."},
-	{AT(remedy_line, "pods", LIST, pods, SET(remedy_line, pods), N(remedy_line, pods)), .child = &pod, .doc = "The pods with GPUs on the node."},
-	{AT(remedy_line, "record", STRING, record, SET(remedy_line, record), NO), .max = DOC_BYTES_MAX, .doc = "Text of the annotation gpuscale.dev/remediation."},
+	{ROW("time", SECONDS_MS), FIELD(struct remedy_line, time_ms), REQUIRED, RANGE(0, TIME_MAX_S), DOC("When the line was observed, in seconds.")},
+	{ROW("type", ENUM), FIELD(struct remedy_line, type), REQUIRED, ONE_OF(types), DOC("What the line reports.")},
+	{ROW("node", STRING), FIELD(struct remedy_line, node), RANGE(1, REMEDY_NAME_BYTES_MAX), DOC("Name of the node.")},
+	{ROW("gpu", STRING), FIELD_SET(struct remedy_line, event.gpu, has_gpu), RANGE(1, REMEDY_UUID_BYTES - 1), DOC("UUID of the GPU; the node itself when absent.")},
+	{ROW("xid", INT32), FIELD_SET(struct remedy_line, event.xid, has_xid), RANGE(0, INT32_MAX), DOC("Code of an XID error.")},
+	{ROW("condition", STRING), FIELD_SET(struct remedy_line, event.condition, has_condition), RANGE(1, 63), DOC("Reason of a lasting condition, as gpuscale-exporter check reports it.")},
+	{ROW("value", INT64), FIELD_SET(struct remedy_line, event.value, has_value), RANGE(0, WHOLE_MAX), DOC("Counter of the XID, or value of the condition.")},
+	{ROW("at", SECONDS_MS), FIELD_SET(struct remedy_line, event.at_ms, has_at), RANGE(0, TIME_MAX_S), DOC("When the event happened; the time of the line when absent.")},
+	{ROW("present", BOOL), FIELD_SET(struct remedy_line, present, has_present), DOC("Whether the exporter of the node answers.")},
+	{ROW("gpus", STRING_LIST), FIELD_LIST_SET(struct remedy_line, seen.gpus, seen.n_gpus, seen.has_gpus), ITEMS(0, 64), DOC("UUIDs of the GPUs that the exporter or the node reports.")},
+	{ROW("deleted", BOOL), FIELD_SET(struct remedy_line, seen.is_gone, has_deleted), DOC("The node is no longer in the cluster.")},
+	{ROW("dra", BOOL), FIELD_SET(struct remedy_line, seen.has_dra, has_dra), DOC("DRA serves the GPUs of the node: single GPUs can be tainted.")},
+	{ROW("cordoned", BOOL), FIELD_SET(struct remedy_line, seen.is_cordoned, has_cordoned), DOC("The node is unschedulable.")},
+	{ROW("ready", BOOL), FIELD_SET(struct remedy_line, seen.is_ready, has_ready), DOC("The node is ready.")},
+	{ROW("taints", STRING_LIST), FIELD_LIST_SET(struct remedy_line, seen.taints, seen.n_taints, seen.has_taints), ITEMS(0, REMEDY_GPUS_MAX), DOC("Taints of gpuscale on the node: node, or the UUID of a GPU.")},
+	{ROW("pods", LIST), FIELD_LIST_SET(struct remedy_line, pods, n_pods, has_pods), CHILD(pod), DOC("The pods with GPUs on the node.")},
+	{ROW("record", STRING), FIELD_SET(struct remedy_line, record, has_record), RANGE(0, DOC_BYTES_MAX), DOC("Text of the annotation gpuscale.dev/remediation.")},
 };
 // clang-format on
 
@@ -155,14 +147,8 @@ static void check(const void *value, struct fault_list *l)
 		fault_add(l, first.field, first.index, first.message);
 }
 
-static const struct schema line_schema = {
-        .name = "line",
-        .doc = "One line.",
-        .struct_size = sizeof(struct remedy_line),
-        .fields = fields,
-        .n_fields = COUNT_OF(fields),
-        .validate = check,
-};
+static const struct schema line_schema = {SCHEMA("line", struct remedy_line, fields), VALIDATE(check),
+                                          DOC("One line.")};
 
 // Reads text[0..len), a line without its end. What it finds lives in `a`. -1 and *e (ERR_INPUT, ERR_PROTOCOL,
 // ERR_LIMIT): the message names the field and the fix.

@@ -62,30 +62,25 @@ static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind,
 	return row;
 }
 
-// A cell of a column of replicas: -1 without data.
-static int replicas_at(const struct backtest *b, size_t row, int column, int32_t *ret, struct err *e)
+// A cell of a checked column of replicas: -1 without data.
+static int32_t replicas_at(const struct backtest *b, size_t row, int column)
 {
 	double v = column < 0 ? NAN : recording_value(b->recording, row, column);
-	*ret = -1;
-	if (isnan(v))
-		return 0;
-	int most = b->config.engine ? ENGINE_REPLICAS_MAX : WORLD_REPLICAS_MAX;
-	if (!(v >= 0 && v <= most)) {
-		char place[RECORDING_PLACE_BYTES];
-		recording_place(b->recording, b->file, row, place);
-		return err_set(e, ERR_INPUT, "%s: %s: expected replicas from 0 to %d, got %g", place,
-		               b->recording->names[column], most, v);
-	}
-	*ret = (int32_t)lround(v);
-	return 0;
+	return isnan(v) ? -1 : (int32_t)lround(v);
 }
 
 static int check_replicas(const struct backtest *b, int column, struct err *e)
 {
-	int32_t ignored;
-	for (size_t row = 0; column >= 0 && row < b->recording->n_rows; row++)
-		if (replicas_at(b, row, column, &ignored, e) < 0)
-			return -1;
+	int most = b->config.engine ? ENGINE_REPLICAS_MAX : WORLD_REPLICAS_MAX;
+	for (size_t row = 0; column >= 0 && row < b->recording->n_rows; row++) {
+		double v = recording_value(b->recording, row, column);
+		char place[RECORDING_PLACE_BYTES];
+		if (isnan(v) || (v >= 0 && v <= most))
+			continue;
+		recording_place(b->recording, b->file, row, place);
+		return err_set(e, ERR_INPUT, "%s: %s: expected replicas from 0 to %d, got %g", place,
+		               b->recording->names[column], most, v);
+	}
 	return 0;
 }
 
@@ -116,11 +111,10 @@ struct recorded_replicas {
 static int32_t recorded_at(struct recorded_replicas *r, int64_t now_ms)
 {
 	const struct recording *rec = r->b->recording;
-	int32_t n;
 	while (r->row + 1 < rec->n_rows && rec->time_ms[r->row + 1] <= now_ms)
 		r->row++;
-	replicas_at(r->b, r->row, r->column, &n, NULL); // backtest_run() checks the column
-	return now_ms < rec->time_ms[r->row] + recording_hold_ms(rec, r->row) ? n : -1;
+	bool holds = now_ms < rec->time_ms[r->row] + recording_hold_ms(rec, r->row);
+	return holds ? replicas_at(r->b, r->row, r->column) : -1;
 }
 
 // The first count from row `row` on, and its time; -1 if there is none.
@@ -128,7 +122,7 @@ static int32_t next_recorded(const struct backtest *b, int column, size_t row, i
 {
 	int32_t n = -1;
 	for (; column >= 0 && n < 0 && row < b->recording->n_rows; row++) {
-		replicas_at(b, row, column, &n, NULL);
+		n = replicas_at(b, row, column);
 		*ret_ms = b->recording->time_ms[row];
 	}
 	return n;
@@ -647,10 +641,8 @@ static int run_open(struct backtest *b, const struct policy *policy, struct err 
 	p.context = b->config.context;
 	int32_t before = -1, decided_before = -1;
 	for (size_t row = 0; rc == 0 && row < r->n_rows; row++) {
-		struct recorded_scale scale;
-		replicas_at(b, row, replicas, &scale.replicas, NULL); // checked above
-		replicas_at(b, row, ready, &scale.ready, NULL);
-		replicas_at(b, row, pending, &scale.pending, NULL);
+		const struct recorded_scale scale = {replicas_at(b, row, replicas), replicas_at(b, row, ready),
+		                                     replicas_at(b, row, pending)};
 		int32_t n = scale.replicas;
 		if (n < 0) {
 			b->n_held++;

@@ -39,10 +39,12 @@ const char *const engine_metric_names[] = {"demand",
                                            NULL};
 _Static_assert(sizeof engine_metric_names / sizeof *engine_metric_names == ENGINE_METRIC__COUNT + 1,
                "one name per metric");
-static const char *const arrivals_names[] = {"Demand", "Requests", NULL};
-_Static_assert(sizeof arrivals_names / sizeof *arrivals_names == ENGINE_ARRIVALS__COUNT + 1, "one name per kind");
+ENUM_NAMES(arrivals_names, ENGINE_ARRIVALS__COUNT, "Demand", "Requests");
 
 // ---- the table ----
+
+static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
+static const char *const kinds[] = {ENGINE_MODEL_KIND, NULL};
 
 static void check_model(const void *value, struct fault_list *l)
 {
@@ -84,27 +86,10 @@ static const struct schema_field signal_fields[] = {
 	{ROW("metric", ENUM), FIELD(struct engine_signal, metric), REQUIRED, ONE_OF(engine_metric_names), DOC("What is simulated.")},
 	{ROW("name", STRING), FIELD(struct engine_signal, name),   REQUIRED, RANGE(1, 63),                DOC("Signal of the policy that reads it.")},
 };
-// clang-format on
-
-#define PART(ident, text, what, type, member, check)                                                                   \
-	static const struct schema ident = {.name = ENGINE_MODEL_KIND text,                                            \
-	                                    .doc = what,                                                               \
-	                                    .struct_size = sizeof(type),                                               \
-	                                    .fields = member,                                                          \
-	                                    .n_fields = COUNT_OF(member),                                              \
-	                                    .validate = check}
-PART(length_schema, ".requests.prompt", "Lengths, lognormal; those of outputs, too.", struct engine_length,
-     length_fields, NULL);
-PART(sample_schema, ".requests.samples[]", "The lengths of one request.", struct engine_request, sample_fields, NULL);
-PART(hour_schema, ".requests.byHour[]", "The factors of the lengths at one hour.", struct engine_hour, hour_fields,
-     NULL);
-PART(signal_schema, ".metrics.signals[]", "A metric under the name of a signal.", struct engine_signal, signal_fields,
-     NULL);
-
-static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
-static const char *const kinds[] = {ENGINE_MODEL_KIND, NULL};
-
-// clang-format off
+static const struct schema length_schema = {SCHEMA(ENGINE_MODEL_KIND ".requests.prompt", struct engine_length, length_fields), DOC("Lengths, lognormal; those of outputs, too.")};
+static const struct schema sample_schema = {SCHEMA(ENGINE_MODEL_KIND ".requests.samples[]", struct engine_request, sample_fields), DOC("The lengths of one request.")};
+static const struct schema hour_schema = {SCHEMA(ENGINE_MODEL_KIND ".requests.byHour[]", struct engine_hour, hour_fields), DOC("The factors of the lengths at one hour.")};
+static const struct schema signal_schema = {SCHEMA(ENGINE_MODEL_KIND ".metrics.signals[]", struct engine_signal, signal_fields), DOC("A metric under the name of a signal.")};
 static const struct schema_field decode_fields[] = {
 	{ROW("stepMicroseconds", QUANTITY),              FIELD(struct engine_model, step_us),         DEFAULT("13000"), RANGE(100, 1e7), DOC("Time of a step of the smallest batch.")},
 	{ROW("perSequenceMicroseconds", QUANTITY),       FIELD(struct engine_model, per_sequence_us), DEFAULT("50"),    RANGE(0, 1e6),   DOC("Time that each sequence adds.")},
@@ -125,13 +110,10 @@ static const struct schema_field metric_fields[] = {
 	{ROW("tokensPerSecond", QUANTITY), FIELD(struct engine_model, figure), OPTIONAL, RANGE(0.001, 1e9), DOC("Tokens per second of a busy replica by which the policy divides. Without it: the right figure.")},
 	{ROW("signals", LIST),       FIELD_LIST(struct engine_model, signals, n_signals), OPTIONAL, ITEMS(0, ENGINE_METRIC__COUNT), CHILD(signal_schema), DOC("Signals with other names than their metric.")},
 };
-// clang-format on
+static const struct schema decode_schema = {SCHEMA(ENGINE_MODEL_KIND ".decode", struct engine_model, decode_fields), DOC("The time of a decode step.")};
+static const struct schema requests_schema = {SCHEMA(ENGINE_MODEL_KIND ".requests", struct engine_model, request_fields), DOC("The requests that arrive.")};
+static const struct schema metrics_schema = {SCHEMA(ENGINE_MODEL_KIND ".metrics", struct engine_model, metric_fields), DOC("How the policy reads the engines.")};
 
-PART(decode_schema, ".decode", "The time of a decode step.", struct engine_model, decode_fields, NULL);
-PART(requests_schema, ".requests", "The requests that arrive.", struct engine_model, request_fields, NULL);
-PART(metrics_schema, ".metrics", "How the policy reads the engines.", struct engine_model, metric_fields, NULL);
-
-// clang-format off
 static const struct schema_field model_fields[] = {
 	{ROW("apiVersion", ENUM),                 FIELD(struct engine_model, api_version),   REQUIRED, ONE_OF(api_versions), DOC("Version of this format.")},
 	{ROW("kind", ENUM),                       FIELD(struct engine_model, kind),          REQUIRED, ONE_OF(kinds),        DOC("What this document is.")},
@@ -143,11 +125,8 @@ static const struct schema_field model_fields[] = {
 	{ROW("requests", OBJECT),                 .offset = 0, IN_PARENT, OPTIONAL, CHILD(requests_schema), DOC("The requests that arrive.")},
 	{ROW("metrics", OBJECT),                  .offset = 0, IN_PARENT, OPTIONAL, CHILD(metrics_schema), DOC("How the policy reads the engines.")},
 };
+static const struct schema model_schema = {SCHEMA(ENGINE_MODEL_KIND, struct engine_model, model_fields), VALIDATE(check_model), DOC("An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.")};
 // clang-format on
-
-PART(model_schema, "",
-     "An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.",
-     struct engine_model, model_fields, check_model);
 
 const struct schema *engine_model_schema(void)
 {

@@ -559,7 +559,7 @@ static void fold_claim(struct health_feed *f, struct remedy *r, const struct cla
 	size_t n_rows;
 	const struct health_condition *rows = health_condition_table(&n_rows);
 	const char *uuids[GPUS_MAX];
-	size_t n_uuids = health_feed_node_gpus(f, c->node, uuids, GPUS_MAX);
+	size_t n_uuids = health_feed_gpus(f, c->node, NULL, uuids, GPUS_MAX);
 	remedy_fold_telemetry(r, c->node, uuids, n_uuids, false);
 	result->n_gpus += n_uuids;
 	for (size_t i = c->from; i < c->to; i++) {
@@ -592,26 +592,15 @@ void health_feed_fold(struct health_feed *f, struct remedy *r, struct health_fee
 	}
 }
 
-size_t health_feed_node_gpus(const struct health_feed *f, const char *node, const char **ret_uuids, size_t max)
+size_t health_feed_gpus(const struct health_feed *f, const char *node, const char *pod, const char **ret_uuids,
+                        size_t max)
 {
 	const struct claim *c = claim_of(f, node);
 	size_t n = 0;
 	for (size_t i = c && !c->why ? c->from : SIZE_MAX; c && i < c->to && n < max; i++) {
 		const struct sample *s = &f->samples[i];
-		if (s->kind == SAMPLE_UP && (n == 0 || strcmp(ret_uuids[n - 1], s->uuid) != 0))
-			ret_uuids[n++] = s->uuid;
-	}
-	return n;
-}
-
-size_t health_feed_pod_gpus(const struct health_feed *f, const char *node, const char *pod, const char **ret_uuids,
-                            size_t max)
-{
-	const struct claim *c = claim_of(f, node);
-	size_t n = 0;
-	for (size_t i = c && !c->why ? c->from : SIZE_MAX; c && i < c->to && n < max; i++) {
-		const struct sample *s = &f->samples[i];
-		if (s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0 && is_believed(f, c, s))
+		if (pod ? s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0 && is_believed(f, c, s)
+		        : s->kind == SAMPLE_UP && (n == 0 || strcmp(ret_uuids[n - 1], s->uuid) != 0))
 			ret_uuids[n++] = s->uuid;
 	}
 	return n;

@@ -46,12 +46,10 @@ void health_feed_start(struct health_feed *f);
 void health_feed_fold(struct health_feed *f, struct remedy *r, struct health_feed_result *ret_result);
 // Returns whether exporters report the node and none is believed; writes the exporters and the reason to out[0..size).
 bool health_feed_contradiction(const struct health_feed *f, const char *node, char *out, size_t size);
-// Writes the UUIDs of the GPUs of the node that a working exporter names to `ret_uuids`, lost ones included; returns
-// their number, at most `max`; 0: the round has no telemetry of the node. The texts live until the next round.
-size_t health_feed_node_gpus(const struct health_feed *f, const char *node, const char **ret_uuids, size_t max);
-// Writes the UUIDs of the GPUs that the pod uses, according to the round, to `ret_uuids`; returns their number, at most
-// `max`. The texts live until the next round.
-size_t health_feed_pod_gpus(const struct health_feed *f, const char *node, const char *pod, const char **ret_uuids,
-                            size_t max);
+// Writes the UUIDs of the GPUs of the node that a working exporter names to `ret_uuids`, lost ones included; with a
+// pod, of those that the pod uses. Returns their number, at most `max`; 0: the round has no telemetry of the node. The
+// texts live until the next round.
+size_t health_feed_gpus(const struct health_feed *f, const char *node, const char *pod, const char **ret_uuids,
+                        size_t max);
 
 #endif

@@ -175,11 +175,6 @@ void node_view_patch(const struct node_view *v, const struct node_view_change *c
 
 // ---- the pods of a node ----
 
-void node_pods_path(const char *node, char out[NODE_PODS_PATH_BYTES])
-{
-	snprintf(out, NODE_PODS_PATH_BYTES, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
-}
-
 static bool is_pinned(const cJSON *metadata)
 {
 	const cJSON *owners = json_get(metadata, "ownerReferences");

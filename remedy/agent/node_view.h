@@ -74,7 +74,6 @@ void node_view_patch(const struct node_view *v, const struct node_view_change *c
 #define POD_DEADLINE          "gpuscale.dev/move-deadline"
 #define POD_SAVED             "gpuscale.dev/checkpoint-saved"
 #define NODE_PODS_MAX         1024 // pods on one node
-#define NODE_PODS_PATH_BYTES  400
 #define NODE_PODS_WAIT_MAX_MS (24 * 60 * 60 * 1000)
 
 struct node_pod {
@@ -86,8 +85,6 @@ struct node_pod {
 	int64_t saved_ms;     // time in the annotation; -1 = none, or not a valid time
 };
 
-// Writes the path of the list of the node's pods.
-void node_pods_path(const char *node, char out[NODE_PODS_PATH_BYTES]);
 // Decodes a PodList into *ret_pods, in `a`, without pods that have ended. Returns -1 and *e (ERR_PROTOCOL, ERR_LIMIT).
 int node_pods_read(const char *json, size_t len, struct arena *a, struct node_pod **ret_pods, size_t *ret_n,
                    struct err *e);

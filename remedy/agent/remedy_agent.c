@@ -2,6 +2,7 @@
 #include "remedy/agent/remedy_agent.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@
 
 #define TICK_ARENA_MAX   (8 * 1024 * 1024)
 #define AGENT_TEXT_BYTES 600
+#define PATH_BYTES       400
 #define AGENT_LEASE_NAME "gpuscale-remediate"
 
 static void reset_fleet(struct remedy_agent *a)
@@ -80,14 +82,14 @@ static void on_pods(void *arg, const struct http_response *response, const struc
 
 static void list_pods(struct remedy_agent *a, const char *node)
 {
-	char path[NODE_PODS_PATH_BYTES];
+	char path[PATH_BYTES];
 	struct err e;
 	struct pod_request *request = arena_alloc(&a->arena, sizeof *request);
 	const char *name = arena_strdup(&a->arena, node);
 	if (!request || !name)
 		return; // listed in the next tick
 	*request = (struct pod_request){a, name};
-	node_pods_path(node, path);
+	snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
 	const struct k8s_request_options o = {
 	        .method = "GET", .path = path, .verb = "LIST", .max_attempts = 1, .done = on_pods, .arg = request};
 	if (k8s_request_with(a->k8s, &o, NULL, &e) == 0)
@@ -151,7 +153,7 @@ static void give_pods(struct remedy_agent *a, struct node_record *n, struct reme
 		const char *uuids[REMEDY_GPUS_MAX];
 		if (!p->uses_gpus)
 			continue; // whatever the series say
-		size_t n_uuids = health_feed_pod_gpus(a->feed, seen->name, p->name, uuids, REMEDY_GPUS_MAX);
+		size_t n_uuids = health_feed_gpus(a->feed, seen->name, p->name, uuids, REMEDY_GPUS_MAX);
 		const char **copy = arena_calloc(&a->arena, n_uuids + 1, sizeof *copy);
 		if (!copy)
 			return;
@@ -230,7 +232,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	const char *taints[REMEDY_GPUS_MAX + 1] = {"node"};
 	const char *uuids[REMEDY_GPUS_MAX];
 	const char *name = node_store_name(n);
-	size_t n_uuids = a->has_feed ? health_feed_node_gpus(a->feed, name, uuids, REMEDY_GPUS_MAX - 1) : 0;
+	size_t n_uuids = a->has_feed ? health_feed_gpus(a->feed, name, NULL, uuids, REMEDY_GPUS_MAX - 1) : 0;
 	bool is_edited = hash_of(n->view.record) != n->record_hash;
 	if (!n->view.has_gpus && !n->has_devices) { // whatever the series say
 		if (n->is_known)

@@ -138,7 +138,7 @@ static void complete(void)
 static size_t gpus_of(const char *node)
 {
 	const char *uuids[16];
-	return health_feed_node_gpus(world.feed, node, uuids, 16);
+	return health_feed_gpus(world.feed, node, NULL, uuids, 16);
 }
 
 static void labels_that_are_too_long_lose_only_their_series(void **state)
