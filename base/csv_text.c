@@ -2,11 +2,8 @@
 #include "base/csv_text.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/base.h"
 
 // Spreadsheets skip spaces in front of a formula.
 static bool is_formula(const char *s)

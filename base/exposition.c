@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/exposition.h"
 
-#include <assert.h>
 #include <math.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/num.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 static const char *const type_names[] = {
         [METRIC_COUNTER] = "counter",

@@ -4,13 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 static bool is_regular(const struct stat *st)
 {

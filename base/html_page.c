@@ -3,10 +3,8 @@
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 
 #define WORD_BYTES 32
 

@@ -2,20 +2,10 @@
 #include "base/print.h"
 
 #include <argp.h>
-#include <assert.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/num.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/base.h"
 #include "base/xml_text.h"
 
 #define MESSAGE_MAX ((size_t)1024 * 1024)

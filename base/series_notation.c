@@ -2,13 +2,9 @@
 #include "base/series_notation.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #define ERROR_WITH "error:"
 

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes text from outside so that it fits safely into one line of a message.
+// Text from outside: strict UTF-8, and escapes with which it fits safely into one line of a message.
 #ifndef GPUSCALE_BASE_TEXT_H
 #define GPUSCALE_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" // U+FFFD, written for every byte that is not part of valid UTF-8
+
+// Length (1..4) of the valid character at s[0..len), or 0 when the first byte starts none: overlong forms, surrogates,
+// numbers above U+10FFFF and cut sequences are invalid. len 0 gives 0. RFC 3629.
+size_t utf8_char_len(const char *s, size_t len);
+// Writes code point `c`, which may be a surrogate, to `out`, without a terminator. Returns the number of bytes.
+size_t utf8_put(uint32_t c, char out[4]);
 
 // Returns the code point of the character s[0..n); `n` (1..4) is the result of utf8_char_len.
 uint32_t text_code_point(const char *s, size_t n);

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/xml_text.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 // XML 1.0, "Characters": no control characters but tab and line ends, no surrogates, not U+FFFE and U+FFFF.
 static bool is_xml(uint32_t c)

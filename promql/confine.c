@@ -4,10 +4,8 @@
 #include "promql/confine.h"
 
 #include <ctype.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "promql/promql.h"
 #include "promql/syntax.h"
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/fair_queue.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash_table.h"
 
 TAILQ_HEAD(fair_items, fair_item);

@@ -3,11 +3,8 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "promql/lexer.h"
 #include "promql/promql.h"
 

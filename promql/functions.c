@@ -2,12 +2,9 @@
 #include "promql/functions.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/num.h"
+#include "base/base.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define NAME_BYTES  64

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/fuse.h"
 
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "promql/promql.h"
 
 void fuse_add(struct buf *out, const char *query, int i)

@@ -2,17 +2,14 @@
 #include "promql/identity.h"
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/http_client.h"
+#include "base/http/http_text.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 
+#define COUNT_OF(a)    (sizeof(a) / sizeof((a)[0]))
 #define BODY_BYTES_MAX (3 * PROMQL_SECRET_BYTES_MAX + 4096)
 #define AMAZON_SERVICE "aps"
 #define AZURE_SCOPE    "https://prometheus.monitor.azure.com/.default"
@@ -103,11 +100,11 @@ static int read_token(const char *path, struct buf *out, struct err *e)
 		return -1;
 	while (out->len > 0 && (out->data[out->len - 1] == '\n' || out->data[out->len - 1] == '\r'))
 		out->data[--out->len] = '\0';
-	for (size_t i = 0; i < out->len; i++)
-		if ((unsigned char)out->data[i] <= 0x20 || (unsigned char)out->data[i] >= 0x7f)
-			return err_set(e, ERR_INPUT, "%s holds a blank or control character: it must hold one token",
-			               path);
-	return out->len ? 0 : err_set(e, ERR_INPUT, "%s is empty", path);
+	if (out->len == 0)
+		return err_set(e, ERR_INPUT, "%s is empty", path);
+	return http_is_credential(out->data, out->len)
+	               ? 0
+	               : err_set(e, ERR_INPUT, "%s holds a blank or control character: it must hold one token", path);
 }
 
 static void wipe(struct buf *b)
@@ -117,18 +114,23 @@ static void wipe(struct buf *b)
 	buf_done(b);
 }
 
-static void add_field(struct buf *form, const char *name, const char *value)
-{
-	buf_printf(form, "%s%s=", form->len ? "&" : "", name);
-	if (http_append_urlencoded(form, value) < 0)
-		form->failed = true;
-}
+struct field {
+	const char *name, *value; // value NULL: the token
+};
 
-static int finish_form(struct identity_request *r, struct err *e)
+// Fills the body: a form with the token of the file.
+static int fill_form(struct identity_request *r, const struct field *fields, size_t n, const char *file, struct err *e)
 {
+	struct buf token;
+	int rc = read_token(file, &token, e);
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		buf_printf(&r->body, "%s%s=", i > 0 ? "&" : "", fields[i].name);
+		http_append_urlencoded(&r->body, fields[i].value ? fields[i].value : buf_str(&token));
+	}
+	wipe(&token);
 	r->method = "POST";
 	r->headers[0] = "Content-Type: application/x-www-form-urlencoded";
-	return r->body.failed ? err_set(e, ERR_LIMIT, "the request for a token is too long") : 0;
+	return rc == 0 && r->body.failed ? err_set(e, ERR_LIMIT, "the request for a token is too long") : rc;
 }
 
 static int fill_google(struct identity_request *r)
@@ -144,25 +146,18 @@ static int fill_google(struct identity_request *r)
 static int fill_amazon_role(struct identity_request *r, const char *region, const char *role, const char *file,
                             struct err *e)
 {
+	const struct field fields[] = {{"Action", "AssumeRoleWithWebIdentity"},
+	                               {"Version", "2011-06-15"},
+	                               {"RoleArn", role},
+	                               {"RoleSessionName", "gpuscale"},
+	                               {"WebIdentityToken", NULL}};
 	const char *url = variable("AWS_ENDPOINT_URL_STS");
-	struct buf token;
 	if (url)
 		snprintf(r->url, sizeof r->url, "%.2047s", url);
 	else
 		snprintf(r->url, sizeof r->url, "https://sts.%s.amazonaws.com%s/", region,
 		         strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
-	if (set_url(r, "AWS_ENDPOINT_URL_STS", e) < 0)
-		return -1;
-	int rc = read_token(file, &token, e);
-	if (rc == 0) {
-		add_field(&r->body, "Action", "AssumeRoleWithWebIdentity");
-		add_field(&r->body, "Version", "2011-06-15");
-		add_field(&r->body, "RoleArn", role);
-		add_field(&r->body, "RoleSessionName", "gpuscale");
-		add_field(&r->body, "WebIdentityToken", buf_str(&token));
-	}
-	wipe(&token);
-	return rc < 0 ? -1 : finish_form(r, e);
+	return set_url(r, "AWS_ENDPOINT_URL_STS", e) < 0 ? -1 : fill_form(r, fields, COUNT_OF(fields), file, e);
 }
 
 static int fill_amazon_endpoint(struct identity_request *r, const char *url, struct err *e)
@@ -204,7 +199,12 @@ static int fill_azure(struct identity_request *r, struct err *e)
 	        "label the pod azure.workload.identity/use: \"true\", and annotate its service account";
 	const char *client = variable("AZURE_CLIENT_ID"), *tenant = variable("AZURE_TENANT_ID");
 	const char *file = variable("AZURE_FEDERATED_TOKEN_FILE"), *login = variable("AZURE_AUTHORITY_HOST");
-	struct buf token;
+	const struct field fields[] = {
+	        {"client_id", client},
+	        {"grant_type", "client_credentials"},
+	        {"scope", AZURE_SCOPE},
+	        {"client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+	        {"client_assertion", NULL}};
 	if (!client || !tenant || !file)
 		return missing(!client   ? "AZURE_CLIENT_ID"
 		               : !tenant ? "AZURE_TENANT_ID"
@@ -213,18 +213,7 @@ static int fill_azure(struct identity_request *r, struct err *e)
 	login = login ? login : AZURE_LOGIN;
 	snprintf(r->url, sizeof r->url, "%.1900s%s%.200s/oauth2/v2.0/token", login,
 	         login[strlen(login) - 1] == '/' ? "" : "/", tenant);
-	if (set_url(r, "AZURE_AUTHORITY_HOST", e) < 0)
-		return -1;
-	int rc = read_token(file, &token, e);
-	if (rc == 0) {
-		add_field(&r->body, "client_id", client);
-		add_field(&r->body, "grant_type", "client_credentials");
-		add_field(&r->body, "scope", AZURE_SCOPE);
-		add_field(&r->body, "client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
-		add_field(&r->body, "client_assertion", buf_str(&token));
-	}
-	wipe(&token);
-	return rc < 0 ? -1 : finish_form(r, e);
+	return set_url(r, "AZURE_AUTHORITY_HOST", e) < 0 ? -1 : fill_form(r, fields, COUNT_OF(fields), file, e);
 }
 
 int identity_request_fill(struct identity_request *r, enum promql_identity kind, const char *region, struct err *e)
@@ -262,11 +251,8 @@ static int malformed(const char *what, struct err *e)
 // Copies a credential, which must be text for a header.
 static int take(char **ret, const char *text, size_t len, const char *what, struct err *e)
 {
-	if (len == 0 || len > PROMQL_SECRET_BYTES_MAX)
+	if (len > PROMQL_SECRET_BYTES_MAX || !http_is_credential(text, len))
 		return malformed(what, e);
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] <= 0x20 || (unsigned char)text[i] >= 0x7f)
-			return malformed(what, e);
 	*ret = strndup(text, len);
 	return *ret ? 0 : err_no_memory(e);
 }

@@ -2,15 +2,9 @@
 // The transport: one request per query, its reply judged by status and body, and one second try after a 401.
 #include "promql/promql.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "promql/promql_private.h"
 #include "promql/promql_text.h"
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_access.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "promql/confine.h"
 
 #define NAMESPACE_BYTES_MAX 63 // Kubernetes: a label of RFC 1123

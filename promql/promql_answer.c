@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_answer.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "promql/promql_decoder.h"
 
@@ -17,16 +11,6 @@
 
 // Answers up to this size are not counted: the number of requests in flight limits them.
 #define SMALL_BYTES ((size_t)64 * 1024)
-
-// The share of one answer in the memory of all answers that are being decoded. When an answer needs more than is free,
-// the largest answer is aborted, so that small answers complete however many large ones are in flight. Zeroed: empty.
-struct promql_share {
-	struct promql_budget *budget; // NULL: in no budget
-	struct promql_share *prev, *next;
-	size_t bytes;                          // counted
-	size_t lost_bytes;                     // the bytes it used when it was evicted; else 0
-	void (*evict)(struct promql_share *s); // must free the memory at once and not join a budget again until reset
-};
 
 // The series that is being read.
 struct current_series {
@@ -41,8 +25,13 @@ struct current_series {
 
 struct promql_answer {
 	struct arena *arena;
-	struct promql_answer_options options;
-	struct promql_share share;
+	struct promql_decoder_options options;
+	// The share in the memory of all answers that are being decoded. When an answer needs more than is free, the
+	// largest answer is aborted, so that small answers complete however many large ones are in flight.
+	struct promql_budget *budget; // NULL: in no budget
+	LIST_ENTRY(promql_answer) link;
+	size_t bytes;      // counted
+	size_t lost_bytes; // the bytes it used when it was evicted; else 0
 	const char *warnings[PROMQL_WARNINGS_MAX];
 	size_t n_warnings;
 	struct current_series current;
@@ -57,64 +46,6 @@ struct promql_answer {
 
 // ---- the budget ----
 
-static void join(struct promql_share *s, struct promql_budget *budget)
-{
-	s->budget = budget;
-	s->prev = NULL;
-	s->next = budget->first;
-	if (s->next)
-		s->next->prev = s;
-	budget->first = s;
-}
-
-static void leave_budget(struct promql_share *s)
-{
-	struct promql_budget *budget = s->budget;
-	if (!budget)
-		return;
-	if (s->next)
-		s->next->prev = s->prev;
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		budget->first = s->next;
-	budget->used_bytes -= s->bytes;
-	s->bytes = 0;
-	s->budget = NULL;
-}
-
-static struct promql_share *largest(const struct promql_budget *budget)
-{
-	struct promql_share *most = budget->first;
-	for (struct promql_share *s = most; s; s = s->next)
-		if (s->bytes > most->bytes)
-			most = s;
-	return most;
-}
-
-// Sets the size of the share to `bytes` and evicts the largest shares until it fits. Returns false when this share is
-// the largest: the caller must free its memory and leave the budget.
-static bool hold(struct promql_share *s, struct promql_budget *budget, size_t bytes)
-{
-	if (bytes <= SMALL_BYTES)
-		return true;
-	if (!s->budget)
-		join(s, budget);
-	budget->used_bytes += bytes - s->bytes; // unsigned arithmetic wraps, so the share may shrink
-	s->bytes = bytes;
-	while (budget->used_bytes > budget->max_bytes) {
-		struct promql_share *most = largest(budget);
-		most->lost_bytes = most->bytes;
-		leave_budget(most);
-		if (most == s)
-			return false;
-		most->evict(most);
-	}
-	return true;
-}
-
-// ---- life ----
-
 static void free_scratch(struct promql_answer *a)
 {
 	free(a->series);
@@ -126,13 +57,52 @@ static void free_scratch(struct promql_answer *a)
 	a->cap_series = a->cap_samples = a->cap_hashes = 0;
 }
 
-static void evict(struct promql_share *share)
+static void free_memory(struct promql_answer *a)
 {
-	struct promql_answer *a =
-	        (struct promql_answer *)(void *)((char *)share - offsetof(struct promql_answer, share));
 	free_scratch(a);
 	arena_done(a->arena);
 }
+
+void promql_answer_detach(struct promql_answer *a)
+{
+	if (!a->budget)
+		return;
+	LIST_REMOVE(a, link);
+	a->budget->used_bytes -= a->bytes;
+	a->bytes = 0;
+	a->budget = NULL;
+}
+
+static struct promql_answer *largest(const struct promql_budget *budget)
+{
+	struct promql_answer *most = LIST_FIRST(&budget->answers), *a;
+	LIST_FOREACH(a, &budget->answers, link)
+	if (a->bytes > most->bytes)
+		most = a;
+	return most;
+}
+
+// Sets the share of the answer to `bytes` and evicts the largest answers until it fits. Returns false when this answer
+// is the largest, and evicted.
+static bool hold(struct promql_answer *a, struct promql_budget *budget, size_t bytes)
+{
+	if (bytes <= SMALL_BYTES)
+		return true;
+	if (!a->budget)
+		LIST_INSERT_HEAD(&budget->answers, a, link);
+	a->budget = budget;
+	budget->used_bytes += bytes - a->bytes; // unsigned arithmetic wraps, so the share may shrink
+	a->bytes = bytes;
+	while (a->budget && budget->used_bytes > budget->max_bytes) {
+		struct promql_answer *most = largest(budget);
+		most->lost_bytes = most->bytes;
+		promql_answer_detach(most);
+		free_memory(most);
+	}
+	return a->budget != NULL;
+}
+
+// ---- life ----
 
 struct promql_answer *promql_answer_new(struct arena *arena)
 {
@@ -140,7 +110,6 @@ struct promql_answer *promql_answer_new(struct arena *arena)
 	if (!a)
 		return NULL;
 	a->arena = arena;
-	a->share.evict = evict;
 	return a;
 }
 
@@ -148,28 +117,24 @@ void promql_answer_free(struct promql_answer *a)
 {
 	if (!a)
 		return;
-	leave_budget(&a->share);
+	promql_answer_detach(a);
 	free_scratch(a);
 	free(a);
 }
 
-void promql_answer_start(struct promql_answer *a, const struct promql_answer_options *o)
+void promql_answer_start(struct promql_answer *a, const struct promql_decoder_options *o)
 {
-	leave_budget(&a->share);
+	promql_answer_detach(a);
 	if (a->cap_series > SCRATCH_KEPT || a->cap_samples > SCRATCH_KEPT || a->cap_hashes > DUPLICATES_KEPT)
 		free_scratch(a);
 	else if (a->hashes)
 		memset(a->hashes, 0, a->cap_hashes * sizeof *a->hashes);
 	arena_reset(a->arena);
 	a->options = *o;
-	a->share.lost_bytes = 0;
+	a->options.max_series = o->max_series ? o->max_series : PROMQL_SERIES_MAX;
+	a->lost_bytes = 0;
 	a->n_warnings = 0;
 	a->n_series = a->n_samples = 0;
-}
-
-void promql_answer_detach(struct promql_answer *a)
-{
-	leave_budget(&a->share);
 }
 
 // ---- memory ----
@@ -179,12 +144,12 @@ static int evicted(const struct promql_answer *a, struct err *e)
 	return err_set(e, ERR_TOO_LARGE,
 	               "the answers being read at the same time need more than the ceiling of %zu bytes, and this one "
 	               "held most of it: %zu bytes; aggregate in the query",
-	               a->options.budget->max_bytes, a->share.lost_bytes);
+	               a->options.budget->max_bytes, a->lost_bytes);
 }
 
 int promql_answer_check(const struct promql_answer *a, struct err *e)
 {
-	return a->share.lost_bytes ? evicted(a, e) : 0;
+	return a->lost_bytes ? evicted(a, e) : 0;
 }
 
 // Call this when more memory is used than before.
@@ -198,10 +163,7 @@ static int check_memory(struct promql_answer *a, struct err *e)
 		        e, ERR_TOO_LARGE,
 		        "the answer needs %zu bytes of memory or more; the ceiling is %zu: aggregate in the query",
 		        held, max);
-	if (!a->options.budget || hold(&a->share, a->options.budget, held))
-		return 0;
-	evict(&a->share);
-	return evicted(a, e);
+	return !a->options.budget || hold(a, a->options.budget, held) ? 0 : evicted(a, e);
 }
 
 // The rest of promql_answer_alloc when the arena had no room (p is NULL) or had to grow. Apart from it, because

@@ -19,16 +19,7 @@
 struct arena;
 struct err;
 struct promql_answer;
-struct promql_budget;
-
-struct promql_answer_options {
-	size_t max_series; // at least 1
-	size_t max_bytes;  // bytes of memory, that of the arena included; 0: as much as the arena takes
-	// Names of the labels to keep, NULL-terminated, valid for as long as the result; NULL: all labels. Labels that
-	// are not kept still distinguish series.
-	const char *const *labels;
-	struct promql_budget *budget; // memory shared with other answers, not owned; NULL: none
-};
+struct promql_decoder_options;
 
 // Returns an answer whose result is allocated from `a`, NULL when memory is exhausted. The arena is not owned; until
 // promql_answer_free only the answer may use it: an answer that is evicted from its budget releases the arena's blocks.
@@ -37,8 +28,8 @@ struct promql_answer *promql_answer_new(struct arena *a);
 // Frees the answer and leaves its budget. The arena, and with it the result, stays. NULL is fine.
 void promql_answer_free(struct promql_answer *a);
 // Starts an empty answer: leaves the budget of the previous one and resets the arena, so that an earlier result becomes
-// invalid. Copies *o, but not the names in o->labels.
-void promql_answer_start(struct promql_answer *a, const struct promql_answer_options *o);
+// invalid. Copies *o, but not the names in o->labels. Labels that are not kept still distinguish series.
+void promql_answer_start(struct promql_answer *a, const struct promql_decoder_options *o);
 // Leaves the budget: from now on the answer cannot be evicted, and its memory no longer counts for other answers.
 void promql_answer_detach(struct promql_answer *a);
 // -1 and *e (ERR_TOO_LARGE) when the answer has been evicted. To be called before more of the reply is added: another

@@ -2,13 +2,10 @@
 // Replies of the Prometheus HTTP API v1, token by token -> plain arrays. Members may come in any order: a proxy that
 // sorts them puts `data` before `status`, `result` before `resultType` and `metric` before `value`. Prometheus:
 // docs/querying/api.md, "Expression query result formats".
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdarg.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_scan.h"
-#include "base/num.h"
 #include "promql/promql_answer.h"
 #include "promql/promql_decoder.h"
 #include "promql/promql_result.h"
@@ -136,12 +133,7 @@ void promql_decoder_free(struct promql_decoder *d)
 
 void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_options *o)
 {
-	promql_answer_start(d->answer, &(struct promql_answer_options){
-	                                       .max_series = o->max_series ? o->max_series : PROMQL_SERIES_MAX,
-	                                       .max_bytes = o->max_bytes,
-	                                       .labels = o->labels,
-	                                       .budget = o->budget,
-	                               });
+	promql_answer_start(d->answer, o);
 	json_scan_reset(&d->scan);
 	d->clock_offset_ms = o->clock_offset_ms;
 	d->where = IN_TEXT;
@@ -189,6 +181,18 @@ static int wrong_data(struct promql_decoder *d)
 	return 0;
 }
 
+// Reports what is wrong in `data`.
+__attribute__((format(printf, 2, 3))) static int wrong(struct promql_decoder *d, const char *fmt, ...)
+{
+	char why[ERR_MSG_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	err_set(d->e, ERR_PROTOCOL, "%s", why);
+	return wrong_data(d);
+}
+
 // The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed limit ends the
 // decoding at once.
 static int refused(struct promql_decoder *d)
@@ -199,14 +203,12 @@ static int refused(struct promql_decoder *d)
 static int not_a_pair(struct promql_decoder *d)
 {
 	char at[PLACE_BYTES];
-	err_set(d->e, ERR_PROTOCOL, "%s: not a pair [time, \"value\"]", place(d, at));
-	return wrong_data(d);
+	return wrong(d, "%s: not a pair [time, \"value\"]", place(d, at));
 }
 
 static int not_labels(struct promql_decoder *d)
 {
-	err_set(d->e, ERR_PROTOCOL, "data.result[%zu].metric: not an object of labels", item_index(d));
-	return wrong_data(d);
+	return wrong(d, "data.result[%zu].metric: not an object of labels", item_index(d));
 }
 
 static bool is_begin(const struct json_token *t)
@@ -242,8 +244,7 @@ static int take_time(struct promql_decoder *d, const struct json_token *t)
 	int64_t time_ms;
 	if (t->kind != JSON_NUMBER || promql_time_parse(t->text, t->len, &time_ms) < 0) {
 		char at[PLACE_BYTES];
-		err_set(d->e, ERR_PROTOCOL, "%s[0]: the time is not a number of seconds since the epoch", place(d, at));
-		return wrong_data(d);
+		return wrong(d, "%s[0]: the time is not a number of seconds since the epoch", place(d, at));
 	}
 	d->pair.time_ms = time_ms - d->clock_offset_ms;
 	return 0;
@@ -273,10 +274,8 @@ static int put_sample(struct promql_decoder *d, const struct json_token *t)
 static int take_value(struct promql_decoder *d, const struct json_token *t)
 {
 	char at[PLACE_BYTES];
-	if (t->kind != JSON_STRING) {
-		err_set(d->e, ERR_PROTOCOL, "%s[1]: the value is not a string", place(d, at));
-		return wrong_data(d);
-	}
+	if (t->kind != JSON_STRING)
+		return wrong(d, "%s[1]: the value is not a string", place(d, at));
 	if (d->pair.up != IN_DATA)
 		return put_sample(d, t);
 	if (t->bytes > t->len)
@@ -335,8 +334,7 @@ static int label_value(struct promql_decoder *d, const struct json_token *t)
 	if (t->kind != JSON_STRING) {
 		char line[PROMQL_NAME_BYTES];
 		promql_text_show(line, sizeof line, d->item.label_name, d->item.label_name_len);
-		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].metric.%s: not a string", item_index(d), line);
-		return wrong_data(d);
+		return wrong(d, "data.result[%zu].metric.%s: not a string", item_index(d), line);
 	}
 	if (t->bytes > PROMQL_LABEL_BYTES_MAX)
 		return label_too_long(d, t->bytes);
@@ -385,8 +383,7 @@ static int item_ended(struct promql_decoder *d)
 		d->pair.up = IN_ITEM;
 		if (type == PROMQL_VECTOR)
 			return not_a_pair(d);
-		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].values: not a list of samples", item_index(d));
-		return wrong_data(d);
+		return wrong(d, "data.result[%zu].values: not a list of samples", item_index(d));
 	}
 	return promql_answer_end_series(d->answer, type, d->e) < 0 ? refused(d) : 0;
 }
@@ -408,8 +405,7 @@ static int item_member(struct promql_decoder *d, const struct json_token *t)
 		d->where = IN_VALUES;
 		if (t->kind == JSON_ARRAY_BEGIN)
 			return 0;
-		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].values: not a list of samples", item_index(d));
-		return wrong_data(d);
+		return wrong(d, "data.result[%zu].values: not a list of samples", item_index(d));
 	default:
 		return skip(d, t);
 	}
@@ -478,8 +474,7 @@ static int take_type(struct promql_decoder *d, const struct json_token *t)
 		}
 	char line[PROMQL_NAME_BYTES];
 	promql_text_show(line, sizeof line, is_text ? t->text : "", is_text ? t->len : 0);
-	err_set(d->e, ERR_PROTOCOL, "data.resultType: \"%s\" is not vector, scalar, matrix or string", line);
-	return wrong_data(d);
+	return wrong(d, "data.resultType: \"%s\" is not vector, scalar, matrix or string", line);
 }
 
 static int in_data(struct promql_decoder *d, const struct json_token *t)
@@ -516,10 +511,8 @@ static int in_warnings(struct promql_decoder *d, const struct json_token *t)
 		return 0;
 	}
 	size_t i = d->n_warnings++;
-	if (t->kind != JSON_STRING) {
-		err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
-		return wrong_data(d);
-	}
+	if (t->kind != JSON_STRING)
+		return wrong(d, "warnings[%zu]: not a string", i);
 	// One warning makes the data partial, wherever it stands: of a flood the rest may go.
 	return is_remark(t) ? 0 : promql_answer_add_warning(d->answer, t->text, t->len, d->e);
 }
@@ -558,21 +551,17 @@ static int reply_member(struct promql_decoder *d, const struct json_token *t)
 		d->is_partial = t->kind == JSON_TRUE;
 		if (t->kind == JSON_TRUE || t->kind == JSON_FALSE || t->kind == JSON_NULL)
 			return 0;
-		err_set(d->e, ERR_PROTOCOL, "isPartial: neither true nor false");
-		return wrong_data(d);
+		return wrong(d, "isPartial: neither true nor false");
 	case MEMBER_WARNINGS:
 		if (t->kind == JSON_NULL)
 			return 0;
 		d->where = IN_WARNINGS;
 		if (t->kind == JSON_ARRAY_BEGIN)
 			return 0;
-		err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");
-		return wrong_data(d);
+		return wrong(d, "warnings: not a list of strings");
 	case MEMBER_DATA:
-		if (t->kind != JSON_OBJECT_BEGIN) {
-			err_set(d->e, ERR_PROTOCOL, "data: not an object");
-			return wrong_data(d);
-		}
+		if (t->kind != JSON_OBJECT_BEGIN)
+			return wrong(d, "data: not an object");
 		if (d->status == STATUS_ERROR)
 			return skip(d, t);
 		d->where = IN_DATA;

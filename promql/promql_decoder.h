@@ -5,17 +5,18 @@
 #define GPUSCALE_PROMQL_PROMQL_DECODER_H
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include "promql/promql_result.h"
 
 struct arena;
+struct promql_answer;
 struct promql_decoder;
-struct promql_share;
 
 // The memory that answers being decoded share: when it is used up, the largest of them fails.
 struct promql_budget {
 	size_t max_bytes, used_bytes;
-	struct promql_share *first; // private
+	LIST_HEAD(, promql_answer) answers; // private
 };
 
 struct promql_decoder_options {

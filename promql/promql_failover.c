@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_failover.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/must.h"
 
 struct failover {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of a client: checks and copies URL, headers and TLS once, before a request is sent, and keeps the
 // credentials current.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
+#include "base/http/http_text.h"
 #include "promql/identity.h"
 #include "promql/promql_private.h"
 
@@ -36,6 +33,20 @@ static bool is_header_safe(const char *s)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
 			return false;
 	return true;
+}
+
+static int check_basic_user(const char *user, struct err *e)
+{
+	return user && (!is_header_safe(user) || strchr(user, ':'))
+	               ? err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character")
+	               : 0;
+}
+
+static int check_secret(const char *secret, const char *what, struct err *e)
+{
+	return secret && (!*secret || !is_header_safe(secret))
+	               ? err_set(e, ERR_INPUT, "the %s is empty or holds a control character", what)
+	               : 0;
 }
 
 // The file's text without the line ends at its end, which every editor and `echo` adds.
@@ -87,10 +98,8 @@ static int auth_init(struct promql_auth *a, const struct promql_options *o, int6
 		               "given: keep one");
 	if ((o->basic_user != NULL) != (o->basic_password_file != NULL))
 		return err_set(e, ERR_INPUT, "a basic user needs a password file, and a password file a basic user");
-	if (o->basic_user && (!is_header_safe(o->basic_user) || strchr(o->basic_user, ':')))
-		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
-	if (o->bearer_token && (!*o->bearer_token || !is_header_safe(o->bearer_token)))
-		return err_set(e, ERR_INPUT, "the bearer token is empty or holds a control character");
+	if (check_basic_user(o->basic_user, e) < 0 || check_secret(o->bearer_token, "bearer token", e) < 0)
+		return -1;
 	if (copy_text(&a->basic_user, o->basic_user, e) < 0 || copy_text(&a->secret, o->bearer_token, e) < 0 ||
 	    copy_text(&a->secret_file, o->basic_user ? o->basic_password_file : o->bearer_token_file, e) < 0)
 		return -1;
@@ -118,11 +127,9 @@ static int auth_set(struct promql_auth *a, const struct promql_credentials *c, s
 	char *user = NULL, *copy = NULL;
 	if (c->basic_user && c->bearer_token)
 		return err_set(e, ERR_INPUT, "both a bearer token and a basic user are given: keep one");
-	if (c->basic_user && (!is_header_safe(c->basic_user) || strchr(c->basic_user, ':')))
-		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
-	if ((c->basic_user || secret) && (!secret || !*secret || !is_header_safe(secret)))
-		return err_set(e, ERR_INPUT, "the %s is empty or holds a control character",
-		               c->basic_user ? "password" : "bearer token");
+	if (check_basic_user(c->basic_user, e) < 0 || (c->basic_user ? check_secret(secret ? secret : "", "password", e)
+	                                                             : check_secret(secret, "bearer token", e)) < 0)
+		return -1;
 	if (copy_text(&user, c->basic_user, e) < 0 || copy_text(&copy, secret, e) < 0) {
 		free(user);
 		return -1;
@@ -209,21 +216,16 @@ void promql_auth_apply(const struct promql_auth *a, struct http_request *request
 
 static int check_url(const char *url, struct err *e)
 {
-	const char *host = NULL;
-	if (url && strncmp(url, "http://", 7) == 0)
-		host = url + 7;
-	else if (url && strncmp(url, "https://", 8) == 0)
-		host = url + 8;
-	if (!host || !*host || *host == '/' || *host == ':')
+	bool is_http = url && strncmp(url, "http://", 7) == 0, is_https = url && strncmp(url, "https://", 8) == 0;
+	const char *host = is_http ? url + 7 : is_https ? url + 8 : "";
+	if (!*host || *host == '/' || *host == ':')
 		return err_set(e, ERR_INPUT,
 		               "the Prometheus URL must look like http://host:9090 or https://host/prefix");
 	if (strlen(url) > URL_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the Prometheus URL has %zu bytes; the ceiling is %d", strlen(url),
 		               URL_BYTES_MAX);
-	for (const char *c = url; *c; c++)
-		if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
-			return err_set(e, ERR_INPUT,
-			               "the Prometheus URL holds a blank, control or non-ASCII character");
+	if (!http_is_credential(url, strlen(url)))
+		return err_set(e, ERR_INPUT, "the Prometheus URL holds a blank, control or non-ASCII character");
 	// The URL itself is not repeated here: the part before '@' may be a password.
 	if (memchr(host, '@', strcspn(host, "/")))
 		return err_set(e, ERR_INPUT,
@@ -231,12 +233,6 @@ static int check_url(const char *url, struct err *e)
 	if (strpbrk(url, "?#"))
 		return err_set(e, ERR_INPUT, "the Prometheus URL %s must end before '?' or '#'", url);
 	return 0;
-}
-
-static bool is_token_char(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       (c && strchr("!#$%&'*+-.^_`|~", c)); // RFC 9110, section 5.6.2
 }
 
 // The request is ours: these three would make its body mean something else.
@@ -252,10 +248,8 @@ static bool is_own_header(const char *header, size_t name_len)
 // Messages name the header, never its value: that may be a secret.
 static int check_header(const char *header, struct err *e)
 {
-	size_t n = 0;
-	while (is_token_char(header[n]))
-		n++;
-	if (n == 0 || header[n] != ':')
+	size_t n = strcspn(header, ":");
+	if (header[n] != ':' || !http_is_token(header, n))
 		return err_set(e, ERR_INPUT, "a custom header must look like \"Name: value\"");
 	if (is_own_header(header, n))
 		return err_set(e, ERR_INPUT, "header %.*s cannot be set: it belongs to the query itself", (int)n,
@@ -263,10 +257,9 @@ static int check_header(const char *header, struct err *e)
 	if (strlen(header) > HEADER_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "header %.*s has %zu bytes; the ceiling is %d", (int)(n < 80 ? n : 80),
 		               header, strlen(header), HEADER_BYTES_MAX);
-	for (const char *c = header + n; *c; c++)
-		if (((unsigned char)*c < 0x20 && *c != '\t') || *c == 0x7f)
-			return err_set(e, ERR_INPUT, "the value of header %.*s holds a control character",
-			               (int)(n < 80 ? n : 80), header);
+	if (!http_is_field_value(header + n, strlen(header + n)))
+		return err_set(e, ERR_INPUT, "the value of header %.*s holds a control character",
+		               (int)(n < 80 ? n : 80), header);
 	return 0;
 }
 

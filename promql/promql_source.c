@@ -2,15 +2,12 @@
 #include "promql/promql_source.h"
 
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
-#include "base/num.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_decoder.h"
 

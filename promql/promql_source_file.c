@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_source_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema_rows.h"
 #include "promql/confine.h"

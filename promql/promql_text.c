@@ -2,12 +2,8 @@
 #include "promql/promql_text.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
-#include "base/err.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "base/base.h"
 
 // "1435781451.781", without going through a double. false: it is written in another way.
 static bool parse_plain_time(const char *text, size_t len, int64_t *ret_ms)

@@ -7,10 +7,8 @@
 #include "promql/syntax.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/num.h"
+#include "base/base.h"
 
 #define SHOWN_BYTES   40 // longest token in a message
 #define MESSAGE_BYTES 256

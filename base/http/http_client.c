@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/http_client.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/http/http_client_internal.h"
 #include "base/timer.h"

@@ -103,10 +103,8 @@ static void error_of_connect(const struct http_call *call, int code, const char 
 		err_set_code(e, ERR_UNREACHABLE, code,
 		             "%s: connection refused; is the server running and listening at this address?",
 		             call->place);
-	else if (os)
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: cannot connect: %s", call->place, strerror(os));
 	else
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: cannot connect: %s", call->place, text);
+		err_set_code(e, ERR_UNREACHABLE, code, "%s: cannot connect: %s", call->place, os ? strerror(os) : text);
 }
 
 static void error_of_tls(const struct http_call *call, int code, const char *text, struct err *e)
@@ -139,6 +137,46 @@ static void error_of_tls(const struct http_call *call, int code, const char *tex
 		err_set_code(e, ERR_TLS, code, "%s: %s", call->place, text);
 }
 
+// Errors that are explained by the code alone: "PLACE: BEFORE", then the host or curl's text, and AFTER.
+// clang-format off
+static const struct {
+	CURLcode code;
+	enum err_kind kind;
+	const char *before;
+	enum { NOTHING, HOST, TEXT } shown;
+	const char *after;
+} causes[] = {
+	{CURLE_COULDNT_RESOLVE_HOST,  ERR_UNREACHABLE, "the name \"",                                          HOST,    "\" does not resolve; is it right, and does DNS work here?"},
+	{CURLE_COULDNT_RESOLVE_PROXY, ERR_UNREACHABLE, "the proxy's name does not resolve",                    NOTHING, "; see http_proxy, https_proxy, no_proxy in the environment"},
+	{CURLE_GOT_NOTHING,           ERR_UNREACHABLE, "the server closed the connection without a reply",     NOTHING, ""},
+	{CURLE_PARTIAL_FILE,          ERR_UNREACHABLE, "the connection ended in the middle of the reply: ",    TEXT,    ""},
+	{CURLE_SEND_ERROR,            ERR_UNREACHABLE, "the connection broke: ",                               TEXT,    ""},
+	{CURLE_RECV_ERROR,            ERR_UNREACHABLE, "the connection broke: ",                               TEXT,    ""},
+	{CURLE_HTTP2,                 ERR_UNREACHABLE, "the HTTP/2 connection broke: ",                        TEXT,    ""},
+	{CURLE_HTTP2_STREAM,          ERR_UNREACHABLE, "the HTTP/2 connection broke: ",                        TEXT,    ""},
+	{CURLE_UNSUPPORTED_PROTOCOL,  ERR_PROTOCOL,    "not a valid HTTP reply (",                             TEXT,    "); is this the right port?"}, // HTTP/0.9: the scheme was checked at submission
+	{CURLE_WEIRD_SERVER_REPLY,    ERR_PROTOCOL,    "not a valid HTTP reply (",                             TEXT,    "); is this the right port?"},
+	{CURLE_BAD_CONTENT_ENCODING,  ERR_PROTOCOL,    "not a valid HTTP reply (",                             TEXT,    "); is this the right port?"},
+	{CURLE_HTTP_RETURNED_ERROR,   ERR_PROTOCOL,    "not a valid HTTP reply (",                             TEXT,    "); is this the right port?"},
+};
+static const CURLcode tls_codes[] = {
+	CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR,
+	CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+	CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED,
+};
+// clang-format on
+
+static bool is_of_tls(CURLcode code, const char *text)
+{
+	// A TLS 1.3 server's refusal of the client certificate arrives after the handshake.
+	if (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR)
+		return strstr(text, "alert") != NULL;
+	for (size_t i = 0; i < sizeof tls_codes / sizeof tls_codes[0]; i++)
+		if (tls_codes[i] == code)
+			return true;
+	return false;
+}
+
 void http_error_of_curl(const struct http_call *call, CURLcode result, struct err *e)
 {
 	int code = (int)result;
@@ -148,73 +186,26 @@ void http_error_of_curl(const struct http_call *call, CURLcode result, struct er
 		error_of_refusal(call, code, e);
 		return;
 	}
-	switch (result) {
-	case CURLE_COULDNT_RESOLVE_HOST:
-		err_set_code(e, ERR_UNREACHABLE, code,
-		             "%s: the name \"%s\" does not resolve; is it right, and does DNS work here?", call->place,
-		             call->host);
-		return;
-	case CURLE_COULDNT_RESOLVE_PROXY:
-		err_set_code(e, ERR_UNREACHABLE, code,
-		             "%s: the proxy's name does not resolve; see http_proxy, https_proxy, no_proxy in the "
-		             "environment",
-		             call->place);
-		return;
-	case CURLE_COULDNT_CONNECT:
+	if (result == CURLE_COULDNT_CONNECT) {
 		error_of_connect(call, code, text, e);
 		return;
-	case CURLE_OPERATION_TIMEDOUT: // only the connect timeout is curl's; the deadline is ours
-		err_set_code(e, ERR_TIMEOUT, code, "%s: no connection within %" PRId64 " ms; %s", call->place,
-		             call->connect_timeout_ms, no_connection_hint(call));
-		return;
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CONNECT_ERROR:
-	case CURLE_SSL_CERTPROBLEM:
-	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_CIPHER:
-	case CURLE_SSL_ISSUER_ERROR:
-	case CURLE_SSL_CRL_BADFILE:
-	case CURLE_SSL_INVALIDCERTSTATUS:
-	case CURLE_SSL_CLIENTCERT:
-	case CURLE_SSL_ENGINE_NOTFOUND:
-	case CURLE_SSL_ENGINE_SETFAILED:
-	case CURLE_SSL_ENGINE_INITFAILED:
-	case CURLE_USE_SSL_FAILED:
+	}
+	if (is_of_tls(result, text)) {
 		error_of_tls(call, code, text, e);
 		return;
-	case CURLE_SEND_ERROR:
-	case CURLE_RECV_ERROR:
-		// A TLS 1.3 server's refusal of the client certificate arrives after the handshake.
-		if (strstr(text, "alert")) {
-			error_of_tls(call, code, text, e);
-			return;
-		}
-		if (strstr(text, "chunked")) {
-			err_set_code(e, ERR_PROTOCOL, code, "%s: broken reply: %s", call->place, text);
-			return;
-		}
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: the connection broke: %s", call->place, text);
-		return;
-	case CURLE_GOT_NOTHING:
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: the server closed the connection without a reply",
-		             call->place);
-		return;
-	case CURLE_PARTIAL_FILE:
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: the connection ended in the middle of the reply: %s",
-		             call->place, text);
-		return;
-	case CURLE_HTTP2:
-	case CURLE_HTTP2_STREAM:
-		err_set_code(e, ERR_UNREACHABLE, code, "%s: the HTTP/2 connection broke: %s", call->place, text);
-		return;
-	case CURLE_UNSUPPORTED_PROTOCOL: // an HTTP/0.9 reply: the scheme was checked at submission
-	case CURLE_WEIRD_SERVER_REPLY:
-	case CURLE_BAD_CONTENT_ENCODING:
-	case CURLE_HTTP_RETURNED_ERROR:
-		err_set_code(e, ERR_PROTOCOL, code, "%s: not a valid HTTP reply (%s); is this the right port?",
-		             call->place, text);
-		return;
-	default:
-		err_set_code(e, ERR_INTERNAL, code, "%s: %s (curl %d)", call->place, text, code);
 	}
+	err_set_code(e, ERR_INTERNAL, code, "%s: %s (curl %d)", call->place, text, code);
+	if (result == CURLE_OPERATION_TIMEDOUT) // only the connect timeout is curl's; the deadline is ours
+		err_set_code(e, ERR_TIMEOUT, code, "%s: no connection within %" PRId64 " ms; %s", call->place,
+		             call->connect_timeout_ms, no_connection_hint(call));
+	else if ((result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR) && strstr(text, "chunked"))
+		err_set_code(e, ERR_PROTOCOL, code, "%s: broken reply: %s", call->place, text);
+	else
+		for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+			if (causes[i].code == result)
+				err_set_code(e, causes[i].kind, code, "%s: %s%s%s", call->place, causes[i].before,
+				             causes[i].shown == NOTHING ? ""
+				             : causes[i].shown == HOST  ? call->host
+				                                        : text,
+				             causes[i].after);
 }

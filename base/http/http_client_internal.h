@@ -88,8 +88,9 @@ struct http_call {
 	char *body;
 	size_t body_len;
 	bool has_body, https, loopback, no_compression, is_background;
-	struct http_tls_set *tls;                  // NULL: defaults
-	char *aws_scope, *aws_key_id, *aws_secret; // NULL: the request is not signed
+	struct http_tls_set *tls; // NULL: defaults
+	char *user, *password;    // basic, or the key of Amazon; NULL: neither
+	char *aws_scope;          // NULL: the request is not signed
 	size_t max_body_bytes;
 	// While running:
 	struct http_slot *slot;

@@ -2,14 +2,11 @@
 // From a request to a configured transfer handle: URL, headers, credentials, body.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "base/http/http_client_internal.h"
 #include "base/http/http_text.h"
 
@@ -178,30 +175,17 @@ static int add_basic(struct http_call *call, const char *user, const char *passw
 	if (len > HTTP_HEADER_LINE_BYTES_MAX / 2)
 		return err_set(e, ERR_LIMIT, "%s: basic-auth credentials of %zu bytes, the ceiling is %d", call->place,
 		               len, HTTP_HEADER_LINE_BYTES_MAX / 2);
-	static const char prefix[] = "Authorization: Basic ";
-	size_t line_bytes = sizeof prefix + (len + 2) / 3 * 4 + 1;
-	char *plain = format_text("%s:%s", user, password), *line = malloc(line_bytes);
-	int rc = -1;
-	if (plain && line) {
-		memcpy(line, prefix, sizeof prefix);
-		EVP_EncodeBlock((unsigned char *)line + sizeof prefix - 1, (const unsigned char *)plain, (int)len);
-		rc = add_header(call, line, e);
-		explicit_bzero(line, line_bytes);
-	} else {
-		out_of_memory(e);
-	}
-	wipe(plain);
-	free(plain);
-	free(line);
-	return rc;
+	call->user = strdup(user);
+	call->password = strdup(password);
+	return call->user && call->password ? 0 : out_of_memory(e);
 }
 
 static int add_aws(struct http_call *call, const struct http_aws *aws, struct err *e)
 {
 	call->aws_scope = strdup(aws->scope);
-	call->aws_key_id = strdup(aws->key_id);
-	call->aws_secret = strdup(aws->secret);
-	if (!call->aws_scope || !call->aws_key_id || !call->aws_secret)
+	call->user = strdup(aws->key_id);
+	call->password = strdup(aws->secret);
+	if (!call->aws_scope || !call->user || !call->password)
 		return out_of_memory(e);
 	if (!aws->session_token)
 		return 0;
@@ -306,10 +290,11 @@ void http_call_wipe(struct http_call *call)
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->connect_to);
 	http_tls_put(call->tls);
-	wipe(call->aws_secret);
+	wipe(call->user);
+	wipe(call->password);
 	free(call->aws_scope);
-	free(call->aws_key_id);
-	free(call->aws_secret);
+	free(call->user);
+	free(call->password);
 	free(call->url);
 	free(call->body);
 	free(call->gate_error);
@@ -507,10 +492,11 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_USERAGENT, call->client->user_agent);
 	SET(CURLOPT_HTTPHEADER, call->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-	if (call->aws_scope) {
+	if (call->aws_scope)
 		SET(CURLOPT_AWS_SIGV4, call->aws_scope);
-		SET(CURLOPT_USERNAME, call->aws_key_id);
-		SET(CURLOPT_PASSWORD, call->aws_secret);
+	if (call->user) {
+		SET(CURLOPT_USERNAME, call->user);
+		SET(CURLOPT_PASSWORD, call->password);
 	}
 	if (!call->no_compression)
 		SET(CURLOPT_ACCEPT_ENCODING, "gzip");

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/http_parse.h"
 
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/http/http_text.h"
-#include "base/num.h"
 
 static int refuse(int status, const char *why, const char **ret_why)
 {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/http_server.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/http/http_server_internal.h"
 
 #define ACCEPT_BATCH_MAX 64

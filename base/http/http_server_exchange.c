@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request and its reply: what handlers see, and how the answer is framed.
-#include <assert.h>
 #include <event2/buffer.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/http/http_server_internal.h"
 #include "base/http/http_site.h"
 #include "base/http/http_text.h"

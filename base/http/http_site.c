@@ -2,14 +2,10 @@
 #include "base/http/http_site.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define NAME_BYTES (HTTP_SITE_NAME_BYTES_MAX + 1)
 

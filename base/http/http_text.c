@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/http_text.h"
 
-#include <string.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/http/http_client.h"
-#include "base/num.h"
 
 static bool is_alnum(unsigned char c)
 {

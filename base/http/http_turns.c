@@ -2,11 +2,9 @@
 #include "base/http/http_turns.h"
 
 #include <event2/event.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <utlist.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "base/timer.h"
 

@@ -2,14 +2,8 @@
 #include "base/http/service_account.h"
 
 #include <openssl/crypto.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 int service_account_server(char *out, size_t size, struct err *e)
 {

@@ -8,10 +8,8 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 
 #define SUBJECT_BYTES_MAX   64 // X.520: ub-common-name
 #define ALT_NAMES_BYTES_MAX (64 * 1024)

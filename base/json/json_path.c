@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/json_path.h"
 
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 
 #define NAME_CHARS  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 #define VALUE_CHARS NAME_CHARS ".*"

@@ -2,10 +2,8 @@
 #include "base/json/json_read.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_scan.h"
 
 // cJSON accepts text that is not JSON (leading zeros, control characters and invalid UTF-8 in strings, \u0000 as the

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/json_scan.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/err.h"
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 // The token that the next byte may start or continue. A number, a word, an escape or a character that continues in the
 // next piece waits in json_scan.split.

@@ -5,7 +5,7 @@
 
 #include "base/json/json_scan.h"
 #include "base/num.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 static const char *skip_blanks(const char *p, const char *end)
 {

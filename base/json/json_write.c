@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/json_write.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/num.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #define JSON_WRITE_KEY_BYTES 64 // of a format
 

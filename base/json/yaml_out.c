@@ -2,15 +2,11 @@
 #include "base/json/yaml_out.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/text.h"
 
 // Plain style is kept for words that no YAML 1.1 or 1.2 reader turns into a number, boolean, null, date or syntax.
 static bool is_plain(const char *s)

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/log.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/utf8.h"
 
 struct log {
 	int fd;

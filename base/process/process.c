@@ -3,17 +3,13 @@
 
 #include <link.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/exposition.h"
-#include "base/num.h"
 
 #define LARGE_BLOCK_BYTES (128 * 1024) // glibc's own default to begin with
 #define PROC_FILE_MAX     4096

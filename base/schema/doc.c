@@ -2,18 +2,11 @@
 #include "base/schema/doc.h"
 
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <yaml.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #define TEXT_SHOWN_BYTES 64  // longest key, anchor or tag in a message
 #define NAME_SHOWN_BYTES 200 // a long path is truncated at its start

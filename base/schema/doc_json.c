@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON from an API server as a document tree, so that one decoder serves files and objects.
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
-#include "base/text.h"
 
 #define KEY_SHOWN_BYTES 64
 

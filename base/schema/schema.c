@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/schema/schema.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/schema_private.h"
-#include "base/text.h"
 
 // clang-format off
 static const struct schema_type_info types[] = {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a schema and a document side by side: scalars, objects, lists, defaults, cross-field rules.
-#include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema_private.h"
-#include "base/text.h"
 
 #define CHOICES_BYTES 200
 #define INT64_EXACT   ((int64_t)1 << 53)

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collecting, sorting and printing the faults of a file.
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema_private.h"
-#include "base/text.h"
 
 #define FILE_SHOWN_BYTES 4096
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a field, for people: `explain`, and the reference page of a schema.
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/schema/schema_private.h"
-#include "base/text.h"
 
 #define LINE_COLUMNS     80
 #define TEXT_COLUMNS_MIN 30 // least width of a description next to the names, however long those are

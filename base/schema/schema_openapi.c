@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders a schema for the API server, from the table alone.
-#include <assert.h>
-#include <stdint.h>
-#include <stdio.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
 #include "base/schema/schema.h"
 

@@ -3,18 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/file_open.h"
-#include "base/num.h"
-#include "base/text.h"
 
 // ---- the rule at the end of a file: POSIX TZ with the extension of RFC 8536, section 3.3.1 ----
 

@@ -11,7 +11,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/page_view.h"
 

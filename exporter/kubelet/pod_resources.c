@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/num.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
 

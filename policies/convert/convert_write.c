@@ -6,7 +6,6 @@
 #include "base/json/yaml_out.h"
 #include "base/schema/doc.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "policies/convert/convert.h"
 #include "policies/schema/policy_schema.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "exporter/apiserver/pod_metadata.h"
 
 struct pods {

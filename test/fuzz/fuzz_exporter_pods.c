@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "exporter/device.h"
 #include "exporter/kubelet/pod_resources.h"
 

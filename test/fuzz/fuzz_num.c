@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #define PAGE_CHECK_LINES_MAX    20000
 #define PAGE_CHECK_FAMILIES_MAX 512

@@ -526,7 +526,7 @@ static void test_of_answers_at_the_same_time_the_largest_ends_and_the_others_get
 	assert_int_equal(e->kind, ERR_TOO_LARGE);
 	assert_int_equal(e->code, 0);
 	assert_non_null(strstr(e->msg, "2457600 bytes"));
-	assert_null(budget.first);
+	assert_true(LIST_EMPTY(&budget.answers));
 	assert_int_equal(budget.used_bytes, 0);
 }
 

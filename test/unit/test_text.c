@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 struct row {
 	const char *text;
