@@ -121,7 +121,7 @@ FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/js
         $(addprefix policies/engine/,behavior combine decide decide_state decision forecast formula guards idle_stage limits \
           objective objective_choice objective_load objective_queue panic_stage plausible proposal \
           quantile signal source startup window) \
-        policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+        policies/pool/pool_allocate policies/spread/spread $(addprefix promql/,fair_queue freshness lexer promql_answer similar)
 $(foreach f,$(FAST),$(if $(wildcard $f.c),,$(error Makefile: FAST names $f.c, which does not exist)))
 COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
            $(OUT)/obj/cli/main.o

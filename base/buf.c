@@ -109,8 +109,7 @@ const char *buf_str(const struct buf *b)
 	return b->data ? b->data : "";
 }
 
-// Takes ownership of fd and closes it.
-static int read_all(struct buf *b, int fd, const char *path, struct err *e)
+int buf_read_opened(struct buf *b, int fd, const char *name, struct err *e)
 {
 	int rc = 0;
 	for (;;) {
@@ -119,18 +118,18 @@ static int read_all(struct buf *b, int fd, const char *path, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			rc = err_set_code(e, ERR_IO, errno, "cannot read %s: %s", path, strerror(errno));
+			rc = err_set_code(e, ERR_IO, errno, "cannot read %s: %s", name, strerror(errno));
 			break;
 		}
 		if (n == 0)
 			break;
 		if ((size_t)n > b->max - b->len) {
 			b->failed = true;
-			rc = err_set(e, ERR_LIMIT, "%s is larger than the ceiling of %zu bytes", path, b->max);
+			rc = err_set(e, ERR_LIMIT, "%s is larger than the ceiling of %zu bytes", name, b->max);
 			break;
 		}
 		if (buf_put(b, chunk, (size_t)n) < 0) {
-			rc = err_set(e, ERR_INTERNAL, "cannot read %s: out of memory", path);
+			rc = err_set(e, ERR_INTERNAL, "cannot read %s: out of memory", name);
 			break;
 		}
 	}
@@ -141,19 +140,14 @@ static int read_all(struct buf *b, int fd, const char *path, struct err *e)
 int buf_read_file(struct buf *b, const char *path, struct err *e)
 {
 	int fd = file_open(path, e);
-	return fd < 0 ? -1 : read_all(b, fd, path, e);
-}
-
-int buf_read_opened(struct buf *b, int fd, const char *name, struct err *e)
-{
-	return read_all(b, fd, name, e);
+	return fd < 0 ? -1 : buf_read_opened(b, fd, path, e);
 }
 
 int buf_read_argument(struct buf *b, const char *path, struct err *e)
 {
 	int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : file_open_argument(path, e);
 	if (fd >= 0)
-		return read_all(b, fd, strcmp(path, "-") == 0 ? "standard input" : path, e);
+		return buf_read_opened(b, fd, strcmp(path, "-") == 0 ? "standard input" : path, e);
 	return strcmp(path, "-") == 0
 	               ? err_set_code(e, ERR_IO, errno, "cannot read standard input: %s", strerror(errno))
 	               : -1;

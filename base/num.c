@@ -4,6 +4,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <time.h>
 
 #include "base/base.h"
 
@@ -394,17 +395,14 @@ size_t num_format_about_ms(char *out, int64_t ms)
 	return num_format_duration_ms(out, ms < 1000 ? ms : ms - rest + (rest >= 500 ? 1000 : 0));
 }
 
-// The year is counted from March, so that the leap day is its last day; 400-year eras make both functions exact for
-// negative years too. Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil and civil_from_days.
 int64_t num_days_of_date(int64_t year, int month, int day)
 {
-	year -= month <= 2;
-	int64_t era = (year >= 0 ? year : year - 399) / 400;
-	int64_t year_of_era = year - era * 400;
-	int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+	struct tm tm = {.tm_year = (int)(year - 1900), .tm_mon = month - 1, .tm_mday = day};
+	return timegm(&tm) / 86400;
 }
 
+// The year is counted from March, so that the leap day is its last day; 400-year eras make it exact for negative years
+// too. Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
 static void date_of_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
 {
 	days += 719468;
@@ -418,11 +416,9 @@ static void date_of_days(int64_t days, int64_t *ret_year, int *ret_month, int *r
 	*ret_year = year_of_era + era * 400 + (*ret_month <= 2);
 }
 
-static int days_in_month(int year, int month)
+static int64_t days_in_month(int year, int month)
 {
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-	return days[month - 1] + (month == 2 && leap);
+	return num_days_of_date(year, month + 1, 1) - num_days_of_date(year, month, 1);
 }
 
 // Reads the text by a picture: 'd' is a digit of the number at hand, 'T' is T or t, anything else is itself.

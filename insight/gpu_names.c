@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "promql/confine.h"
 #include "promql/lexer.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 
 #define AMD_USED   "gpu_used_vram"
 #define INTEL_USED "xpum_memory_used_bytes"

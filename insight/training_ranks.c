@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/hash_table.h"
 #include "insight/gpu_use_query.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 
 #define INDEX_DIGITS_MAX 5
 #define SUFFIX_BYTES     5 // that a Job appends to the names of its pods: apimachinery, util/rand

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 
 void workload_set_init(struct workload_set *s)
 {

@@ -19,19 +19,6 @@ struct fair_group {
 	char name[];
 };
 
-TAILQ_HEAD(fair_sides, fair_side);
-
-struct fair_queue {
-	int slots;
-	int used[FAIR_CLASS__COUNT];
-	size_t n_waiting;
-	enum fair_class turn; // the class whose turn is next
-	struct fair_group *groups;
-	struct fair_sides rings[FAIR_CLASS__COUNT]; // the front has the next turn
-	char *first_name;                           // name of the first namespace ever; NULL: none yet
-	bool has_many;                              // more than one namespace has used the queue
-};
-
 struct fair_queue *fair_queue_new(int slots)
 {
 	assert(slots >= 1);
@@ -185,19 +172,4 @@ struct fair_item *fair_queue_any(const struct fair_queue *q)
 		if (!TAILQ_EMPTY(&q->rings[c]))
 			return TAILQ_FIRST(&TAILQ_FIRST(&q->rings[c])->items);
 	return NULL;
-}
-
-int fair_queue_slots(const struct fair_queue *q)
-{
-	return q->slots;
-}
-
-int fair_queue_used(const struct fair_queue *q, enum fair_class class)
-{
-	return q->used[class];
-}
-
-size_t fair_queue_waiting(const struct fair_queue *q)
-{
-	return q->n_waiting;
 }

@@ -16,7 +16,6 @@
 #include <sys/queue.h>
 
 struct fair_group;
-struct fair_queue;
 
 enum fair_class { FAIR_FAST, FAIR_SLOW, FAIR_CLASS__COUNT };
 
@@ -26,6 +25,20 @@ struct fair_item {
 	struct fair_group *group;
 	enum fair_class class;
 	bool is_started;
+};
+
+TAILQ_HEAD(fair_sides, fair_side);
+
+// Other modules only read the first three members.
+struct fair_queue {
+	int slots;
+	int used[FAIR_CLASS__COUNT]; // slots
+	size_t n_waiting;            // queued items
+	enum fair_class turn;        // the class whose turn is next
+	struct fair_group *groups;
+	struct fair_sides rings[FAIR_CLASS__COUNT]; // the front has the next turn
+	char *first_name;                           // name of the first namespace ever; NULL: none yet
+	bool has_many;                              // more than one namespace has used the queue
 };
 
 // Returns NULL when memory is exhausted. slots >= 1.
@@ -41,9 +54,5 @@ struct fair_item *fair_queue_next(struct fair_queue *q);
 void fair_queue_remove(struct fair_queue *q, struct fair_item *item);
 // Returns any queued item; NULL: none.
 struct fair_item *fair_queue_any(const struct fair_queue *q);
-
-int fair_queue_slots(const struct fair_queue *q);
-int fair_queue_used(const struct fair_queue *q, enum fair_class class); // slots
-size_t fair_queue_waiting(const struct fair_queue *q);                  // queued items
 
 #endif

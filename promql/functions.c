@@ -173,18 +173,16 @@ struct promql_value promql_value_of_number(const struct promql_token *t)
 	return v;
 }
 
-static void clamp(struct promql_value *v, double least, double most)
-{
-	v->low = fmin(fmax(v->low, least), most);
-	v->high = fmax(fmin(v->high, most), least);
-	v->is_idle_zero = v->is_idle_zero && v->low <= 0 && v->high >= 0;
-}
-
 static void bound(struct promql_value *v, double low, double high)
 {
 	v->low = low;
 	v->high = high;
 	v->is_idle_zero = v->is_idle_zero && low <= 0 && high >= 0;
+}
+
+static void clamp(struct promql_value *v, double least, double most)
+{
+	bound(v, fmin(fmax(v->low, least), most), fmax(fmin(v->high, most), least));
 }
 
 void promql_value_apply(const struct promql_function *f, const struct promql_token *name,

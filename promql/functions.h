@@ -4,9 +4,6 @@
 #ifndef GPUSCALE_PROMQL_FUNCTIONS_H
 #define GPUSCALE_PROMQL_FUNCTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "promql/lexer.h"
 
 #define PROMQL_ARGUMENTS_ANY 255

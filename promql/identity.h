@@ -8,9 +8,6 @@
 #ifndef GPUSCALE_PROMQL_IDENTITY_H
 #define GPUSCALE_PROMQL_IDENTITY_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "promql/promql_config.h"
 

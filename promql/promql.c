@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/clock.h"
+#include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
-#include "promql/promql_text.h"
 
 // The parameters of a form other than the query.
 #define FORM_BYTES_MAX 512
@@ -112,8 +112,8 @@ void promql_free(struct promql *p)
 		http_call_cancel(p->detection); // ends the calls that wait for it
 	if (p->token_fetch)
 		http_call_cancel(p->token_fetch); // likewise
-	while (p->calls)
-		http_call_cancel(p->calls->http);
+	while (!LIST_EMPTY(&p->calls))
+		http_call_cancel(LIST_FIRST(&p->calls)->http);
 	promql_free_options(p);
 	for (struct promql_reply *r = p->free_replies, *next; r; r = next) {
 		next = r->next_free;
@@ -128,25 +128,6 @@ static void free_call(struct promql_call *call)
 {
 	buf_done(&call->form);
 	free(call);
-}
-
-static void link_call(struct promql_call *call)
-{
-	struct promql *p = call->p;
-	call->next = p->calls;
-	if (p->calls)
-		p->calls->prev = call;
-	p->calls = call;
-}
-
-static void unlink_call(struct promql_call *call)
-{
-	if (call->next)
-		call->next->prev = call->prev;
-	if (call->prev)
-		call->prev->next = call->next;
-	else
-		call->p->calls = call->next;
 }
 
 // Returns NULL when memory is exhausted.
@@ -188,7 +169,7 @@ static int on_body(void *arg, const char *data, size_t len)
 static void finish(struct promql_call *call, const struct promql_result *result, const struct err *error)
 {
 	struct promql *p = call->p;
-	unlink_call(call);
+	LIST_REMOVE(call, link);
 	p->in_callback = true;
 	call->done(call->arg, result, error);
 	p->in_callback = false;
@@ -485,6 +466,6 @@ int promql_ask(struct promql *p, const struct promql_question *q, promql_done_fn
 		free_call(call);
 		return -1;
 	}
-	link_call(call);
+	LIST_INSERT_HEAD(&p->calls, call, link);
 	return 0;
 }

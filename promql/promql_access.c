@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/promql_access.h"
+// Which namespaces may query a source, and which series they may read.
+#include "promql/promql_source.h"
 
 #include "base/base.h"
 #include "promql/confine.h"

@@ -10,11 +10,8 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_ANSWER_H
 #define GPUSCALE_PROMQL_PROMQL_ANSWER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "promql/promql.h"
-#include "promql/promql_text.h"
+#include "promql/promql_decoder.h"
 
 struct arena;
 struct err;

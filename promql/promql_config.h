@@ -3,10 +3,6 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_CONFIG_H
 #define GPUSCALE_PROMQL_PROMQL_CONFIG_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/http/http_client.h"
 
 struct clock;

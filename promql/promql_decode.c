@@ -2,14 +2,12 @@
 // Replies of the Prometheus HTTP API v1, token by token -> plain arrays. Members may come in any order: a proxy that
 // sorts them puts `data` before `status`, `result` before `resultType` and `metric` before `value`. Prometheus:
 // docs/querying/api.md, "Expression query result formats".
-#include <stdarg.h>
 
 #include "base/base.h"
 #include "base/json/json_scan.h"
+#include "promql/promql.h"
 #include "promql/promql_answer.h"
 #include "promql/promql_decoder.h"
-#include "promql/promql_result.h"
-#include "promql/promql_text.h"
 
 static const char *const type_names[] = {
         [PROMQL_VECTOR] = "vector",

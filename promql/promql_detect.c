@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "promql/identity.h"
+#include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
-#include "promql/promql_text.h"
 
 // ---- dialects ----
 
@@ -198,8 +198,8 @@ int64_t promql_unexplained_skew_ms(const struct promql *p)
 static void fail_waiting(struct promql *p, const struct err *error)
 {
 	struct promql_call *next;
-	for (struct promql_call *call = p->calls; call; call = next) {
-		next = call->next;
+	for (struct promql_call *call = LIST_FIRST(&p->calls); call; call = next) {
+		next = LIST_NEXT(call, link);
 		if (!call->http)
 			promql_end_failed(call, error);
 	}
@@ -209,9 +209,9 @@ static void send_waiting(struct promql *p)
 {
 	struct promql_call *next;
 	int64_t now_mono_ms = clock_mono_ms(p->clock);
-	for (struct promql_call *call = p->calls; call; call = next) {
+	for (struct promql_call *call = LIST_FIRST(&p->calls); call; call = next) {
 		struct err e;
-		next = call->next;
+		next = LIST_NEXT(call, link);
 		if (call->http)
 			continue;
 		call->started_mono_ms = now_mono_ms; // what this took is not taken from its deadline
@@ -253,8 +253,9 @@ static void continue_calls(struct promql *p, const struct err *error)
 		fail_waiting(p, error ? error : &p->token_error);
 		return;
 	}
-	for (const struct promql_call *call = p->calls; call; call = call->next)
-		is_waiting |= !call->http;
+	const struct promql_call *call;
+	LIST_FOREACH(call, &p->calls, link)
+	is_waiting |= !call->http;
 	if (!is_waiting || p->detection)
 		return;
 	if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date)

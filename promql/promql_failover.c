@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/promql_failover.h"
+// Queries whose response is used as a whole: the servers of a source are queried in order, until one has data.
+#include "promql/promql_source.h"
 
 #include "base/base.h"
 #include "base/must.h"

@@ -3,10 +3,6 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_PRIVATE_H
 #define GPUSCALE_PROMQL_PROMQL_PRIVATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -66,7 +62,7 @@ struct promql {
 	struct clock own_clock;
 	struct promql_budget *budget, own_budget;
 	struct promql_reply *free_replies;
-	struct promql_call *calls;
+	LIST_HEAD(, promql_call) calls;
 	bool use_get;
 	enum promql_kind asked_kind; // kind in the options
 	enum promql_kind kind;       // PROMQL_KIND_AUTO: not known yet
@@ -83,7 +79,7 @@ struct promql {
 
 struct promql_call {
 	struct promql *p;
-	struct promql_call *prev, *next;
+	LIST_ENTRY(promql_call) link;
 	struct http_call *http;          // NULL: not sent until the kind of the server is known
 	struct promql_question question; // its query is in the form
 	struct buf form;

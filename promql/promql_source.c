@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
+#include "base/timer.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_decoder.h"
 
@@ -208,10 +209,8 @@ static void on_expired(evutil_socket_t fd, short what, void *arg)
 		err_set_code(&e, ERR_TIMEOUT, PROMQL_NOT_SENT,
 		             "source %s: not sent within %lld ms: %d of %d slots are in use, %d of them by slow "
 		             "queries; queued: %zu",
-		             s->name, (long long)call->wait_ms,
-		             fair_queue_used(s->queue, FAIR_FAST) + fair_queue_used(s->queue, FAIR_SLOW),
-		             fair_queue_slots(s->queue), fair_queue_used(s->queue, FAIR_SLOW),
-		             fair_queue_waiting(s->queue));
+		             s->name, (long long)call->wait_ms, s->queue->used[FAIR_FAST] + s->queue->used[FAIR_SLOW],
+		             s->queue->slots, s->queue->used[FAIR_SLOW], s->queue->n_waiting);
 	}
 	fail_waiting(call, &e);
 }
@@ -296,14 +295,13 @@ static void send_waiting(struct promql_source *s)
 static int wait_for_turn(struct source_call *call, const char *query, struct err *e)
 {
 	struct promql_source *s = call->source;
-	struct timeval wait = {.tv_sec = call->wait_ms / 1000, .tv_usec = call->wait_ms % 1000 * 1000};
-	if (fair_queue_waiting(s->queue) > PROMQL_QUEUED_MAX)
+	if (s->queue->n_waiting > PROMQL_QUEUED_MAX)
 		return err_set_code(e, ERR_LIMIT, PROMQL_NOT_SENT,
 		                    "source %s: %d queries wait for their turn already, the ceiling", s->name,
 		                    PROMQL_QUEUED_MAX);
 	call->query = strdup(query);
 	call->expiry = evtimer_new(s->loop, on_expired, call);
-	if (!call->query || !call->expiry || event_add(call->expiry, &wait) < 0)
+	if (!call->query || !call->expiry || timer_start(call->expiry, call->wait_ms) < 0)
 		return err_no_memory(e);
 	return 0;
 }
@@ -526,10 +524,10 @@ size_t promql_source_fuse_bytes(const struct promql_source *s)
 
 // ---- the set ----
 
-static bool is_named_before(const struct promql_source_options *list, size_t i)
+static bool has_name(const struct promql_sources *s, const char *name)
 {
-	for (size_t j = 0; j < i && list[i].name; j++)
-		if (list[j].name && strcmp(list[j].name, list[i].name) == 0)
+	for (size_t i = 0; i < s->n && name; i++)
+		if (strcmp(s->items[i]->name, name) == 0)
 			return true;
 	return false;
 }
@@ -572,7 +570,7 @@ int promql_sources_add(struct promql_sources *s, const struct promql_source *lik
                        const char *namespace_name, const struct promql_credentials *c, struct err *e)
 {
 	const char *urls[PROMQL_URLS_MAX] = {NULL}, *const namespaces[] = {namespace_name, NULL};
-	int slots = fair_queue_slots(like->queue);
+	int slots = like->queue->slots;
 	struct promql_source_options o = {.name = name,
 	                                  .max_in_flight =
 	                                          slots < PROMQL_ADDED_CONCURRENCY ? slots : PROMQL_ADDED_CONCURRENCY,
@@ -581,9 +579,8 @@ int promql_sources_add(struct promql_sources *s, const struct promql_source *lik
 	                                  .max_disagreement = like->max_disagreement,
 	                                  .access = {namespaces, promql_access_label(like->access)}};
 	size_t before = s->n, n = 0;
-	for (size_t i = 0; i < s->n; i++)
-		if (strcmp(s->items[i]->name, name) == 0)
-			return err_set(e, ERR_INPUT, "there is a source %s", name);
+	if (has_name(s, name))
+		return err_set(e, ERR_INPUT, "there is a source %s", name);
 	if (!like->promql)
 		return canceled(like, e);
 	promql_get_settings(like->promql, &o.query);
@@ -610,7 +607,7 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 	s->budget.max_bytes = PROMQL_ANSWERS_BYTES_MAX;
 	clock_init_real(&s->clock);
 	for (size_t i = 0; i < n; i++) {
-		int rc = is_named_before(list, i) ? err_set(e, ERR_INPUT, "the name is given to two sources") : 0;
+		int rc = has_name(s, list[i].name) ? err_set(e, ERR_INPUT, "the name is given to two sources") : 0;
 		if (rc < 0 || add_source(s, clock ? clock : &s->clock, &list[i], n == 1, e) < 0) {
 			err_wrap(e, "source %.63s", list[i].name ? list[i].name : "");
 			promql_sources_free(s);

@@ -7,15 +7,11 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/err.h"
 #include "base/exposition.h"
 #include "promql/promql.h"
-#include "promql/promql_access.h"
 #include "promql/promql_health.h"
 
 struct buf;
@@ -40,6 +36,41 @@ struct promql_sources;
 #define PROMQL_SETTLES_MS        60000  // after an outage: Prometheus scrapes once a minute by default
 #define PROMQL_RETRY_AFTER_MS    300000 // the longest Retry-After that is honoured
 #define PROMQL_NOT_SENT          (-1) // err.code of a query that was not sent: its failure is not evidence against the query
+
+// ---- access ----
+
+// Which namespaces may query a source, and which series they may read. A policy names its source and publishes the
+// result in its own status, so without this check its author could read whatever the controller's credentials permit.
+
+#define PROMQL_ACCESS_NAMESPACES_MAX 1024
+#define PROMQL_ACCESS_LABEL_BYTES    128
+#define PROMQL_ACCESS_ALL            "*"
+
+// The access rules as configured for a source.
+struct promql_access_options {
+	const char *const
+	        *namespaces; // policies of these may query the source; NULL-terminated; "*": all. NULL: not configured
+	const char *label;   // queries are confined to LABEL="NAMESPACE" (promql/confine.h); NULL: not confined
+};
+
+// Copies the options. is_open: whether all namespaces or none may query a source without configured namespaces. Returns
+// NULL and *e: ERR_INPUT, ERR_LIMIT.
+struct promql_access *promql_access_new(const struct promql_access_options *options, bool is_open, struct err *e);
+void promql_access_free(struct promql_access *a); // NULL is fine
+// Returns the label that queries are confined by; NULL: none. Valid as long as the rules.
+const char *promql_access_label(const struct promql_access *a);
+// Returns whether no namespace may query the source because none is configured.
+bool promql_access_is_closed(const struct promql_access *a);
+
+// Returns the query that a policy of `namespace_name` may send: `query` itself, or the confined query in `out`. Returns
+// NULL and *e on refusal:
+//   ERR_AUTH: policies of the namespace may not query this source;
+//   ERR_INPUT, ERR_LIMIT: the query cannot be confined; *ret_offset (may be NULL) is the position, as in
+//   confine_query().
+const char *promql_access_admit(const struct promql_access *a, const char *source, const char *namespace_name,
+                                const char *query, struct buf *out, size_t *ret_offset, struct err *e);
+
+// ---- sources ----
 
 struct promql_source_options {
 	const char *name;             // letters, digits, '_', '-' and '.'
@@ -136,7 +167,7 @@ struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i
 struct promql_source *promql_sources_find(const struct promql_sources *s, const char *name, struct err *e);
 
 // Returns the query that a policy of `namespace_name` may send to `source` (as in promql_sources_find): `query` itself,
-// or the rewritten query in `out` (promql/promql_access.h). Every query of a policy must pass through this function,
+// or the rewritten query in `out` (promql_access_admit). Every query of a policy must pass through this function,
 // and only the result may be sent. Returns NULL and *e as promql_sources_find, or as promql_access_admit with
 // *ret_offset, which may be NULL.
 const char *promql_sources_admit(const struct promql_sources *s, const char *source, const char *namespace_name,
@@ -150,7 +181,7 @@ bool promql_source_is_down(const struct promql_source *s);
 // Returns whether the source recovered less than PROMQL_SETTLES_MS ago: a server that starts anew may not have scraped
 // its targets yet, so that the absence of a series proves nothing.
 bool promql_source_has_just_recovered(const struct promql_source *s);
-// Returns the limit on the text of a request that combines several queries (promql/fuse.h); 0: queries must not be
+// Returns the limit on the text of a request that combines several queries (promql/similar.h); 0: queries must not be
 // combined.
 size_t promql_source_fuse_bytes(const struct promql_source *s);
 struct event_base *promql_sources_loop(const struct promql_sources *s);
@@ -160,5 +191,15 @@ struct event_base *promql_sources_loop(const struct promql_sources *s);
 // is in flight. A query that was not sent fails with the code PROMQL_NOT_SENT.
 int promql_source_ask(struct promql_source *s, const struct promql_question *question,
                       const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
+
+// For queries whose response is used as a whole; the signals of ticks have a stricter rule, which compares the
+// responses of all servers (runtime/query/query_failover.h). Like promql_source_ask, for a source with any number of
+// servers; `first` is as promql_sources_find returns it. The next server is queried after an error, a response with
+// warnings, or one without series, but not after the query was rejected (ERR_REJECTED), because each server would
+// reject it. If no server has data, `done` receives ERR_PROTOCOL if one responded with warnings, else a response
+// without series if one sent it, else the error of a server that was reached, or of the first one. Returns -1 and *e if
+// the query cannot be sent to any server.
+int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
+                        const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
 
 #endif

@@ -11,30 +11,13 @@
 
 #define FILE_NAME_MAX 4096
 
-// As written; what the client takes is made from it in to_options.
+// The options as they are decoded, and what is converted to some of them in complete_options.
 struct source_spec {
-	const char *name, *url, *tenant, *bearer_token_file;
-	const char **urls;
-	size_t n_urls;
-	double max_disagreement;
-	int type, method, identity;
-	const char *region;
-	const char **headers;
-	size_t n_headers;
-	const char **allowed_namespaces;
-	size_t n_allowed_namespaces;
-	bool allowed_set;
-	const char *namespace_label;
-	bool basic_set, tls_set, fuse;
-	struct {
-		const char *username, *password_file;
-	} basic;
-	struct {
-		const char *ca_file, *cert_file, *key_file, *server_name;
-		bool insecure_skip_verify;
-	} tls;
-	int64_t timeout_ms;
-	int32_t max_concurrency;
+	struct promql_source_options o;
+	const char **urls, **headers, **allowed_namespaces;
+	size_t n_urls, n_headers, n_allowed_namespaces;
+	int method;
+	bool allowed_set, basic_set, tls_set, fuse;
 };
 
 struct source_list {
@@ -50,8 +33,8 @@ static const char *const kinds[] = {PROMQL_SOURCES_KIND, NULL};
 
 // clang-format off
 static const struct schema_field basic_fields[] = {
-	{ROW("username", STRING),     FIELD(struct source_spec, basic.username),      REQUIRED, RANGE(1, 1024),          DOC("The user.")},
-	{ROW("passwordFile", STRING), FIELD(struct source_spec, basic.password_file), REQUIRED, RANGE(1, FILE_NAME_MAX), DOC("File with the password, read again every minute and when the server refuses it.")},
+	{ROW("username", STRING),     FIELD(struct source_spec, o.query.basic_user),      REQUIRED, RANGE(1, 1024),          DOC("The user.")},
+	{ROW("passwordFile", STRING), FIELD(struct source_spec, o.query.basic_password_file), REQUIRED, RANGE(1, FILE_NAME_MAX), DOC("File with the password, read again every minute and when the server refuses it.")},
 };
 // clang-format on
 
@@ -66,11 +49,11 @@ static const struct schema basic = {
 
 // clang-format off
 static const struct schema_field tls_fields[] = {
-	{ROW("caFile", STRING),           FIELD(struct source_spec, tls.ca_file),              OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("CA certificates to trust instead of the system's.")},
-	{ROW("certFile", STRING),         FIELD(struct source_spec, tls.cert_file),            OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Client certificate; with keyFile.")},
-	{ROW("keyFile", STRING),          FIELD(struct source_spec, tls.key_file),             OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Its private key.")},
-	{ROW("serverName", STRING),       FIELD(struct source_spec, tls.server_name),          OPTIONAL,         RANGE(1, 253),           DOC("Name expected in the server's certificate, if it is not the URL's.")},
-	{ROW("insecureSkipVerify", BOOL), FIELD(struct source_spec, tls.insecure_skip_verify), DEFAULT("false"),                          DOC("Do not verify the server's certificate: any server that answers then decides how far the targets are scaled.")},
+	{ROW("caFile", STRING),           FIELD(struct source_spec, o.query.tls.ca_file),              OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("CA certificates to trust instead of the system's.")},
+	{ROW("certFile", STRING),         FIELD(struct source_spec, o.query.tls.cert_file),            OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Client certificate; with keyFile.")},
+	{ROW("keyFile", STRING),          FIELD(struct source_spec, o.query.tls.key_file),             OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Its private key.")},
+	{ROW("serverName", STRING),       FIELD(struct source_spec, o.query.tls.server_name),          OPTIONAL,         RANGE(1, 253),           DOC("Name expected in the server's certificate, if it is not the URL's.")},
+	{ROW("insecureSkipVerify", BOOL), FIELD(struct source_spec, o.query.tls.insecure_skip_verify), DEFAULT("false"),                          DOC("Do not verify the server's certificate: any server that answers then decides how far the targets are scaled.")},
 };
 // clang-format on
 
@@ -84,22 +67,22 @@ static const struct schema tls = {
 
 // clang-format off
 static const struct schema_field source_fields[] = {
-	{ROW("name", STRING),                   FIELD(struct source_spec, name),                                                           REQUIRED,        RANGE(1, PROMQL_SOURCE_NAME_MAX),        DOC("What policies call it in signals[].source: letters, digits, '_', '-' and '.'. The one called default is asked by signals that name none.")},
-	{ROW("url", STRING),                    FIELD(struct source_spec, url),                                                            OPTIONAL,        RANGE(1, 2048),                          DOC("Base URL, with a path prefix where there is one: http://prometheus:9090, https://mimir.example/prometheus. No credentials in it.")},
+	{ROW("name", STRING),                   FIELD(struct source_spec, o.name),                                                           REQUIRED,        RANGE(1, PROMQL_SOURCE_NAME_MAX),        DOC("What policies call it in signals[].source: letters, digits, '_', '-' and '.'. The one called default is asked by signals that name none.")},
+	{ROW("url", STRING),                    FIELD(struct source_spec, o.query.url),                                                            OPTIONAL,        RANGE(1, 2048),                          DOC("Base URL, with a path prefix where there is one: http://prometheus:9090, https://mimir.example/prometheus. No credentials in it.")},
 	{ROW("urls", STRING_LIST),              FIELD_LIST(struct source_spec, urls, n_urls),                                              OPTIONAL,        ITEMS(1, PROMQL_URLS_MAX),               DOC("Instead of url: servers that hold the same data, such as the two of a highly available pair. Each query is sent to all of them, and the newest sample is used; a signal is missing only when none of them answers.")},
-	{ROW("maxDisagreement", QUANTITY),      FIELD(struct source_spec, max_disagreement),                                               DEFAULT("0.2"),  RANGE(0, 1),                             DOC("With urls: the relative difference between two current values of a query above which the servers count as disagreeing, which is logged and counted.")},
-	{ROW("type", ENUM),                     FIELD(struct source_spec, type),                                                           DEFAULT("Auto"), ONE_OF(promql_kind_names),               DOC("Whose query API it is. Auto asks /api/v1/status/buildinfo; behind a gateway that hides it, say it.")},
-	{ROW("tenant", STRING),                 FIELD(struct source_spec, tenant),                                                         OPTIONAL,        RANGE(1, 150),                           DOC("Tenant of Mimir or Thanos, sent as X-Scope-OrgID. (The tenants of a VictoriaMetrics cluster are part of the URL.)")},
+	{ROW("maxDisagreement", QUANTITY),      FIELD(struct source_spec, o.max_disagreement),                                               DEFAULT("0.2"),  RANGE(0, 1),                             DOC("With urls: the relative difference between two current values of a query above which the servers count as disagreeing, which is logged and counted.")},
+	{ROW("type", ENUM),                     FIELD(struct source_spec, o.query.kind),                                                           DEFAULT("Auto"), ONE_OF(promql_kind_names),               DOC("Whose query API it is. Auto asks /api/v1/status/buildinfo; behind a gateway that hides it, say it.")},
+	{ROW("tenant", STRING),                 FIELD(struct source_spec, o.tenant),                                                         OPTIONAL,        RANGE(1, 150),                           DOC("Tenant of Mimir or Thanos, sent as X-Scope-OrgID. (The tenants of a VictoriaMetrics cluster are part of the URL.)")},
 	{ROW("headers", STRING_LIST),           FIELD_LIST(struct source_spec, headers, n_headers),                                        OPTIONAL,        ITEMS(0, 32),                            DOC("More request headers, each \"Name: value\". Not for secrets: those belong in files.")},
-	{ROW("bearerTokenFile", STRING),        FIELD(struct source_spec, bearer_token_file),                                              OPTIONAL,        RANGE(1, FILE_NAME_MAX),                 DOC("File with a bearer token, read again every minute and when the server refuses it.")},
+	{ROW("bearerTokenFile", STRING),        FIELD(struct source_spec, o.query.bearer_token_file),                                              OPTIONAL,        RANGE(1, FILE_NAME_MAX),                 DOC("File with a bearer token, read again every minute and when the server refuses it.")},
 	{ROW("basicAuth", OBJECT),              IN_PARENT_SET(struct source_spec, basic_set),                                              OPTIONAL,        CHILD(basic),                            DOC("User and password instead of a token.")},
-	{ROW("workloadIdentity", ENUM),         FIELD(struct source_spec, identity),                                                       DEFAULT("None"), ONE_OF(promql_identity_names),           DOC("The cloud of a managed Prometheus, to which the controller authenticates with the identity of its own pod instead of a secret: Google (metadata server), Amazon (requests signed with the credentials of IRSA or EKS Pod Identity) or Azure (federated token). Needs https.")},
-	{ROW("region", STRING),                 FIELD(struct source_spec, region),                                                         OPTIONAL,        RANGE(1, PROMQL_REGION_MAX - 1),         DOC("With Amazon: the region of the workspace. Without it $AWS_REGION.")},
+	{ROW("workloadIdentity", ENUM),         FIELD(struct source_spec, o.query.identity),                                                       DEFAULT("None"), ONE_OF(promql_identity_names),           DOC("The cloud of a managed Prometheus, to which the controller authenticates with the identity of its own pod instead of a secret: Google (metadata server), Amazon (requests signed with the credentials of IRSA or EKS Pod Identity) or Azure (federated token). Needs https.")},
+	{ROW("region", STRING),                 FIELD(struct source_spec, o.query.region),                                                         OPTIONAL,        RANGE(1, PROMQL_REGION_MAX - 1),         DOC("With Amazon: the region of the workspace. Without it $AWS_REGION.")},
 	{ROW("tls", OBJECT),                    IN_PARENT_SET(struct source_spec, tls_set),                                                OPTIONAL,        CHILD(tls),                              DOC("For https.")},
 	{ROW("allowedNamespaces", STRING_LIST), FIELD_LIST_SET(struct source_spec, allowed_namespaces, n_allowed_namespaces, allowed_set), OPTIONAL,        ITEMS(0, PROMQL_ACCESS_NAMESPACES_MAX),  DOC("Namespaces whose policies may ask this source; \"*\" stands for all of them. Without the field all may if it is the only source and has no credentials (token, user, client certificate, headers, tenant), and otherwise none.")},
-	{ROW("namespaceLabel", STRING),         FIELD(struct source_spec, namespace_label),                                                OPTIONAL,        RANGE(1, PROMQL_ACCESS_LABEL_BYTES - 1), DOC("Label that confines queries: every selector of a query gets this label with the namespace of the policy as its value, and a query that cannot be rewritten with certainty is not asked.")},
-	{ROW("timeout", DURATION_MS),           FIELD(struct source_spec, timeout_ms),                                                     DEFAULT("10s"),  RANGE(1, 300000),                        DOC("Deadline of one query, waiting for its turn included.")},
-	{ROW("maxConcurrency", INT32),          FIELD(struct source_spec, max_concurrency),                                                DEFAULT("16"),   RANGE(1, PROMQL_CONCURRENCY_MAX),        DOC("Concurrent queries.")},
+	{ROW("namespaceLabel", STRING),         FIELD(struct source_spec, o.access.label),                                                OPTIONAL,        RANGE(1, PROMQL_ACCESS_LABEL_BYTES - 1), DOC("Label that confines queries: every selector of a query gets this label with the namespace of the policy as its value, and a query that cannot be rewritten with certainty is not asked.")},
+	{ROW("timeout", DURATION_MS),           FIELD(struct source_spec, o.query.timeout_ms),                                                     DEFAULT("10s"),  RANGE(1, 300000),                        DOC("Deadline of one query, waiting for its turn included.")},
+	{ROW("maxConcurrency", INT32),          FIELD(struct source_spec, o.max_in_flight),                                                DEFAULT("16"),   RANGE(1, PROMQL_CONCURRENCY_MAX),        DOC("Concurrent queries.")},
 	{ROW("fuse", BOOL),                     FIELD(struct source_spec, fuse),                                                           DEFAULT("true"),                                          DOC("Asks queries of one tick that were answered well before in one request, up to 16. false for servers that bill, limit or log by the query.")},
 	{ROW("method", ENUM),                   FIELD(struct source_spec, method),                                                         DEFAULT("POST"), ONE_OF(methods),                         DOC("GET for gateways that allow nothing else; queries are then limited by the length of a URL.")},
 };
@@ -117,7 +100,7 @@ static void check_access(const struct source_spec *s, struct fault_list *l)
 			          "is not a valid namespace: write its name, or \"*\" for every namespace");
 		promql_access_free(a);
 	}
-	if (s->namespace_label && !confine_label_is_valid(s->namespace_label))
+	if (s->o.access.label && !confine_label_is_valid(s->o.access.label))
 		fault_add(l, "namespaceLabel", -1,
 		          "must be a label of letters, digits and '_', such as namespace, and not __name__");
 }
@@ -134,7 +117,7 @@ static void check_header(const struct source_spec *s, int32_t index, struct faul
 	if (is_header_called(header, "Authorization"))
 		fault_add(l, "headers", index,
 		          "credentials do not stand in this file: use bearerTokenFile or basicAuth");
-	else if (s->tenant && is_header_called(header, "X-Scope-OrgID"))
+	else if (s->o.tenant && is_header_called(header, "X-Scope-OrgID"))
 		fault_add(l, "headers", index, "says what tenant says already: keep one of them");
 	else if (!strchr(header, ':'))
 		fault_add(l, "headers", index, "must look like \"Name: value\"");
@@ -151,34 +134,31 @@ static void check_url(const char *url, const char *field, int32_t index, bool *h
 		fault_add(l, field, index, "holds credentials: use basicAuth with a passwordFile");
 }
 
-static void refuse_if(struct fault_list *l, bool is_wrong, const char *field, const char *message)
-{
-	if (is_wrong)
-		fault_add(l, field, -1, message);
-}
-
 static void check_source(const void *value, struct fault_list *l)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 	const struct source_spec *s = value;
-	bool http = false, is_amazon = s->identity == PROMQL_IDENTITY_AMAZON;
-	refuse_if(l, s->name[strspn(s->name, letters)] != '\0', "name",
-	          "must be letters, digits, '_', '-' and '.', as in prom-eu");
-	refuse_if(l, !s->url && !s->n_urls, "url", "required: add url, or urls");
-	refuse_if(l, s->url && s->n_urls, "urls", "cannot stand beside url: keep one of them");
-	if (s->url)
-		check_url(s->url, "url", -1, &http, l);
+	bool http = false, is_amazon = s->o.query.identity == PROMQL_IDENTITY_AMAZON;
+	const struct promql_options *q = &s->o.query;
+	if (q->url)
+		check_url(q->url, "url", -1, &http, l);
 	for (size_t i = 0; i < s->n_urls; i++)
 		check_url(s->urls[i], "urls", (int32_t)i, &http, l);
-	refuse_if(l, http && s->tls_set, "tls", "has no meaning with http://: use https://");
-	refuse_if(l, s->identity && http, "workloadIdentity", "sends a token: use https://");
-	refuse_if(l, s->identity && (s->basic_set || s->bearer_token_file), "workloadIdentity",
-	          "cannot stand beside bearerTokenFile or basicAuth: keep one of them");
-	refuse_if(l, s->region && !is_amazon, "region", "belongs to workloadIdentity: Amazon");
-	refuse_if(l, is_amazon && s->method == METHOD_GET, "method", "must be POST with workloadIdentity: Amazon");
-	refuse_if(l, s->basic_set && s->bearer_token_file, "basicAuth",
-	          "cannot stand beside bearerTokenFile: keep one of them");
-	refuse_if(l, !s->tls.cert_file != !s->tls.key_file, "tls", "certFile and keyFile go together: add the other");
+	// clang-format off
+	const struct fault_rule rules[] = {
+		{s->o.name[strspn(s->o.name, letters)] != '\0',            "name",             "must be letters, digits, '_', '-' and '.', as in prom-eu"},
+		{!q->url && !s->n_urls,                                    "url",              "required: add url, or urls"},
+		{q->url && s->n_urls,                                      "urls",             "cannot stand beside url: keep one of them"},
+		{http && s->tls_set,                                       "tls",              "has no meaning with http://: use https://"},
+		{q->identity && http,                                      "workloadIdentity", "sends a token: use https://"},
+		{q->identity && (s->basic_set || q->bearer_token_file),    "workloadIdentity", "cannot stand beside bearerTokenFile or basicAuth: keep one of them"},
+		{q->region && !is_amazon,                                  "region",           "belongs to workloadIdentity: Amazon"},
+		{is_amazon && s->method == METHOD_GET,                     "method",           "must be POST with workloadIdentity: Amazon"},
+		{s->basic_set && q->bearer_token_file,                     "basicAuth",        "cannot stand beside bearerTokenFile: keep one of them"},
+		{!q->tls.cert_file != !q->tls.key_file,                    "tls",              "certFile and keyFile go together: add the other"},
+	};
+	// clang-format on
+	fault_add_broken(l, rules, COUNT_OF(rules));
 	for (size_t i = 0; i < s->n_headers; i++)
 		check_header(s, (int32_t)i, l);
 	check_access(s, l);
@@ -206,7 +186,7 @@ static void check_list(const void *value, struct fault_list *faults)
 	const struct source_list *l = value;
 	for (size_t i = 1; i < l->n_sources; i++)
 		for (size_t j = 0; j < i; j++)
-			if (strcmp(l->sources[i].name, l->sources[j].name) == 0) {
+			if (strcmp(l->sources[i].o.name, l->sources[j].o.name) == 0) {
 				fault_add(faults, "sources", (int32_t)i, "has the name of another source: rename one");
 				break;
 			}
@@ -227,13 +207,13 @@ const struct schema *promql_source_schema(void)
 }
 
 // A name in a file means a place next to that file, wherever the program was started.
-static int beside(struct arena *a, const char *file, const char *name, const char **ret)
+static int beside(struct arena *a, const char *file, const char **name)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
-	*ret = name;
-	if (name && name[0] != '/' && slash)
-		*ret = arena_printf(a, "%.*s/%s", (int)(slash - file), file, name);
-	return name && !*ret ? -1 : 0;
+	if (!*name || (*name)[0] == '/' || !slash)
+		return 0;
+	*name = arena_printf(a, "%.*s/%s", (int)(slash - file), file, *name);
+	return *name ? 0 : -1;
 }
 
 // Returns a NULL-terminated copy of a list; NULL when memory is exhausted.
@@ -245,43 +225,26 @@ static const char **terminate(struct arena *a, const char *const *list, size_t n
 	return copy;
 }
 
-static int to_options(const struct source_spec *s, const char *file, struct arena *a, struct promql_source_options *o)
+// Fills *o with the options of a source in the file `file`.
+static int complete_options(const struct source_spec *s, const char *file, struct arena *a,
+                            struct promql_source_options *o)
 {
 	const char **headers = terminate(a, s->headers, s->n_headers);
 	const char **namespaces = terminate(a, s->allowed_namespaces, s->n_allowed_namespaces);
 	const char **urls = terminate(a, s->urls, s->n_urls);
 	if (!headers || !namespaces || !urls)
 		return -1;
-	*o = (struct promql_source_options){
-	        .name = s->name,
-	        .tenant = s->tenant,
-	        .max_in_flight = s->max_concurrency,
-	        .never_fuse = !s->fuse,
-	        .more_urls = s->n_urls ? urls + 1 : urls,
-	        .max_disagreement = s->max_disagreement,
-	        .access = {.namespaces = s->allowed_set ? namespaces : NULL, .label = s->namespace_label},
-	        .query = {.url = s->url ? s->url : s->urls[0],
-	                  .headers = headers,
-	                  .basic_user = s->basic.username,
-	                  .identity = (enum promql_identity)s->identity,
-	                  .region = s->region,
-	                  .kind = (enum promql_kind)s->type,
-	                  .use_get = s->method == METHOD_GET,
-	                  .timeout_ms = s->timeout_ms,
-	                  .tls = {.server_name = s->tls.server_name,
-	                          .insecure_skip_verify = s->tls.insecure_skip_verify}},
-	};
-	const struct {
-		const char *name, **to;
-	} files[] = {
-	        {s->bearer_token_file, &o->query.bearer_token_file},
-	        {s->basic.password_file, &o->query.basic_password_file},
-	        {s->tls.ca_file, &o->query.tls.ca_file},
-	        {s->tls.cert_file, &o->query.tls.cert_file},
-	        {s->tls.key_file, &o->query.tls.key_file},
-	};
+	*o = s->o;
+	o->never_fuse = !s->fuse;
+	o->more_urls = s->n_urls ? urls + 1 : urls;
+	o->access.namespaces = s->allowed_set ? namespaces : NULL;
+	o->query.url = o->query.url ? o->query.url : urls[0];
+	o->query.headers = headers;
+	o->query.use_get = s->method == METHOD_GET;
+	const char **const files[] = {&o->query.bearer_token_file, &o->query.basic_password_file, &o->query.tls.ca_file,
+	                              &o->query.tls.cert_file, &o->query.tls.key_file};
 	for (size_t i = 0; i < COUNT_OF(files); i++)
-		if (beside(a, file, files[i].name, files[i].to) < 0)
+		if (beside(a, file, files[i]) < 0)
 			return -1;
 	return 0;
 }
@@ -297,7 +260,7 @@ int promql_source_decode(const struct doc_node *root, const char *file, struct a
 	struct promql_source_options *list = arena_calloc(a, l.n_sources, sizeof *list);
 	int rc = list ? 0 : -1;
 	for (size_t i = 0; rc == 0 && i < l.n_sources; i++)
-		rc = to_options(&l.sources[i], file, a, &list[i]);
+		rc = complete_options(&l.sources[i], file, a, &list[i]);
 	if (rc < 0) {
 		schema_report(errors, root, "", "out of memory");
 		return -1;

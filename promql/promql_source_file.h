@@ -3,8 +3,6 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
 
-#include <stddef.h>
-
 #include "promql/promql_source.h"
 
 struct arena;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/promql_text.h"
+// Text of a server: for one-line messages, as errors and times.
+#include "promql/promql_decoder.h"
 
 #include <math.h>
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines instant queries that differ only in the values of `=` matchers into one query for all their series:
-// load{pod="a"} and load{pod="b"} become load{pod=~"a|b"}, and sum(..) becomes sum by (pod) (..). This costs a server a
-// fraction of what separate queries cost, or queries that promql/fuse.h combines. Covers one selector, in at most one
-// function that keeps its labels and one aggregation; other queries are not combined.
+// Combines several instant queries into one request, to pay for connection, headers, parsing and system calls once.
+//
+// Any queries (fuse_*): each result is marked with the number of its query, and the queries are or'ed; the marks
+// identify the results. Queries that differ only in the values of `=` matchers (similar_*): one query for all their
+// series: load{pod="a"} and load{pod="b"} become load{pod=~"a|b"}, and sum(..) becomes sum by (pod) (..). This costs a
+// server a fraction of what separate or fused queries cost. Covers one selector, in at most one function that keeps its
+// labels and one aggregation; other queries are not combined.
 #ifndef GPUSCALE_PROMQL_SIMILAR_H
 #define GPUSCALE_PROMQL_SIMILAR_H
 
@@ -34,5 +37,18 @@ void similar_put_shape(struct buf *out, const char *query, const struct similar_
 void similar_put_all(struct buf *out, const char *const *queries, const struct similar_query *parsed, size_t n);
 // Returns whether a series of the response to that query belongs to the response to `query`.
 bool similar_matches(const struct promql_series *s, const char *query, const struct similar_query *parsed);
+
+#define FUSE_LABEL "__gpuscale_query__"
+#define FUSE_MAX   16
+
+// The maximum number of bytes that fuse_add adds to a query.
+#define FUSE_BYTES_EACH 80
+
+// Appends query number i (0, 1, ..; below FUSE_MAX). Only for queries that the server has responded to
+// separately with a vector: a text that is not a complete expression would merge with its neighbours. A query may end
+// in a comment.
+void fuse_add(struct buf *out, const char *query, int i);
+// Returns the number of the query to which a series of the response belongs; -1 when it has no mark.
+int fuse_index(const struct promql_series *s);
 
 #endif

@@ -6,8 +6,6 @@
 // backslashes in backquotes: a strict reader refuses such backslashes.
 #include "promql/syntax.h"
 
-#include <stdarg.h>
-
 #include "base/base.h"
 
 #define SHOWN_BYTES   40 // longest token in a message
@@ -293,10 +291,8 @@ static const char *type_name(enum promql_value_type type)
 
 static enum promql_value_type type_of_letter(char letter)
 {
-	return letter == 'v'   ? PROMQL_VALUE_VECTOR
-	       : letter == 'm' ? PROMQL_VALUE_RANGE
-	       : letter == 's' ? PROMQL_VALUE_SCALAR
-	                       : PROMQL_VALUE_STRING;
+	static const char letters[] = " svmt"; // in the order of the enum
+	return (enum promql_value_type)(strchr(letters, letter) - letters);
 }
 
 static bool fits(const struct promql_value *v, enum promql_value_type type)
@@ -403,25 +399,9 @@ static bool is_grouping(const struct promql_syntax *s)
 	return is_word(s, "by") || is_word(s, "without");
 }
 
-static int aggregation(struct promql_syntax *s, struct promql_value *v)
+static int grouping(struct promql_syntax *s)
 {
-	const struct promql_token name = s->next;
-	const struct promql_function *f = promql_function_find(name.start, name.len);
-	struct arguments a;
 	bool has;
-	accept(s);
-	bool is_grouped = is_grouping(s);
-	if (is_grouped) {
-		accept(s);
-		if (label_list(s, &has) < 0)
-			return -1;
-	}
-	if (arguments(s, f, &a) < 0)
-		return -1;
-	check_arguments(s, f, &name, &a);
-	promql_value_apply(f, &name, &a.data, a.limit, v);
-	if (is_grouped || !is_grouping(s))
-		return 0;
 	accept(s);
 	return label_list(s, &has);
 }
@@ -442,7 +422,8 @@ static void report_function(struct promql_syntax *s, const struct promql_token *
 		        len, name->start);
 }
 
-static int call(struct promql_syntax *s, struct promql_value *v)
+// is_aggregation: by (..) or without (..) may stand before or behind the arguments.
+static int call(struct promql_syntax *s, struct promql_value *v, bool is_aggregation)
 {
 	const struct promql_token name = s->next;
 	const struct promql_function *f = promql_function_find(name.start, name.len);
@@ -455,13 +436,14 @@ static int call(struct promql_syntax *s, struct promql_value *v)
 	if (!f)
 		report_function(s, &name, is_of_thanos);
 	accept(s);
-	if (arguments(s, f, &a) < 0)
+	bool is_grouped = is_aggregation && is_grouping(s);
+	if ((is_grouped && grouping(s) < 0) || arguments(s, f, &a) < 0)
 		return -1;
 	if (f) {
 		check_arguments(s, f, &name, &a);
 		promql_value_apply(f, &name, &a.data, a.limit, v);
 	}
-	return 0;
+	return is_aggregation && !is_grouped && is_grouping(s) ? grouping(s) : 0;
 }
 
 // ---- operands ----
@@ -496,14 +478,14 @@ static int name(struct promql_syntax *s, struct promql_value *v)
 		return 0;
 	}
 	if (promql_token_is_word(&t, promql_aggregations) && (is_call || promql_token_is_word(&next, grouping)))
-		return aggregation(s, v);
+		return call(s, v, true);
 	if (is_keyword(&t)) {
 		bool is_function = is_call && promql_function_find(t.start, t.len);
 		if (s->is_strict || promql_token_is_word(&t, reserved) || (is_call && !is_function))
 			return keyword_as_name(s);
 	}
 	if (is_call)
-		return call(s, v);
+		return call(s, v, false);
 	accept(s);
 	if (is_sign(s, '{'))
 		return braces(s, &t, v);

@@ -5,9 +5,6 @@
 #ifndef GPUSCALE_PROMQL_SYNTAX_H
 #define GPUSCALE_PROMQL_SYNTAX_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
 #include "promql/functions.h"
 #include "promql/lexer.h"

@@ -352,16 +352,14 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	call->done = done;
 	call->arg = arg;
 	call->submitted_us = clock_real_mono_us();
-	if (http_call_fill(call, request, e) < 0) {
+	int rc = http_call_fill(call, request, e);
+	if (rc == 0 && (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 ||
+	                (!call->is_background && set_deadline(call) < 0)))
+		rc = err_set(e, ERR_INTERNAL, "http request: out of memory");
+	if (rc < 0) {
 		http_call_wipe(call);
 		free(call);
 		return -1;
-	}
-	if (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 ||
-	    (!call->is_background && set_deadline(call) < 0)) {
-		http_call_wipe(call);
-		free(call);
-		return err_set(e, ERR_INTERNAL, "http request: out of memory");
 	}
 	TAILQ_INSERT_TAIL(queue_of(call), call, link);
 	c->n_queued += !call->on_data;
@@ -411,12 +409,11 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	c->max_in_flight = options->max_in_flight ? options->max_in_flight : HTTP_IN_FLIGHT;
 	c->max_queued = options->max_queued ? options->max_queued : HTTP_QUEUED;
 	c->connect_timeout_ms = options->connect_timeout_ms ? options->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
-	c->user_agent = strdup(options->user_agent ? options->user_agent : "gpuscale/" GPUSCALE_VERSION);
 	c->no_http2 = options->no_http2;
 	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);
 	c->multi = curl_multi_init();
 	c->pump = evtimer_new(c->loop, on_pump, c);
-	if (!c->user_agent || !c->slots || !c->multi || !c->pump || loop_attach(c, e) < 0) {
+	if (!c->slots || !c->multi || !c->pump || loop_attach(c, e) < 0) {
 		err_set(e, ERR_INTERNAL, "http client: out of memory");
 		http_client_free(c);
 		return NULL;
@@ -450,7 +447,6 @@ void http_client_free(struct http_client *c)
 		event_free(c->pump);
 	assert(LIST_EMPTY(&c->tls_sets));
 	free(c->slots);
-	free(c->user_agent);
 	free(c);
 	curl_global_cleanup();
 }

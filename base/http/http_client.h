@@ -105,7 +105,6 @@ struct http_client_options {
 	struct event_base *loop;    // not owned
 	int max_in_flight;          // transfers at the same time; the rest wait in order. 0: 16
 	int max_queued;             // requests that wait; one more is ERR_LIMIT. 0: 100000
-	const char *user_agent;     // NULL: "gpuscale/<version>"
 	int64_t connect_timeout_ms; // for a request without a timeout of its own. 0: 5 s
 	// Use HTTP/1.1 only: a request that times out closes its connection, so the next request does not wait on a
 	// dead connection. Takes 12 KiB less per transfer, too.

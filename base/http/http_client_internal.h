@@ -10,8 +10,6 @@
 #include <curl/curl.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/buf.h"
@@ -128,7 +126,6 @@ struct http_client {
 	SLIST_HEAD(http_slot_list, http_slot) free_slots;
 	struct http_tls_list tls_sets;
 	struct http_tls_note tls_note;
-	char *user_agent;
 	int in_callback;
 	bool closing, no_http2;
 };

@@ -2,7 +2,6 @@
 // From a request to a configured transfer handle: URL, headers, credentials, body.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <strings.h>
 #include <time.h>
 
@@ -489,7 +488,7 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 		SET(CURLOPT_NOPROXY, "*");
 	if (call->connect_to)
 		SET(CURLOPT_CONNECT_TO, call->connect_to);
-	SET(CURLOPT_USERAGENT, call->client->user_agent);
+	SET(CURLOPT_USERAGENT, "gpuscale/" GPUSCALE_VERSION);
 	SET(CURLOPT_HTTPHEADER, call->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
 	if (call->aws_scope)

@@ -10,18 +10,18 @@
 #include "base/file_open.h"
 #include "base/http/http_client_internal.h"
 
-#define TLS_TEXTS 7
+// The text members, so that copy, compare and free are loops.
+static const size_t texts[] = {
+        offsetof(struct http_tls, ca_file),     offsetof(struct http_tls, ca_pem),
+        offsetof(struct http_tls, cert_file),   offsetof(struct http_tls, cert_pem),
+        offsetof(struct http_tls, key_file),    offsetof(struct http_tls, key_pem),
+        offsetof(struct http_tls, server_name),
+};
+#define TLS_TEXTS (sizeof texts / sizeof texts[0])
 
-// The text members as an array, so that copy, compare and free are loops.
-static void tls_texts(struct http_tls *tls, const char **texts[TLS_TEXTS])
+static const char **text_of(struct http_tls *tls, size_t i)
 {
-	texts[0] = &tls->ca_file;
-	texts[1] = &tls->ca_pem;
-	texts[2] = &tls->cert_file;
-	texts[3] = &tls->cert_pem;
-	texts[4] = &tls->key_file;
-	texts[5] = &tls->key_pem;
-	texts[6] = &tls->server_name;
+	return (const char **)(void *)((char *)tls + texts[i]);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -31,35 +31,26 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_tls(struct http_tls *a, struct http_tls *b)
 {
-	const char **ta[TLS_TEXTS], **tb[TLS_TEXTS];
-	tls_texts(a, ta);
-	tls_texts(b, tb);
-	for (int i = 0; i < TLS_TEXTS; i++) {
-		if (!same_text(*ta[i], *tb[i]))
+	for (size_t i = 0; i < TLS_TEXTS; i++)
+		if (!same_text(*text_of(a, i), *text_of(b, i)))
 			return false;
-	}
 	return a->insecure_skip_verify == b->insecure_skip_verify;
 }
 
 int http_tls_copy(struct http_tls *to, const struct http_tls *from, struct err *e)
 {
 	struct http_tls copied = *from;
-	const char **texts[TLS_TEXTS], **copies[TLS_TEXTS];
 	*to = (struct http_tls){.insecure_skip_verify = from->insecure_skip_verify};
-	tls_texts(&copied, texts);
-	tls_texts(to, copies);
-	for (int i = 0; i < TLS_TEXTS; i++)
-		if (*texts[i] && !(*copies[i] = strdup(*texts[i])))
+	for (size_t i = 0; i < TLS_TEXTS; i++)
+		if (*text_of(&copied, i) && !(*text_of(to, i) = strdup(*text_of(&copied, i))))
 			return err_no_memory(e);
 	return 0;
 }
 
 void http_tls_free(struct http_tls *tls)
 {
-	const char **texts[TLS_TEXTS];
-	tls_texts(tls, texts);
-	for (int i = 0; i < TLS_TEXTS; i++) {
-		char *text = (char *)(uintptr_t)*texts[i]; // made by strdup above
+	for (size_t i = 0; i < TLS_TEXTS; i++) {
+		char *text = (char *)(uintptr_t)*text_of(tls, i); // made by strdup above
 		if (text)
 			explicit_bzero(text, strlen(text)); // one of them may be a private key
 		free(text);
@@ -75,13 +66,12 @@ static void tls_set_free(struct http_tls_set *set)
 int http_tls_get(struct http_client *c, const struct http_tls *tls, struct http_tls_set **ret_set, struct err *e)
 {
 	struct http_tls wanted = *tls;
-	const char **from[TLS_TEXTS];
-	tls_texts(&wanted, from);
-	for (int i = 0; i < TLS_TEXTS; i++) {
-		if (*from[i] && strlen(*from[i]) > HTTP_PEM_BYTES_MAX)
+	for (size_t i = 0; i < TLS_TEXTS; i++) {
+		const char *text = *text_of(&wanted, i);
+		if (text && strlen(text) > HTTP_PEM_BYTES_MAX)
 			return err_set(e, ERR_LIMIT,
 			               "TLS settings: a certificate or key of %zu bytes, the ceiling is %d",
-			               strlen(*from[i]), HTTP_PEM_BYTES_MAX);
+			               strlen(text), HTTP_PEM_BYTES_MAX);
 	}
 	bool cert = wanted.cert_pem || wanted.cert_file, key = wanted.key_pem || wanted.key_file;
 	if (cert != key)

@@ -10,8 +10,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <event2/event.h>
-
 #include "base/http/http_server_internal.h"
 
 #define RECORD_HEAD_BYTES 5

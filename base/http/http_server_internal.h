@@ -15,8 +15,6 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <openssl/types.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/buf.h"

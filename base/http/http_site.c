@@ -130,11 +130,7 @@ bool http_site_has_host(const struct http_site *s, const char *host)
 
 static bool is_safe(const char *method)
 {
-	static const char *const safe[] = {"GET", "HEAD", "OPTIONS"};
-	for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
-		if (strcmp(method, safe[i]) == 0)
-			return true;
-	return false;
+	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
 }
 
 // Returns whether the origin is the server itself, such as "https://host:8080". "null", which sandboxed pages and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/http/http_turns.h"
+// Handlers whose reply takes long to write: one of them runs in each turn of the event loop.
+#include "base/http/http_server.h"
 
-#include <event2/event.h>
 #include <utlist.h>
 
 #include "base/base.h"

@@ -5,8 +5,6 @@
 #ifndef GPUSCALE_BASE_JSON_JSON_PATH_H
 #define GPUSCALE_BASE_JSON_JSON_PATH_H
 
-#include <stdbool.h>
-
 #include "base/json/json_span.h"
 
 struct buf;

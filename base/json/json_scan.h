@@ -7,8 +7,6 @@
 #ifndef GPUSCALE_BASE_JSON_JSON_SCAN_H
 #define GPUSCALE_BASE_JSON_JSON_SCAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -83,8 +81,5 @@ bool json_scan_is_between(const struct json_scan *s);
 int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err *e);
 // Ends the text. Returns -1 and *e as json_scan_feed when the document is incomplete.
 int json_scan_finish(struct json_scan *s, struct err *e);
-
-// Returns where the number at p ends, or cannot continue; *ret_is_number is false when it lacks a digit there. p < end.
-const char *json_scan_number_end(const char *p, const char *end, bool *ret_is_number);
 
 #endif

@@ -2,7 +2,6 @@
 #include "base/json/json_write.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/base.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/schema/doc.h"
 
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <yaml.h>
 
@@ -535,30 +534,40 @@ static int compare_keys(const void *a, const void *b)
 	return (x->key_col > y->key_col) - (x->key_col < y->key_col);
 }
 
-// Sorting keeps a map of 100000 keys from costing 100000^2 comparisons.
-static int check_duplicates(struct reader *r, const struct doc_node *map)
+int doc_find_twice(const struct doc_node *map, const struct doc_node **ret_first, const struct doc_node **ret_again,
+                   struct err *e)
 {
-	const struct doc_node **sorted = arena_calloc(r->arena, map->n_children, sizeof(struct doc_node *));
+	*ret_first = *ret_again = NULL;
+	if (map->n_children < 2)
+		return 0;
+	const struct doc_node **sorted = calloc(map->n_children, sizeof(struct doc_node *));
 	if (!sorted)
-		return no_memory(r);
+		return err_no_memory(e);
 	size_t n = 0;
 	for (const struct doc_node *c = map->child; c; c = c->next)
 		sorted[n++] = c;
 	qsort(sorted, n, sizeof(struct doc_node *), compare_keys);
-	const struct doc_node *first = NULL, *again = NULL; // the duplicate that comes first in the file
 	for (size_t i = 1; i < n; i++) {
-		const struct doc_node *c = sorted[i];
-		if (strcmp(sorted[i - 1]->key, c->key) != 0)
+		const struct doc_node *c = sorted[i], *found = *ret_again;
+		bool is_later = found && (found->key_line < c->key_line ||
+		                          (found->key_line == c->key_line && found->key_col <= c->key_col));
+		if (is_later || strcmp(sorted[i - 1]->key, c->key) != 0)
 			continue;
-		if (again &&
-		    (again->key_line < c->key_line || (again->key_line == c->key_line && again->key_col < c->key_col)))
-			continue;
-		first = sorted[i - 1];
-		again = c;
+		*ret_first = sorted[i - 1];
+		*ret_again = c;
 	}
+	free(sorted);
+	return 0;
+}
+
+static int check_duplicates(struct reader *r, const struct doc_node *map)
+{
+	const struct doc_node *first, *again;
+	char shown[TEXT_SHOWN_BYTES];
+	if (doc_find_twice(map, &first, &again, r->e) < 0)
+		return -1;
 	if (!again)
 		return 0;
-	char shown[TEXT_SHOWN_BYTES];
 	text_show(shown, sizeof shown, again->key, strlen(again->key));
 	return doc_error(r->e, ERR_INPUT, r->name, again->key_line, again->key_col,
 	                 "key \"%s\" is here a second time, first at %d:%d: remove one of them", shown, first->key_line,
@@ -574,7 +583,7 @@ static int close_sequence(struct reader *r)
 static int close_map(struct reader *r)
 {
 	struct doc_node *map = r->open[--r->depth];
-	if ((map->n_children > 1 && check_duplicates(r, map) < 0) || merge(r, map, r->last[r->depth]) < 0)
+	if (check_duplicates(r, map) < 0 || merge(r, map, r->last[r->depth]) < 0)
 		return -1;
 	return keep_anchor(r, r->open_anchor[r->depth], map);
 }

@@ -58,6 +58,11 @@ int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *re
 // is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
 // a text above the limits. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
 int doc_from_json(struct arena *a, const char *text, size_t len, struct doc_node **ret_root, struct err *e);
+// Finds the first member of a map in the text whose key an earlier one has: *ret_again, and the earlier one in
+// *ret_first; both are NULL when there is none. Sorts, so that a map of 100000 keys does not cost 100000^2 comparisons.
+// Returns 0, or -1 and *e when memory is exhausted.
+int doc_find_twice(const struct doc_node *map, const struct doc_node **ret_first, const struct doc_node **ret_again,
+                   struct err *e);
 // The child of map `node` called key, or NULL. node may be NULL.
 const struct doc_node *doc_get(const struct doc_node *node, const char *key);
 // doc_get(...)->text for a scalar, else fallback.

@@ -28,33 +28,16 @@ static int set_text(struct converter *c, struct doc_node *node, const char *text
 	return node->text ? 0 : no_memory(c);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-	return strcmp((*(const struct doc_node *const *)a)->key, (*(const struct doc_node *const *)b)->key);
-}
-
-// Sorting keeps an object of 100000 members from costing 100000^2 comparisons.
 static int check_duplicates(struct converter *c, const struct doc_node *map)
 {
-	if (map->n_children < 2)
+	const struct doc_node *first, *again;
+	char shown[KEY_SHOWN_BYTES];
+	if (doc_find_twice(map, &first, &again, c->e) < 0)
+		return err_wrap(c->e, "JSON");
+	if (!again)
 		return 0;
-	const struct doc_node **sorted = calloc(map->n_children, sizeof(struct doc_node *));
-	if (!sorted)
-		return err_set(c->e, ERR_INTERNAL, "JSON: out of memory");
-	size_t n = 0, i = 1;
-	for (const struct doc_node *child = map->child; child; child = child->next)
-		sorted[n++] = child;
-	qsort(sorted, n, sizeof(struct doc_node *), compare_keys);
-	while (i < n && strcmp(sorted[i - 1]->key, sorted[i]->key) != 0)
-		i++;
-	int rc = 0;
-	if (i < n) {
-		char shown[KEY_SHOWN_BYTES];
-		text_show(shown, sizeof shown, sorted[i]->key, strlen(sorted[i]->key));
-		rc = err_set(c->e, ERR_INPUT, "JSON: member \"%s\" is here a second time: remove one of them", shown);
-	}
-	free(sorted);
-	return rc;
+	text_show(shown, sizeof shown, again->key, strlen(again->key));
+	return err_set(c->e, ERR_INPUT, "JSON: member \"%s\" is here a second time: remove one of them", shown);
 }
 
 static int convert(struct converter *c, const cJSON *item, struct doc_node *node);

@@ -4,8 +4,6 @@
 #define GPUSCALE_BASE_SCHEMA_SCHEMA_PRIVATE_H
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/schema/schema.h"
 

@@ -434,7 +434,7 @@ static int fail_unknown(const char *dir, const char *name, struct err *e)
 	return -1;
 }
 
-static int read_file(const char *path, unsigned char *data, size_t *ret_len, struct err *e)
+static int read_file(const char *path, struct buf *data, struct err *e)
 {
 	struct err why;
 	int fd = file_open(path, &why);
@@ -443,16 +443,7 @@ static int read_file(const char *path, unsigned char *data, size_t *ret_len, str
 	if (fd < 0)
 		return err_set_code(e, why.code == ENOTDIR ? ERR_NOT_FOUND : why.kind, why.code, "cannot read %s: %s",
 		                    path, strerror(why.code));
-	size_t len = 0;
-	ssize_t n;
-	while ((n = read(fd, data + len, TZFILE_BYTES_MAX + 1 - len)) > 0)
-		len += (size_t)n;
-	int failed = n < 0 ? errno : 0;
-	close(fd);
-	if (failed)
-		return err_set_code(e, ERR_IO, failed, "cannot read %s: %s", path, strerror(failed));
-	*ret_len = len;
-	return 0;
+	return buf_read_opened(data, fd, path, e);
 }
 
 int tzfile_load(const char *dir, const char *name, struct arena *a, struct tz_table *ret, struct err *e)
@@ -473,19 +464,17 @@ int tzfile_load(const char *dir, const char *name, struct arena *a, struct tz_ta
 	if (snprintf(path, sizeof path, "%s/%s", dir, name) >= PATH_BYTES)
 		return err_set(e, ERR_LIMIT, "the path of time zone %s has more than the ceiling of %d bytes", name,
 		               PATH_BYTES);
-	unsigned char *data = malloc(TZFILE_BYTES_MAX + 1);
-	if (!data)
-		return err_no_memory(e);
-	size_t len = 0;
+	struct buf data;
 	struct err why;
+	buf_init(&data, TZFILE_BYTES_MAX);
 	err_clear(&why);
-	int rc = read_file(path, data, &len, &why);
+	int rc = read_file(path, &data, &why);
 	if (rc < 0 && why.kind == ERR_NOT_FOUND)
 		fail_unknown(dir, name, e);
-	else if (rc < 0 && e)
+	else if (rc == 0 || why.kind == ERR_LIMIT)
+		rc = tzfile_parse(name, buf_str(&data), rc < 0 ? TZFILE_BYTES_MAX + 1 : data.len, a, ret, e);
+	else if (e)
 		*e = why;
-	else if (rc == 0)
-		rc = tzfile_parse(name, data, len, a, ret, e);
-	free(data);
+	buf_done(&data);
 	return rc;
 }

@@ -4,8 +4,6 @@
 #ifndef GPUSCALE_BASE_TZ_TZFILE_H
 #define GPUSCALE_BASE_TZ_TZFILE_H
 
-#include <stddef.h>
-
 #include "base/tz/tz_table.h"
 
 struct arena;

@@ -10,8 +10,8 @@
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "policies/price/price_book.h"
-#include "promql/fuse.h"
 #include "promql/promql.h"
+#include "promql/similar.h"
 
 #define OUTPUT_MAX     ((size_t)256 * 1024 * 1024)
 #define REPORT_MAX     ((size_t)16 * 1024 * 1024)

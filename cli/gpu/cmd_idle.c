@@ -7,7 +7,6 @@
 #include "insight/gpu_use_query.h"
 #include "policies/price/price_book.h"
 #include "promql/promql.h"
-#include "promql/promql_result.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
 #define FOR_MS      INT64_C(1800000)

@@ -7,7 +7,6 @@
 #include "k8s/client/accelerators.h"
 #include "k8s/client/object_name.h"
 #include "promql/promql.h"
-#include "promql/promql_result.h"
 
 #define COHORT        "cohort"
 #define CLUSTER_QUEUE "cluster_queue"

@@ -9,7 +9,7 @@
 #include "insight/gpu_names.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "promql/promql_failover.h"
+#include "promql/promql_source.h"
 #include "promql/syntax.h"
 
 // ---- labels under other names ----

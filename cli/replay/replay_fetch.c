@@ -8,7 +8,7 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
-#include "promql/promql_failover.h"
+#include "promql/promql_source.h"
 #include "replay/recording.h"
 
 #define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready

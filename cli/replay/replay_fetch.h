@@ -31,7 +31,7 @@ struct replay_fetch {
 // series, and the columns replicas and ready from kube-state-metrics, or from the
 // metrics of the controller. Of a fleet, only the series of `target` count, those that the controller gives to that
 // target. A point without a value is NaN; rows without any value at both ends are left out. Appends what is missing to
-// `notes`, one line each. A page that is too large for the server or for the ceilings of promql_result.h is asked for
+// `notes`, one line each. A page that is too large for the server or for the ceilings of promql.h is asked for
 // again in smaller ones. Shows a progress bar. Returns 0, or -1 and *e: as connections_open() and promql_ask(),
 // ERR_INPUT when there is no data at all or `target` is invalid, ERR_LIMIT, ERR_INTERNAL. The caller calls
 // recording_done() in both cases.

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "promql/promql_failover.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
+#include "promql/promql_source.h"
 
 static const struct promql_ticket no_ticket;
 

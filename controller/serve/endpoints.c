@@ -10,7 +10,6 @@
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
-#include "base/http/http_turns.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "base/process/log.h"

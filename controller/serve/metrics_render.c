@@ -121,8 +121,8 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	        [FAMILY_SOURCE_APART] = (double)hub->apart,
 	        [FAMILY_SOURCE_ISOLATED] = (double)hub->isolated,
 	        [FAMILY_SOURCE_DISAGREED] = s->next ? (double)hub->disagreed : (double)NAN,
-	        [FAMILY_SOURCE_SLOTS] = fair_queue_slots(queue),
-	        [FAMILY_SOURCE_QUEUED] = (double)fair_queue_waiting(queue),
+	        [FAMILY_SOURCE_SLOTS] = queue->slots,
+	        [FAMILY_SOURCE_QUEUED] = (double)queue->n_waiting,
 	        [FAMILY_SOURCE_ANSWER_TIMESTAMP] =
 	                stats->last_answer_wall_ms ? (double)stats->last_answer_wall_ms / 1000 : (double)NAN,
 	        [FAMILY_SOURCE_SKEW] = (double)promql_source_skew_ms(s) / 1000,
@@ -146,8 +146,7 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 		break;
 	case FAMILY_SOURCE_SLOTS_USED:
 		for (int i = 0; i < FAIR_CLASS__COUNT; i++)
-			metric_family_i64(out, id, LABELS(name, classes[i]),
-			                  fair_queue_used(queue, (enum fair_class)i));
+			metric_family_i64(out, id, LABELS(name, classes[i]), queue->used[(enum fair_class)i]);
 		break;
 	case FAMILY_SOURCE_QUEUE_SECONDS:
 		metric_family_histogram(out, id, LABELS(name), &stats->queue_seconds);

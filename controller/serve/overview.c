@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/http/http_server.h"
-#include "base/http/http_turns.h"
 #include "base/json/json_write.h"
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"

@@ -10,8 +10,8 @@
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/source.h"
-#include "promql/promql_failover.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
+#include "promql/promql_source.h"
 
 static const size_t samples_max[REFILL_USE__COUNT] = {
         [REFILL_WINDOW] = POLICY_WINDOW_SAMPLES_MAX,

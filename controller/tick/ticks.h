@@ -29,7 +29,7 @@ struct ticks;
 
 // The slots of an interval: a power of two. They double when they have more policies than TICKS_SLOT_FULL on average,
 // as long as they stay TICKS_SLOT_MS_MIN apart, and halve below TICKS_SLOT_SPARSE. Requests combine up to 16 queries
-// (promql/fuse.h), so a slot of fewer policies would cost more requests.
+// (promql/similar.h), so a slot of fewer policies would cost more requests.
 #define TICKS_SLOT_FULL   64
 #define TICKS_SLOT_SPARSE 16
 #define TICKS_SLOT_MS_MIN 50

@@ -11,9 +11,9 @@
 #include "base/hash_table.h"
 #include "base/must.h"
 #include "promql/freshness.h"
-#include "promql/fuse.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
+#include "promql/similar.h"
 #include "runtime/query/query_record.h"
 
 #define FUSE_DEADLINE_MS 2000 // for several queries in one request, each of which was fast; at most half of an interval

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends each distinct query of each source once per tick and shares the answer among all policies that need it. Queries
-// that succeeded alone are combined into one request from then on (promql/fuse.h). When such a request fails and its
+// that succeeded alone are combined into one request from then on (promql/similar.h). When such a request fails and its
 // source is up, each of its queries is sent alone in the same tick; queries that fail alone are isolated
 // (runtime/query/query_record.h). A bad query therefore costs the others at most one tick, whatever its error.
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H

@@ -18,7 +18,7 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "promql/freshness.h"
-#include "promql/fuse.h"
+#include "promql/similar.h"
 #include "test/support/http_request.h"
 
 #define RULES_MAX      200
@@ -344,7 +344,7 @@ static void reply_rule(struct fake *f, struct http_exchange *x, const struct rul
 		http_exchange_reply_text(x, 500, "too many requests wait for ever\n");
 }
 
-// The next of several queries in one (promql/fuse.h), cut out of the text; its number is left in ret_mark.
+// The next of several queries in one (promql/similar.h), cut out of the text; its number is left in ret_mark.
 static char *next_of_fused(char **at, char ret_mark[static 8])
 {
 	static const char before[] = "label_replace((", behind[] = "\n),\"" FUSE_LABEL "\",\"";

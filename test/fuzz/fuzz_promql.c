@@ -11,7 +11,6 @@
 #include "promql/promql.h"
 #include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
-#include "promql/promql_text.h"
 #include "test/support/promql_short.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "promql/promql.h"
-#include "promql/promql_result.h"
 
 struct arena;
 struct err;

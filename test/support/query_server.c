@@ -20,8 +20,8 @@
 
 #include "base/err.h"
 #include "base/http/http_text.h"
-#include "promql/fuse.h"
 #include "promql/promql_source.h"
+#include "promql/similar.h"
 #include "runtime/query/query_hub.h"
 
 #define FORM_BYTES_MAX (64 * 1024)

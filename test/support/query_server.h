@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A query API on loopback that asks the test for each query how long it takes and which fault it has. Splits requests
-// that combine several queries (promql/fuse.h), and fails such a request like its first faulty query. Implements HTTP
-// on plain TCP, so that replies can be truncated, reset or missing. Runs in the event loop of the test.
+// that combine several queries (promql/similar.h), and fails such a request like its first faulty query. Implements
+// HTTP on plain TCP, so that replies can be truncated, reset or missing. Runs in the event loop of the test.
 #ifndef GPUSCALE_TEST_SUPPORT_QUERY_SERVER_H
 #define GPUSCALE_TEST_SUPPORT_QUERY_SERVER_H
 

@@ -17,7 +17,6 @@
 #include "base/buf.h"
 #include "base/http/http_client.h"
 #include "base/http/http_server.h"
-#include "base/http/http_turns.h"
 #include "base/json/json_read.h"
 #include "cli/objects/cmd_describe.h"
 #include "cli/objects/policy_fetch.h"

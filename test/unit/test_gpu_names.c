@@ -14,8 +14,8 @@
 #include "insight/gpu_names.h"
 #include "insight/gpu_use_query.h"
 #include "insight/verdict_query.h"
-#include "promql/fuse.h"
 #include "promql/promql.h"
+#include "promql/similar.h"
 #include "promql/syntax.h"
 
 #define ALL   GPU_NAMES_ALL

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 #include "promql/promql_source.h"
 
 #define QUERIES_MAX 16

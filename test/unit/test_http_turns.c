@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: of many requests for pages that take long, one is served in each turn of the loop, all in the order of their
 // arrival, and those that still wait are dropped with the server.
-#include "base/http/http_turns.h"
+#include "base/http/http_server.h"
 
 #include <event2/event.h>
 #include <setjmp.h>

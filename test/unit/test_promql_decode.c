@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "promql/promql.h"
 #include "promql/promql_decoder.h"
-#include "promql/promql_text.h"
 #include "test/support/promql_short.h"
 
 #define ARENA_BYTES ((size_t)64 * 1024 * 1024)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "promql/promql_failover.h"
+#include "promql/promql_source.h"
 #include "test/support/loop.h"
 #include "test/support/raw_server.h"
 

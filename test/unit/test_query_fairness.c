@@ -108,7 +108,7 @@ static void turn(struct world *w, int n_good_answers)
 	int used, hanging;
 	do {
 		test_loop_for(w->q.loop, 1);
-		used = fair_queue_used(queue_of(w), FAIR_FAST) + fair_queue_used(queue_of(w), FAIR_SLOW);
+		used = queue_of(w)->used[FAIR_FAST] + queue_of(w)->used[FAIR_SLOW];
 		hanging = query_server_hanging(w->q.server);
 	} while (w->n_good_answers < n_good_answers && used > hanging);
 }
@@ -162,13 +162,13 @@ static void waiting_for_a_turn_does_not_count_against_the_deadline(void **state)
 	ask(&w.askers[0], TEST_PATIENCE_MS);
 	ask(&w.askers[HOSTILE], TEST_PATIENCE_MS);
 	TEST_BECOMES(w.q.loop, query_server_hanging(w.q.server) == 1);
-	assert_int_equal(fair_queue_waiting(queue_of(&w)), 1);
+	assert_int_equal(queue_of(&w)->n_waiting, 1);
 	assert_int_equal(promql_sources_at(w.q.sources, 0)->stats.queries, 1);
 	clock_advance_ms(&w.q.clock, 2 * PROMQL_TIMEOUT_MS);
 	query_server_release(w.q.server, QUERY_ANSWERED);
 	assert_true(test_loop_until(w.q.loop, &w.n_answers, 2, TEST_PATIENCE_MS));
 	assert_string_equal(w.askers[HOSTILE].detail, "");
-	assert_int_equal(fair_queue_used(queue_of(&w), FAIR_SLOW), 0);
+	assert_int_equal(queue_of(&w)->used[FAIR_SLOW], 0);
 	query_world_close(&w.q);
 }
 

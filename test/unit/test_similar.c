@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 #include "promql/similar.h"
 
 #define TEXT_MAX 4096
