@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/alloc.h"
 
-#include "base/base.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 int alloc_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first)
 {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/err.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/base.h"
+#include "base/text.h"
 
 static const struct err_kind_info kinds[] = {
         [ERR_NONE] = {"None", false, 0},

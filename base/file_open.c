@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/err.h"
+#include "base/num.h"
 
 static bool is_regular(const struct stat *st)
 {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/num.h"
 
+#include <assert.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "base/base.h"
+#include "base/err.h"
+#include "base/text.h"
 
 #define SHOWN_BYTES 64
 #define MS_PER_DAY  INT64_C(86400000)

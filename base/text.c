@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
-#include "base/base.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 size_t utf8_char_len(const char *s, size_t len)
 {

@@ -6,7 +6,7 @@
 
 #include <sys/queue.h>
 
-#include "promql/promql.h"
+#include "promql/promql_result.h"
 
 struct arena;
 struct promql_answer;

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 
 #define LABELS_MAX 8
 
