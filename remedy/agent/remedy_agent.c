@@ -51,7 +51,7 @@ static void on_round(void *arg, const struct err *error)
 	a->has_feed = !error;
 	if (error)
 		a->feed_error = *error;
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 struct pod_request {
@@ -77,7 +77,7 @@ static void on_pods(void *arg, const struct http_response *response, const struc
 	if (!error || error->kind != ERR_CANCELED)
 		agent_report_edge(a, &a->is_list_broken, "Cannot list pods; evicting none", "Pods are listed again",
 		                  error);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 static void list_pods(struct remedy_agent *a, const char *node)
@@ -114,7 +114,7 @@ static void start_tick(struct remedy_agent *a)
 		a->next_list = k + 1;
 	}
 	health_feed_start(a->feed);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 // ---- what the planner is given ----
@@ -358,7 +358,7 @@ static void end_tick(struct remedy_agent *a)
 		shards_drained(a->shards, 0);
 }
 
-void remedy_agent_step(struct remedy_agent *a)
+static void step(struct remedy_agent *a)
 {
 	while (a->n_open > 0 && --a->n_open == 0) {
 		a->n_open = 1; // this function's own request
@@ -490,6 +490,7 @@ struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options
 	struct remedy_agent *a = err_calloc(sizeof *a, e);
 	if (!a)
 		return NULL;
+	a->step = step;
 	a->options = *options;
 	a->options.limits.is_answered = options->acts;
 	a->k8s = options->connections->k8s;

@@ -69,6 +69,10 @@ struct remedy_agent {
 	struct agent_write *writes;
 	size_t n_writes;
 
+	// Ends a request, and proceeds when it was the last one of the phase (remedy_agent.c); the files below it call
+	// it at each end.
+	void (*step)(struct remedy_agent *a);
+
 	uint64_t refused[AGENT_REFUSED_MAX]; // keys of pods
 	size_t n_refused;
 	bool is_watch_broken, is_feed_broken, is_write_broken, is_list_broken, names_unknown_nodes;
@@ -81,9 +85,6 @@ struct remedy_agent {
 	int64_t ticked_ms;
 	struct health_feed_result seen; // result of the last round with data
 };
-
-// Ends a request. Proceeds when it was the last one of the phase.
-void remedy_agent_step(struct remedy_agent *a);
 
 // ---- node_store.c: the nodes of the cluster, kept up to date by a watch ----
 // A node. The store owns the record until the node is deleted; the caller writes only the last members.

@@ -373,7 +373,7 @@ static void on_rule(void *arg, const struct http_response *response, const struc
 	if (!error || (!is_same && error->kind != ERR_CANCELED))
 		agent_report_edge(a, &a->is_rule_broken, "Cannot write DeviceTaintRules; trying again in each tick",
 		                  "DeviceTaintRules are written again", error);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 static void send_rule(struct remedy_agent *a, const char *method, struct buf *path, struct buf *body, const char *name)

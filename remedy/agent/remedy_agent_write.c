@@ -81,7 +81,7 @@ static void on_patched(void *arg, const struct http_response *response, const st
 		agent_report_edge(a, &a->is_write_broken, "Cannot write nodes; trying again in each tick",
 		                  "Nodes are written again",
 		                  error && error->kind != ERR_CONFLICT && error->kind != ERR_NOT_FOUND ? error : NULL);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 static void write_node(struct remedy_agent *a, struct agent_write *w, struct node_record *n)
@@ -180,7 +180,7 @@ static void on_evicted(void *arg, const struct http_response *response, const st
 		agent_report_action(a, ev->action);
 	else if (!is_gone && !is_refused) // a refusal is a hold of the planner
 		agent_report_failure(a, ev->action, error);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 static const struct node_pod *find_pod(const struct node_record *n, const char *name)
@@ -242,7 +242,7 @@ static void on_deadline(void *arg, const struct http_response *response, const s
 	if (!error || (!is_gone && error->kind != ERR_CANCELED))
 		agent_report_edge(a, &a->is_deadline_broken, "Cannot write deadlines of pods",
 		                  "Deadlines of pods are written again", error);
-	remedy_agent_step(a);
+	a->step(a);
 }
 
 static void write_deadline(struct remedy_agent *a, const struct node_pod *p, const char *deadline)
