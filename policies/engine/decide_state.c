@@ -16,7 +16,7 @@
 
 _Static_assert(DECIDE_HISTORY_MAX == HISTORY_MARKS_MAX, "the public name of the ceiling");
 
-// ---- what windows and timers depend on ----
+// ---- shape ----
 
 static uint64_t hash_i64(uint64_t h, int64_t v)
 {
@@ -33,18 +33,21 @@ static uint64_t hash_optional(uint64_t h, const char *s)
 	return s ? hash_text(h, s) : hash_i64(h, -1);
 }
 
-// The meaning of the samples in a window.
-static uint64_t hash_window(const struct policy_signal *g)
+// The meaning of the samples in a window, and the room for them.
+static uint64_t hash_window(uint64_t h, const struct policy_signal *g, int64_t interval_ms)
 {
-	uint64_t h = hash_optional(hash_optional(HASH_START, g->name), g->query ? g->query : g->formula_text);
+	h = hash_optional(hash_optional(h, g->name), g->query ? g->query : g->formula_text);
 	h = hash_i64(hash_i64(h, g->series), g->window.set);
-	return g->window.set ? hash_i64(hash_i64(h, g->window.duration_ms), g->window.aggregate) : h;
+	if (!g->window.set)
+		return h;
+	h = hash_i64(hash_i64(h, g->window.duration_ms), g->window.aggregate);
+	return hash_i64(h, window_samples_needed(&g->window, interval_ms));
 }
 
 // The thresholds of the sustain timers.
-static uint64_t hash_thresholds(const struct policy_signal *g)
+static uint64_t hash_thresholds(uint64_t h, const struct policy_signal *g)
 {
-	uint64_t h = hash_i64(hash_i64(HASH_START, g->target.set), g->watermarks.set);
+	h = hash_i64(hash_i64(h, g->target.set), g->watermarks.set);
 	if (g->target.set) {
 		h = hash_i64(h, g->target.type);
 		h = hash_f64(hash_f64(h, g->target.value), g->target.tolerance_ratio);
@@ -55,6 +58,57 @@ static uint64_t hash_thresholds(const struct policy_signal *g)
 		h = hash_f64(h, g->watermarks.tolerance_ratio);
 	}
 	return h;
+}
+
+static uint64_t hash_forecast(uint64_t h, const struct policy *policy)
+{
+	const struct policy_forecast *f = &policy->forecast;
+	if (!f->set)
+		return h;
+	h = hash_i64(hash_optional(h, f->signal), f->model);
+	h = hash_i64(h, f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms);
+	return hash_i64(h, forecast_slots_needed(f, policy->interval_ms));
+}
+
+// The signals that the objective was learnt from. Its goal may change: the records fade to the new one.
+static uint64_t hash_objective(uint64_t h, const struct policy *policy)
+{
+	const struct policy_objective *o = &policy->objective;
+	h = hash_i64(h, o->set);
+	return o->set ? hash_optional(hash_optional(h, o->demand), o->backlog) : h;
+}
+
+// The signal that the gain of a replica was learnt from. Its bound may change.
+static uint64_t hash_gain(uint64_t h, const struct policy *policy)
+{
+	const struct policy_gain_guard *g = &policy->guards.gain;
+	h = hash_i64(h, g->set);
+	return g->set ? hash_optional(h, g->signal) : h;
+}
+
+// The schedules that the cached result depends on.
+static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
+{
+	h = hash_i64(h, (int64_t)policy->n_schedules);
+	for (size_t i = 0; i < policy->n_schedules; i++) {
+		const struct policy_schedule *s = &policy->schedules[i];
+		h = hash_optional(hash_optional(hash_optional(h, s->start_text), s->end_text), s->time_zone);
+		if (s->combine == SCHEDULE_MAX)
+			h = hash_i64(h, s->replicas_set ? s->replicas : s->min_set ? s->min_replicas : 0);
+	}
+	return h;
+}
+
+static uint64_t shape_of(const struct policy *policy)
+{
+	uint64_t h = hash_schedules(hash_i64(HASH_START, (int64_t)policy->n_signals), policy);
+	h = hash_i64(h, behavior_recommendations_needed(policy));
+	h = hash_i64(h, behavior_events_needed(policy));
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		h = hash_window(h, &policy->signals[i], policy->interval_ms);
+		h = hash_thresholds(h, &policy->signals[i]);
+	}
+	return hash_gain(hash_objective(hash_forecast(h, policy), policy), policy);
 }
 
 // ---- life ----
@@ -112,6 +166,8 @@ void decide_state_init(const struct policy *policy, void *state)
 	*s = (struct state_header){
 	        .magic = STATE_MAGIC,
 	        .version = STATE_VERSION,
+	        .bytes = l.end,
+	        .shape = shape_of(policy),
 	        .last_now_ms = TIME_NONE,
 	        .last_scale_ms = TIME_NONE,
 	        .withdrawn_ms = TIME_NONE,
@@ -142,6 +198,14 @@ void decide_state_init(const struct policy *policy, void *state)
 	assert(offset == l.recommendations);
 	history_init(&s->recommendations, state_at(s, l.recommendations), behavior_recommendations_needed(policy));
 	history_init(&s->events, state_at(s, l.events), behavior_events_needed(policy));
+}
+
+bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
+{
+	const struct state_header *s = state;
+	return bytes >= sizeof *s && bytes == decide_state_bytes(policy) && s->magic == STATE_MAGIC &&
+	       s->version == STATE_VERSION && s->bytes == bytes && s->n_signals == policy->n_signals &&
+	       s->shape == shape_of(policy);
 }
 
 // ---- history ----
@@ -257,7 +321,7 @@ int64_t decide_last_scale_ms(const struct policy *policy, const void *state)
 
 static bool same_window(const struct policy_signal *a, const struct policy_signal *b)
 {
-	return hash_window(a) == hash_window(b);
+	return hash_window(HASH_START, a, 1) == hash_window(HASH_START, b, 1);
 }
 
 static void migrate_signal(const struct policy *old_policy, const struct state_header *old, size_t from,
@@ -267,7 +331,7 @@ static void migrate_signal(const struct policy *old_policy, const struct state_h
 	const struct policy_signal *new_signal = &new_policy->signals[to];
 	const struct state_signal *o = state_at_const(old, sizeof *old + from * sizeof(struct state_signal));
 	struct state_signal *n = state_signal(s, to);
-	if (hash_thresholds(old_signal) == hash_thresholds(new_signal)) {
+	if (hash_thresholds(HASH_START, old_signal) == hash_thresholds(HASH_START, new_signal)) {
 		n->up_since_ms = o->up_since_ms;
 		n->down_since_ms = o->down_since_ms;
 	}

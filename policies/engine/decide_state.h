@@ -24,6 +24,10 @@ size_t decide_state_bytes(const struct policy *policy);
 // write the room for future samples and marks: pass zeroed memory if states are to be compared byte by byte.
 void decide_state_init(const struct policy *policy, void *state);
 
+// Returns whether `state`, a block of `bytes` bytes, was initialized for a policy of the same shape by the same version
+// of the engine. decide() may use no other state.
+bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes);
+
 // Copies into new_state, which is freshly initialized for new_policy, what is still valid after a change of the policy:
 // recommendations, scale events, the cooldown, and the windows of signals whose name, query and window are unchanged.
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,

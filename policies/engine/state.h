@@ -74,10 +74,11 @@ struct unhealthy {
 };
 
 #define STATE_MAGIC   0x67707573u // "gpus"
-#define STATE_VERSION 14
+#define STATE_VERSION 13
 
 struct state_header {
 	uint32_t magic, version;
+	uint64_t bytes, shape;
 	int64_t last_now_ms;   // time of the last tick; TIME_NONE
 	int64_t last_scale_ms; // time of the last scale in either direction; TIME_NONE
 	int64_t withdrawn_ms;  // last time that unschedulable replicas were withdrawn; TIME_NONE
@@ -105,10 +106,11 @@ struct state_signal {
 	int64_t failures;      // consecutive ticks without a reading; counted with `fallback` only
 };
 
-_Static_assert(sizeof(struct state_header) ==
-                       4 + 4 + 5 * 8 + 2 * sizeof(struct history) + sizeof(struct startup) + sizeof(struct fallback) +
-                               sizeof(struct idle) + sizeof(struct forecast) + sizeof(struct panic) +
-                               sizeof(struct unhealthy) + sizeof(struct schedule_cache) + 8 + 8 + 8,
+_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 5 * 8 + 2 * sizeof(struct history) +
+                                                      sizeof(struct startup) + sizeof(struct fallback) +
+                                                      sizeof(struct idle) + sizeof(struct forecast) +
+                                                      sizeof(struct panic) + sizeof(struct unhealthy) +
+                                                      sizeof(struct schedule_cache) + 8 + 8 + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 14 * 8, "no padding");

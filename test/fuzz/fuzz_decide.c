@@ -199,6 +199,7 @@ static void tick(const struct any_input *in, const struct world *w, struct state
 	default:
 		break;
 	}
+	require(decide_state_matches(p, s->other, s->bytes), "a state is taken back");
 	decide(p, &w->observation, w->now_ms, s->other, &again);
 	memcpy(s->packed, s->now, s->bytes); // what was on record before
 	decide(p, &w->observation, w->now_ms, s->now, d);
@@ -280,7 +281,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.packed = malloc(DECIDE_STATE_PACKED_MAX(s.bytes));
 	require(s.now && s.other && s.packed, "memory");
 	memset(s.other, size & 0xff, s.bytes);
+	require(!decide_state_matches(&w.p.policy, s.other, s.bytes), "arbitrary bytes are not a state");
 	decide_state_init(&w.p.policy, s.now);
+	require(decide_state_matches(&w.p.policy, s.now, s.bytes), "a state is taken back");
 
 	w.now_ms = 1000000000;
 	w.observation = (struct observation){.signals = w.seen, .n_signals = w.p.policy.n_signals};

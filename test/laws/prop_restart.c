@@ -99,7 +99,7 @@ static void same_run_again_decides_the_same(void **state)
 }
 
 // A restart: the memory is lost, and the bytes are restored at another address.
-static void restart_from_bytes(struct engine *e)
+static void restart_from_bytes(struct engine *e, int64_t tick)
 {
 	size_t bytes = decide_state_bytes(&e->policy);
 	void *kept = malloc(bytes);
@@ -108,6 +108,10 @@ static void restart_from_bytes(struct engine *e)
 	memset(e->state, 0xA5, bytes);
 	free(e->state);
 	e->state = kept;
+	if (!decide_state_matches(&e->policy, e->state, bytes))
+		prop_fail_at("the bytes of a state are accepted again", tick, e);
+	if (decide_state_matches(&e->policy, e->state, bytes - 8))
+		prop_fail_at("half a state is not a state", tick, e);
 }
 
 static void restart_from_the_bytes_changes_nothing(void **state)
@@ -121,7 +125,7 @@ static void restart_from_the_bytes_changes_nothing(void **state)
 		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {
 			show_all(&r, &e);
 			if (prop_chance(&r, 10))
-				restart_from_bytes(&other);
+				restart_from_bytes(&other, done);
 			other.seen = e.seen;
 			other.now_ms = e.now_ms;
 			engine_tick_as_stamped(&e);

@@ -247,6 +247,8 @@ static void learnt_forecast_survives_a_policy_change(void **state)
 		if (change == 2)
 			next.signals[0].query = "another";
 		engine_start(&next);
+		assert_int_equal(decide_state_matches(&next.policy, e.state, decide_state_bytes(&e.policy)),
+		                 change == 0);
 		decide_state_migrate(&e.policy, e.state, &next.policy, next.state);
 		next.now_ms = e.now_ms;
 		engine_show(&next, 0, peak(0));

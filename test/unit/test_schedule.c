@@ -396,6 +396,23 @@ static void remembered_answer_is_the_fresh_one(void **state)
 	engine_done(&e);
 }
 
+static void other_schedules_are_another_state(void **state)
+{
+	struct policy_schedule s[] = {schedule("0 8 * * *", "0 20 * * *", NULL)};
+	struct engine e;
+	start(&e, s, 1, 2, "2026-01-05T12:00:00Z");
+	size_t bytes = decide_state_bytes(&e.policy);
+	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].min_replicas++;
+	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].combine = SCHEDULE_MAX; // its bound decides which window is in force
+	assert_false(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].combine = SCHEDULE_LATEST;
+	s[0].end_text = "0 21 * * *";
+	assert_false(decide_state_matches(&e.policy, e.state, bytes));
+	engine_done(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +428,7 @@ int main(void)
 	        cmocka_unit_test(schedule_with_a_minimum_keeps_awake),
 	        cmocka_unit_test(idle_level_above_the_bounds_of_a_schedule_is_not_used),
 	        cmocka_unit_test(remembered_answer_is_the_fresh_one),
+	        cmocka_unit_test(other_schedules_are_another_state),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

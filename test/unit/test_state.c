@@ -87,6 +87,7 @@ static void state_without_its_empty_room_goes_on_like_the_original(void **state)
 		memset(b.state, 0xa5, bytes);
 		decide_state_unpack(&b.policy, packed, b.state);
 		free(packed);
+		assert_true(decide_state_matches(&b.policy, b.state, bytes));
 		run(&a, i, 1);
 		run(&b, i, 1);
 		assert_int_equal(a.decision.desired, b.decision.desired);
@@ -94,6 +95,62 @@ static void state_without_its_empty_room_goes_on_like_the_original(void **state)
 	}
 	engine_done(&a);
 	engine_done(&b);
+}
+
+static void only_a_block_of_the_same_shape_matches(void **state)
+{
+	struct engine e;
+	windowed(&e);
+	size_t bytes = decide_state_bytes(&e.policy);
+	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	run(&e, 0, 5);
+	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	assert_false(decide_state_matches(&e.policy, e.state, bytes - 8));
+	assert_false(decide_state_matches(&e.policy, e.state, 0));
+	unsigned char *copy = malloc(bytes);
+	assert_non_null(copy);
+	for (size_t i = 0; i < 8; i++) { // magic and version
+		memcpy(copy, e.state, bytes);
+		copy[i] ^= 1;
+		assert_false(decide_state_matches(&e.policy, copy, bytes));
+	}
+	free(copy);
+
+	// what changes the meaning of the samples or of the timers changes the shape
+	struct engine other = e;
+	other.policy.signals = other.signals;
+#define CHANGES(statement)                                                                                             \
+	do {                                                                                                           \
+		memcpy(other.signals, e.signals, sizeof e.signals);                                                    \
+		other.policy = e.policy;                                                                               \
+		other.policy.signals = other.signals;                                                                  \
+		assert_true(decide_state_matches(&other.policy, e.state, bytes));                                      \
+		statement;                                                                                             \
+		assert_false(decide_state_matches(&other.policy, e.state, decide_state_bytes(&other.policy)));         \
+	} while (0)
+	CHANGES(other.signals[0].name = "other");
+	CHANGES(other.signals[0].query = "other");
+	CHANGES(other.signals[0].series = SERIES_SUM);
+	CHANGES(other.signals[0].window.duration_ms = 121000);
+	CHANGES(other.signals[0].window.aggregate = WINDOW_MAX);
+	CHANGES(other.signals[0].window.set = false);
+	CHANGES(other.signals[0].target.value = 11);
+	CHANGES(other.signals[1].watermarks.low = 1);
+	CHANGES(other.signals[1].watermarks.algorithm = WATERMARK_AVERAGE);
+	CHANGES(other.policy.n_signals = 1);
+	CHANGES(other.policy.scale_down.stabilization_window_ms = 3600000);
+#undef CHANGES
+	// what does not, does not
+	memcpy(other.signals, e.signals, sizeof e.signals);
+	other.policy = e.policy;
+	other.policy.signals = other.signals;
+	other.policy.max_replicas = 7;
+	other.policy.paused = true;
+	other.signals[0].stale_after_ms = 1;
+	other.signals[0].window.min_samples = 3;
+	other.signals[0].sustain.up_ms = 5;
+	assert_true(decide_state_matches(&other.policy, e.state, bytes));
+	engine_done(&e);
 }
 
 static void history_read_and_fed_again_gives_the_same_decisions(void **state)
@@ -196,6 +253,7 @@ static void end_change(struct changed *c)
 	engine_start(&c->e);
 	decide_state_migrate(&c->old_policy, c->old_state, &c->e.policy, c->e.state);
 	free(c->old_state);
+	assert_true(decide_state_matches(&c->e.policy, c->e.state, decide_state_bytes(&c->e.policy)));
 }
 
 static void windows_survive_a_change_elsewhere(void **state)
@@ -287,6 +345,7 @@ int main(void)
 	        cmocka_unit_test(copy_of_the_bytes_goes_on_like_the_original),
 	        cmocka_unit_test(packed_state_of_a_policy_without_memory_is_small),
 	        cmocka_unit_test(state_without_its_empty_room_goes_on_like_the_original),
+	        cmocka_unit_test(only_a_block_of_the_same_shape_matches),
 	        cmocka_unit_test(history_read_and_fed_again_gives_the_same_decisions),
 	        cmocka_unit_test(fresh_state_knows_nothing),
 	        cmocka_unit_test(windows_survive_a_change_elsewhere),
