@@ -72,53 +72,49 @@ const char *family_closest_name(const char *name)
 #define COUNTER OTEL_COUNTER
 #define UPDOWN  OTEL_UP_DOWN_COUNTER
 // clang-format off
-#define METRIC(name, prometheus, instrument, unit, help, ...) {name, prometheus, instrument, unit, help, {__VA_ARGS__}}
+#define METRIC(factor, name, prometheus, instrument, unit, help, ...) {name, prometheus, factor, instrument, unit, help, {__VA_ARGS__}}
 #define LOCATION(where) {"hw.sensor_location", "hw_sensor_location", where}
 #define OF_GPU          {"hw.type", "hw_type", "gpu"}
-#define UTILIZATION(task)         METRIC("hw.gpu.utilization", "hw_gpu_utilization_ratio", GAUGE, "1", "Share of time spent in a task (0-1).", {"hw.gpu.task", "hw_gpu_task", task})
-#define TEMPERATURE(where)        METRIC("hw.temperature", "hw_temperature_celsius", GAUGE, "Cel", "Temperature (C).", LOCATION(where))
-#define TEMPERATURE_LIMIT(limit)  METRIC("hw.temperature.limit", "hw_temperature_limit_celsius", GAUGE, "Cel", "Limit of the temperature (C).", {"hw.limit_type", "hw_limit_type", limit}, LOCATION("gpu"))
-#define ERRORS(type)              METRIC("hw.errors", "hw_errors_total", COUNTER, "{error}", "Memory errors since the last reset.", {"error.type", "error_type", type}, OF_GPU)
+#define UTILIZATION(factor, task)         METRIC(factor, "hw.gpu.utilization", "hw_gpu_utilization_ratio", GAUGE, "1", "Share of time spent in a task (0-1).", {"hw.gpu.task", "hw_gpu_task", task})
+#define TEMPERATURE(factor, where)        METRIC(factor, "hw.temperature", "hw_temperature_celsius", GAUGE, "Cel", "Temperature (C).", LOCATION(where))
+#define TEMPERATURE_LIMIT(factor, limit)  METRIC(factor, "hw.temperature.limit", "hw_temperature_limit_celsius", GAUGE, "Cel", "Limit of the temperature (C).", {"hw.limit_type", "hw_limit_type", limit}, LOCATION("gpu"))
+#define ERRORS(factor, type)              METRIC(factor, "hw.errors", "hw_errors_total", COUNTER, "{error}", "Memory errors since the last reset.", {"error.type", "error_type", type}, OF_GPU)
 
 // One row per family that the semantic conventions have: its metric there and the factor of its value. Sources:
 // open-telemetry/semantic-conventions docs/hardware/{gpu,common,temperature}.md; the names of Prometheus:
 // OpenTelemetry, "Prometheus and OpenMetrics compatibility".
-static const struct {
-	struct otel_metric metric;
-	double factor;
-} otel[FIELD__COUNT] = {
-	[FIELD_MEMORY_TEMP]     = {TEMPERATURE("memory"), 1},
-	[FIELD_GPU_TEMP]        = {TEMPERATURE("gpu"), 1},
-	[FIELD_SLOWDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.degraded"), 1},
-	[FIELD_SHUTDOWN_TEMP]   = {TEMPERATURE_LIMIT("high.critical"), 1},
-	[FIELD_POWER_USAGE]     = {METRIC("hw.power", "hw_power_watts", GAUGE, "W", "Power draw (W).", OF_GPU), 1},
-	[FIELD_TOTAL_ENERGY]    = {METRIC("hw.energy", "hw_energy_joules_total", COUNTER, "J", "Energy used since the driver was loaded (J).", OF_GPU), 1e-3},
-	[FIELD_GPU_UTIL]        = {UTILIZATION("general"), DCGM_CENT},
-	[FIELD_ENC_UTIL]        = {UTILIZATION("encoder"), DCGM_CENT},
-	[FIELD_DEC_UTIL]        = {UTILIZATION("decoder"), DCGM_CENT},
-	[FIELD_FB_TOTAL]        = {METRIC("hw.gpu.memory.limit", "hw_gpu_memory_limit_bytes", UPDOWN, "By", "Device memory (bytes).", {NULL, NULL, NULL}), DCGM_MIB},
-	[FIELD_FB_USED]         = {METRIC("hw.gpu.memory.usage", "hw_gpu_memory_usage_bytes", UPDOWN, "By", "Device memory used (bytes).", {NULL, NULL, NULL}), DCGM_MIB},
-	[FIELD_FB_USED_PERCENT] = {METRIC("hw.gpu.memory.utilization", "hw_gpu_memory_utilization_ratio", GAUGE, "1", "Share of the usable device memory that is used (0-1).", {NULL, NULL, NULL}), 1},
-	[FIELD_ECC_SBE_VOL]     = {ERRORS("corrected"), 1},
-	[FIELD_ECC_DBE_VOL]     = {ERRORS("uncorrected"), 1},
+static const struct otel_metric otel[FIELD__COUNT] = {
+	[FIELD_MEMORY_TEMP]     = TEMPERATURE(1, "memory"),
+	[FIELD_GPU_TEMP]        = TEMPERATURE(1, "gpu"),
+	[FIELD_SLOWDOWN_TEMP]   = TEMPERATURE_LIMIT(1, "high.degraded"),
+	[FIELD_SHUTDOWN_TEMP]   = TEMPERATURE_LIMIT(1, "high.critical"),
+	[FIELD_POWER_USAGE]     = METRIC(1, "hw.power", "hw_power_watts", GAUGE, "W", "Power draw (W).", OF_GPU),
+	[FIELD_TOTAL_ENERGY]    = METRIC(1e-3, "hw.energy", "hw_energy_joules_total", COUNTER, "J", "Energy used since the driver was loaded (J).", OF_GPU),
+	[FIELD_GPU_UTIL]        = UTILIZATION(DCGM_CENT, "general"),
+	[FIELD_ENC_UTIL]        = UTILIZATION(DCGM_CENT, "encoder"),
+	[FIELD_DEC_UTIL]        = UTILIZATION(DCGM_CENT, "decoder"),
+	[FIELD_FB_TOTAL]        = METRIC(DCGM_MIB, "hw.gpu.memory.limit", "hw_gpu_memory_limit_bytes", UPDOWN, "By", "Device memory (bytes).", {NULL, NULL, NULL}),
+	[FIELD_FB_USED]         = METRIC(DCGM_MIB, "hw.gpu.memory.usage", "hw_gpu_memory_usage_bytes", UPDOWN, "By", "Device memory used (bytes).", {NULL, NULL, NULL}),
+	[FIELD_FB_USED_PERCENT] = METRIC(1, "hw.gpu.memory.utilization", "hw_gpu_memory_utilization_ratio", GAUGE, "1", "Share of the usable device memory that is used (0-1).", {NULL, NULL, NULL}),
+	[FIELD_ECC_SBE_VOL]     = ERRORS(1, "corrected"),
+	[FIELD_ECC_DBE_VOL]     = ERRORS(1, "uncorrected"),
 };
 // clang-format on
 
-const struct otel_metric *naming_otel_of(enum field f, double *ret_factor)
+const struct otel_metric *naming_otel_of(enum field f)
 {
 	assert(f >= 0 && f < FIELD__COUNT);
-	*ret_factor = otel[f].factor;
-	return otel[f].metric.name ? &otel[f].metric : NULL;
+	return otel[f].name ? &otel[f] : NULL;
 }
 
 struct naming_family naming_family_of(enum naming n, enum field f)
 {
 	const struct family *fam = family_of(f);
-	const struct otel_metric *metric = &otel[f].metric;
+	const struct otel_metric *metric = naming_otel_of(f);
 	struct naming_family out = {.name = fam->name, .factor = 1, .type = fam->type};
-	if (n == NAMING_OTEL && metric->name) {
+	if (n == NAMING_OTEL && metric) {
 		out.name = metric->prometheus;
-		out.factor = otel[f].factor;
+		out.factor = metric->factor;
 		out.type = metric->instrument == OTEL_COUNTER ? METRIC_COUNTER : METRIC_GAUGE;
 		out.otel = metric;
 	} else if (n != NAMING_LEGACY && family_of(f)->name_4_9) {

@@ -75,6 +75,7 @@ enum otel_instrument { OTEL_GAUGE, OTEL_COUNTER, OTEL_UP_DOWN_COUNTER };
 struct otel_metric {
 	const char *name;       // "hw.gpu.utilization"; NULL: the conventions have no such metric
 	const char *prometheus; // "hw_gpu_utilization_ratio", its name in Prometheus
+	double factor;          // value of the metric = factor * value of the family
 	enum otel_instrument instrument;
 	const char *unit; // UCUM: "1", "By", "W"
 	const char *help;
@@ -97,8 +98,8 @@ struct naming_family {
 struct naming_family naming_family_of(enum naming n, enum field f);
 // Writes the help text of `nf`, the family of `f`, to out[0..size): `help` in the unit of the naming.
 void naming_write_help(char *out, size_t size, const struct naming_family *nf, enum field f, const char *help);
-// The metric of `f` in the semantic conventions, or NULL, and *ret_factor for its value.
-const struct otel_metric *naming_otel_of(enum field f, double *ret_factor);
+// The metric of `f` in the semantic conventions, or NULL.
+const struct otel_metric *naming_otel_of(enum field f);
 // Finds the family called `name` in the legacy or the 4.9 naming, and the factor of that name. FIELD__COUNT: there is
 // none.
 enum field naming_find(const char *name, double *ret_factor);

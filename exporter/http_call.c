@@ -131,12 +131,7 @@ static void on_reply(struct evhttp_request *request, void *arg)
 	if (!request || evhttp_request_get_response_code(request) == 0) {
 		explain_break(f);
 	} else {
-		struct evbuffer *in = evhttp_request_get_input_buffer(request);
-		size_t len = evbuffer_get_length(in);
 		f->status = evhttp_request_get_response_code(request);
-		const unsigned char *data = len ? evbuffer_pullup(in, -1) : NULL;
-		if (len && (!data || buf_put(&f->body, data, len) < 0))
-			explain_too_long(f);
 	}
 	finish(f);
 }
@@ -146,12 +141,12 @@ static void on_piece(struct evhttp_request *request, void *arg)
 {
 	struct http_call *f = arg;
 	struct evbuffer *in = evhttp_request_get_input_buffer(request);
-	bool ok = evhttp_request_get_response_code(request) == 200;
+	bool streams = f->data && evhttp_request_get_response_code(request) == 200;
 	for (size_t n; !f->completed && (n = evbuffer_get_contiguous_space(in)) > 0; evbuffer_drain(in, n)) {
 		const unsigned char *piece = evbuffer_pullup(in, (ev_ssize_t)n);
-		if (ok && f->data(f->arg, (const char *)piece, n, &f->error) < 0) {
+		if (streams && f->data(f->arg, (const char *)piece, n, &f->error) < 0) {
 			finish(f);
-		} else if (!ok && buf_put(&f->body, piece, n) < 0) {
+		} else if (!streams && buf_put(&f->body, piece, n) < 0) {
 			explain_too_long(f);
 			finish(f);
 		}
@@ -331,10 +326,10 @@ static int start(struct http_call *f, const char *bearer_token, const char *cont
 	evhttp_connection_set_max_body_size(f->connection, (ev_ssize_t)f->body_bytes_max);
 	evhttp_connection_set_max_headers_size(f->connection, HTTP_CALL_HEADER_BYTES_MAX);
 	struct evhttp_request *request = evhttp_request_new(on_reply, f);
-	if (request)
+	if (request) {
 		evhttp_request_set_error_cb(request, on_error);
-	if (request && f->data)
 		evhttp_request_set_chunked_cb(request, on_piece);
+	}
 	if (!request || add_headers(f, request, bearer_token) != 0 ||
 	    (content_type && add_body(request, content_type, body, len) != 0)) {
 		if (request)

@@ -20,7 +20,7 @@ struct xid_store {
 	pthread_mutex_t lock;
 	size_t n;
 	uint64_t overflows;
-	struct xid_gpu *gpus[XID_GPUS_MAX];
+	struct xid_gpu gpus[XID_GPUS_MAX];
 };
 
 // Codes that common alerting rules treat as a broken GPU, link or bus.
@@ -39,8 +39,6 @@ void xid_store_free(struct xid_store *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n; i++)
-		free(s->gpus[i]);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -48,8 +46,8 @@ void xid_store_free(struct xid_store *s)
 static struct xid_gpu *find_locked(struct xid_store *s, const char *uuid)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (strcmp(s->gpus[i]->uuid, uuid) == 0)
-			return s->gpus[i];
+		if (strcmp(s->gpus[i].uuid, uuid) == 0)
+			return &s->gpus[i];
 	return NULL;
 }
 
@@ -58,13 +56,10 @@ static struct xid_gpu *find_or_add_locked(struct xid_store *s, const char *uuid)
 	struct xid_gpu *g = find_locked(s, uuid);
 	if (g || s->n == XID_GPUS_MAX)
 		return g;
-	g = calloc(1, sizeof *g);
-	if (!g)
-		return NULL;
+	g = &s->gpus[s->n++];
 	snprintf(g->uuid, sizeof g->uuid, "%s", uuid);
 	for (size_t i = 0; i < sizeof codes_from_zero / sizeof codes_from_zero[0]; i++)
 		g->counts[g->n++].code = codes_from_zero[i];
-	s->gpus[s->n++] = g;
 	return g;
 }
 

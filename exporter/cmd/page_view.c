@@ -232,7 +232,8 @@ static enum field field_of(const struct sample *s, double *ret_factor)
 	if (strncmp(s->name, "hw_", 3) != 0)
 		return naming_find(s->name, ret_factor);
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		const struct otel_metric *m = naming_otel_of(f, ret_factor);
+		const struct otel_metric *m = naming_otel_of(f);
+		*ret_factor = m ? m->factor : 1;
 		if (m && strcmp(m->prometheus, s->name) == 0 && has_attributes(s, m))
 			return f;
 	}

@@ -306,16 +306,12 @@ static void on_ready(void *arg, struct http_exchange *x)
 	struct sampler_status status;
 	char text[384];
 	sampler_read(s->options.sampler, NULL, &status);
-	if (status.ready)
-		http_exchange_reply_text(x, 200, "ok\n");
-	else if (status.up) {
+	if (status.up)
 		snprintf(text, sizeof text, "not ready: the last sample is %" PRId64 ".%03" PRId64 " s old\n",
 		         status.age_ms / 1000, status.age_ms % 1000);
-		http_exchange_reply_text(x, 503, text);
-	} else {
+	else
 		snprintf(text, sizeof text, "not ready: %s\n", status.message);
-		http_exchange_reply_text(x, 503, text);
-	}
+	http_exchange_reply_text(x, status.ready ? 200 : 503, status.ready ? "ok\n" : text);
 }
 
 static bool is_loopback(const char *peer)

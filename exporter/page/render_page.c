@@ -269,8 +269,7 @@ static void put_field(struct buf *out, const struct render_page *r, const struct
 // Two fields with one name, such as the utilization of the GPU and of its encoder, are one family.
 static bool share_name(const struct naming_family *nf, enum field g)
 {
-	double factor;
-	const struct otel_metric *m = nf->otel ? naming_otel_of(g, &factor) : NULL;
+	const struct otel_metric *m = nf->otel ? naming_otel_of(g) : NULL;
 	return m && strcmp(m->name, nf->otel->name) == 0;
 }
 
