@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +18,7 @@ struct counter {
 
 // One device. Ring entry k of row r: values[r * capacity + k]; NaN: no reading.
 struct track {
-	char uuid[DEVICE_UUID_BYTES];
-	char mig_id[DEVICE_NODE_BYTES];
+	struct device device;
 	bool is_gpu;
 	uint64_t seen; // number of the last round that contained the device
 	struct counter counters[FIELD__COUNT];
@@ -83,18 +81,12 @@ void device_history_free(struct device_history *h)
 	free(h);
 }
 
-static bool track_is_of(const struct track *t, const struct device *d)
-{
-	return strcmp(t->uuid, d->uuid) == 0 && strcmp(t->mig_id, d->mig_id) == 0;
-}
-
 static struct track *track_new(const struct device_history *h, const struct device *d, bool is_gpu)
 {
 	struct track *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
-	snprintf(t->uuid, sizeof t->uuid, "%s", d->uuid);
-	snprintf(t->mig_id, sizeof t->mig_id, "%s", d->mig_id);
+	t->device = *d;
 	t->is_gpu = is_gpu;
 	if (h->n_rows == 0)
 		return t;
@@ -110,7 +102,7 @@ static struct track *find_or_add(struct device_history *h, const struct device *
 {
 	size_t oldest = 0;
 	for (size_t i = 0; i < h->n_tracks; i++) {
-		if (track_is_of(h->tracks[i], d))
+		if (device_is_same(&h->tracks[i]->device, d))
 			return h->tracks[i];
 		if (h->tracks[i]->seen < h->tracks[oldest]->seen)
 			oldest = i;
@@ -173,7 +165,7 @@ void device_history_add(struct device_history *h, int64_t t_ms, const struct dev
 		struct track *t = i < h->n_current ? h->current[i] : NULL;
 		if (!devices[i].uuid[0])
 			t = NULL; // a lost GPU that was never read: nothing identifies it
-		else if (!t || !track_is_of(t, &devices[i]))
+		else if (!t || !device_is_same(&t->device, &devices[i]))
 			t = find_or_add(h, &devices[i], !device_is_instance(devices, i));
 		h->current[i] = t;
 		if (!t)

@@ -13,7 +13,6 @@
 
 #include "base/buf.h"
 
-struct buf;
 struct err;
 
 enum page_format { PAGE_TEXT, PAGE_OPENMETRICS, PAGE_FORMAT__COUNT };

@@ -18,9 +18,6 @@ struct buf;
 struct clock;
 struct err;
 struct event_base;
-struct http_exchange;
-struct http_server;
-struct http_server_options;
 struct log;
 struct web;
 
