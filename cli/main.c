@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point: finds the command in the table and runs it.
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "base/buf.h"
-#include "base/num.h"
-#include "base/print.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 
 // ---- standard streams ----
 

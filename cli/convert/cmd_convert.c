@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale convert FILE..
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"

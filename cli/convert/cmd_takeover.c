@@ -3,7 +3,6 @@
 // reads what the cluster has, so that a run that was killed is repeated from the start.
 #include <time.h>
 
-#include "base/json/json_span.h"
 #include "base/must.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"

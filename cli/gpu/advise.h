@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `gpuscale advise` knows of the workloads of a cluster: found by advise_find.c, replayed by advise_replay.c,
-// printed by advise_report.c; advise_engine.c
-// knows the engines.
+// printed by cmd_advise.c; advise_engine.c knows the engines.
 #ifndef GPUSCALE_CLI_GPU_ADVISE_H
 #define GPUSCALE_CLI_GPU_ADVISE_H
 
@@ -111,6 +110,7 @@ struct advise_workload {
 	const char *policies[ADVISE_CANDIDATE__COUNT]; // YAML of the library's and of the objective; NULL: none
 	enum advise_candidate best;                    // cheapest that keeps the objective; ADVISE_RAN: nothing to gain
 	double saved_ratio;                            // of the cost of what ran
+	double saved_hours, saved_cost; // GPU-hours and money over the period; 0: nothing to gain, or unknown
 };
 
 struct advice {
@@ -133,7 +133,7 @@ struct advise_request {
 	const char *namespace_name; // NULL: all
 	const char *kind, *name;    // the only workload; NULL: all
 	const struct price_book *book;
-	int64_t since_ms, until_ms; // until_ms 0: now
+	int64_t since_ms; // up to now
 };
 
 // Fills *ret with the workloads: those that an autoscaler of the cluster scales, those whose pods request GPUs, and
@@ -147,15 +147,5 @@ int advise_replay(const struct advise_request *r, struct advice *a, struct err *
 void advice_done(struct advice *a);
 // Decodes one policy from YAML. Returns it with one reference, or NULL and *e: ERR_INPUT with the first fault.
 struct policy_ref *advise_policy(const char *text, struct err *e);
-
-// Returns the saving in GPU-hours and in money over the period; 0: nothing to gain, or unknown.
-double advise_saved_hours(const struct advise_workload *w);
-double advise_saved_cost(const struct advise_workload *w);
-void advise_report_table(const struct advice *a, struct buf *out);
-void advise_report_json(const struct advice *a, struct buf *out);
-// One workload as a policy file: the figures as comments, then the recommended policy.
-void advise_report_policy(const struct advice *a, const struct advise_workload *w, struct buf *out);
-// Appends a self-contained page. Returns 0, or -1 and *e: ERR_LIMIT.
-int advise_page(const struct advice *a, struct buf *out, struct err *e);
 
 #endif

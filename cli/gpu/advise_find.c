@@ -2,9 +2,6 @@
 // Finds the workloads that have GPUs, and what they request.
 #include <strings.h>
 
-#include "base/json/json_span.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/gpu/advise.h"
 #include "cli/gpu/cost_fetch.h"
 #include "cli/objects/kube_pages.h"
@@ -15,7 +12,6 @@
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
-#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql.h"
 
@@ -186,11 +182,6 @@ static int on_autoscaler(void *arg, struct json_span object, struct err *e)
 	return w->autoscaler ? read_rules(f, w, object, e) : err_no_memory(e);
 }
 
-static void restart(void *arg)
-{
-	(void)arg; // a workload that is found again is the same one
-}
-
 // Reads a collection. Returns 1 when the API server does not serve it. A refusal is a note.
 static int read_list(struct finder *f, const char *group_version, const char *plural, kube_item_fn *item, struct err *e)
 {
@@ -198,7 +189,7 @@ static int read_list(struct finder *f, const char *group_version, const char *pl
 	const char *namespace_name = f->request->namespace_name;
 	snprintf(path, sizeof path, "/apis/%s%s%s/%s", group_version, namespace_name ? "/namespaces/" : "",
 	         namespace_name ? namespace_name : "", plural);
-	const struct kube_pages pages = {plural, PAGES_MAX, item, restart};
+	const struct kube_pages pages = {plural, PAGES_MAX, item, NULL}; // what is found again is the same
 	if (kube_pages_fetch(&f->kube, &pages, path, "", f, e) == 0)
 		return 0;
 	if (e->code == 404)
@@ -272,12 +263,10 @@ static int on_workload(void *arg, struct json_span object, struct err *e)
 	if (!is_name(namespace_name) || !is_name(name) ||
 	    !is_requested(f->request, namespace_name, f->workload->kind, name))
 		return 0;
-	struct advise_workload *w = find(f->advice->workloads, f->advice->n, namespace_name, f->workload->kind, name);
-	if (!w && gpus == 0)
+	if (gpus == 0 && !find(f->advice->workloads, f->advice->n, namespace_name, f->workload->kind, name))
 		return 0;
-	if (!w)
-		w = add(f->advice, f->advice->workloads, &f->advice->n, namespace_name, "apps/v1", f->workload->kind,
-		        name, e);
+	struct advise_workload *w = add(f->advice, f->advice->workloads, &f->advice->n, namespace_name, "apps/v1",
+	                                f->workload->kind, name, e);
 	if (!w)
 		return -1;
 	w->gpus = gpus;
@@ -350,7 +339,7 @@ static int ask(struct prometheus_session *session, const char *query, int64_t ti
                void *arg, struct err *e)
 {
 	const struct promql_question question = {.query = query, .time_ms = time_ms, .max_series = SERIES_MAX};
-	return prometheus_session_ask(session, &question, NULL, take, arg, e);
+	return prometheus_session_ask(session, &question, take, arg, e);
 }
 
 static int read_known(struct finder *f, struct prometheus_session *session, struct err *e)
@@ -495,16 +484,6 @@ static int find_engines(struct finder *f, struct prometheus_session *session, st
 
 // ---- all ----
 
-// The workload that the command line names exists, whatever is known of it.
-static int add_requested(struct finder *f, struct err *e)
-{
-	const struct advise_request *r = f->request;
-	return !r->name || add(f->advice, f->advice->workloads, &f->advice->n, r->namespace_name, "apps/v1", r->kind,
-	                       r->name, e)
-	               ? 0
-	               : -1;
-}
-
 // Autoscaled workloads that use no GPU are only counted.
 static void leave_out(struct advice *a)
 {
@@ -524,13 +503,16 @@ static void leave_out(struct advice *a)
 static int find_all(struct finder *f, struct prometheus_session *session, struct err *e)
 {
 	struct advice *a = f->advice;
-	int64_t now_ms = clock_wall_ms(&session->connections.clock), until_ms = f->request->until_ms;
-	a->end_s = (until_ms ? until_ms : now_ms) / 1000 / GPU_USE_STEP_S * GPU_USE_STEP_S;
-	a->start_s = a->end_s - f->request->since_ms / 1000 / GPU_USE_STEP_S * GPU_USE_STEP_S;
-	if (add_requested(f, e) < 0 || read_cluster(f, e) < 0 || read_known(f, session, e) < 0 ||
-	    read_use(f, session, e) < 0 || find_engines(f, session, e) < 0)
+	const struct advise_request *r = f->request;
+	a->end_s = clock_wall_ms(&session->connections.clock) / 1000 / GPU_USE_STEP_S * GPU_USE_STEP_S;
+	a->start_s = a->end_s - r->since_ms / 1000 / GPU_USE_STEP_S * GPU_USE_STEP_S;
+	// The workload that the command line names exists, whatever is known of it.
+	if (r->name && !add(a, a->workloads, &a->n, r->namespace_name, "apps/v1", r->kind, r->name, e))
 		return -1;
-	if (!f->request->name)
+	if (read_cluster(f, e) < 0 || read_known(f, session, e) < 0 || read_use(f, session, e) < 0 ||
+	    find_engines(f, session, e) < 0)
+		return -1;
+	if (!r->name)
 		leave_out(a);
 	return a->notes.failed ? err_no_memory(e) : 0;
 }

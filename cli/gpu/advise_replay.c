@@ -347,14 +347,6 @@ static void run_candidate(void *context, size_t i)
 	                  : err_set(&run->error, ERR_INTERNAL, "out of memory");
 }
 
-static void take_score(struct advise_outcome *o, const struct score *s)
-{
-	o->is_known = s->counted_ms > 0;
-	o->replicas = s->replica_s * 1000 / s->counted_ms;
-	o->late_percent = s->requests > 0 ? score_late_percent(s) : 0;
-	o->changes = s->changes;
-}
-
 // Takes over the scores. What ran is part of every run.
 static void take_scores(struct replay *r)
 {
@@ -366,7 +358,11 @@ static void take_scores(struct replay *r)
 			w->outcomes[c].note = arena_strdup(&r->advice->arena, note);
 		for (size_t i = 0; run->backtest && run->rc == 0 && i < run->backtest->n_rows; i++) {
 			const struct backtest_row *row = &run->backtest->rows[i];
-			take_score(&w->outcomes[row->kind == BACKTEST_ACTUAL ? ADVISE_RAN : c], &row->score);
+			struct advise_outcome *o = &w->outcomes[row->kind == BACKTEST_ACTUAL ? ADVISE_RAN : c];
+			o->is_known = row->score.counted_ms > 0;
+			o->replicas = row->score.replica_s * 1000 / row->score.counted_ms;
+			o->late_percent = row->score.requests > 0 ? score_late_percent(&row->score) : 0;
+			o->changes = row->score.changes;
 		}
 	}
 	if (!w->has_use && w->gpus > 0)
@@ -396,6 +392,8 @@ static void choose(struct advise_workload *w)
 	}
 	if (w->best != ADVISE_RAN && ran->replicas > 0)
 		w->saved_ratio = 1 - w->outcomes[w->best].replicas / ran->replicas;
+	w->saved_hours = fmax(w->saved_ratio, 0) * w->gpu_hours;
+	w->saved_cost = fmax(w->saved_ratio, 0) * w->cost;
 }
 
 // ---- what was measured ----
@@ -414,7 +412,7 @@ static double ask_number(struct replay *r, struct prometheus_session *session, c
 	struct err ignored;
 	double number = NAN;
 	const struct promql_question question = {.query = buf_str(query), .time_ms = r->advice->end_s * 1000};
-	prometheus_session_ask(session, &question, NULL, take_number, &number, &ignored);
+	prometheus_session_ask(session, &question, take_number, &number, &ignored);
 	progress_clear(&session->progress);
 	return number;
 }
@@ -480,14 +478,6 @@ static int replay_recording(struct replay *r, struct err *e)
 	return rc;
 }
 
-static void drop_present(struct replay *r)
-{
-	policy_ref_release(r->runs[ADVISE_PRESENT].ref);
-	r->runs[ADVISE_PRESENT].ref = NULL;
-	r->fetched.policy.n_signals = 0;
-	recording_done(&r->recording);
-}
-
 static int replay_workload(struct replay *r, struct prometheus_session *session, struct err *e)
 {
 	struct advise_workload *w = r->workload;
@@ -511,7 +501,10 @@ static int replay_workload(struct replay *r, struct prometheus_session *session,
 		// A query of the present rules may be the reason.
 		w->outcomes[ADVISE_PRESENT].note = w->fault;
 		w->fault = NULL;
-		drop_present(r);
+		policy_ref_release(r->runs[ADVISE_PRESENT].ref);
+		r->runs[ADVISE_PRESENT].ref = NULL;
+		r->fetched.policy.n_signals = 0;
+		recording_done(&r->recording);
 		rc = fetch(r, &fault);
 	}
 	if (rc == 0)
@@ -522,12 +515,10 @@ static int replay_workload(struct replay *r, struct prometheus_session *session,
 static int by_saving(const void *a, const void *b)
 {
 	const struct advise_workload *x = a, *y = b;
-	double cost_x = advise_saved_cost(x), cost_y = advise_saved_cost(y);
-	double hours_x = advise_saved_hours(x), hours_y = advise_saved_hours(y);
-	if (cost_x != cost_y)
-		return cost_x < cost_y ? 1 : -1;
-	if (hours_x != hours_y)
-		return hours_x < hours_y ? 1 : -1;
+	if (x->saved_cost != y->saved_cost)
+		return x->saved_cost < y->saved_cost ? 1 : -1;
+	if (x->saved_hours != y->saved_hours)
+		return x->saved_hours < y->saved_hours ? 1 : -1;
 	if (x->cost != y->cost)
 		return x->cost < y->cost ? 1 : -1;
 	int by_namespace = strcmp(x->namespace_name, y->namespace_name);

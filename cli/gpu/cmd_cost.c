@@ -15,7 +15,6 @@
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "policies/price/price_book.h"
 #include "replay/backtest.h"
 #include "replay/recording.h"
 
@@ -106,12 +105,6 @@ static const struct flag_set command = {
 
 // ---- what an HPA would have run ----
 
-struct cost_hpa {
-	double more_s;                  // replica-seconds that it would have run beyond those that ran; may be negative
-	char name[BACKTEST_NAME_BYTES]; // "HPA utilization 0.5"
-	double late_percent;            // of its requests; NaN without requests
-};
-
 #define STEP_MS       15000
 #define LONG_STEP_MS  60000
 #define LONG_PERIOD_S (100 * INT64_C(86400)) // with the short step, a longer period has too many rows
@@ -124,8 +117,13 @@ static const struct backtest_row *find_row(const struct backtest *b, enum backte
 	return NULL;
 }
 
-static int replay(const struct policy *policy, const struct recording *recording, struct cost_hpa *ret,
-                  struct buf *notes, struct err *e)
+// Fills in what the policy of the row saved against the HPA on its demand in the period, with the settings of
+// replay/peers.h: the cheapest one that keeps the objective of the policy (without one, at most 1 % of the requests
+// wait longer than 10 s), otherwise the least late. Appends that HPA to `notes`, and to `missing` what is missing in
+// the recording, one line each. Returns 0, or -1 and *e: as backtest_run(), ERR_NOT_FOUND when the replicas that ran
+// are not recorded.
+static int replay(const struct policy *policy, const struct recording *recording, int32_t gpus,
+                  struct gpu_cost_row *row, struct buf *notes, struct buf *missing, struct err *e)
 {
 	struct backtest_config config = {.hpa_only = true, .per_replica = 1, .late_ratio = NAN, .wait_s = NAN};
 	struct backtest *b = malloc(sizeof *b);
@@ -138,38 +136,17 @@ static int replay(const struct policy *policy, const struct recording *recording
 	if (rc == 0 && !ran)
 		rc = err_set(e, ERR_NOT_FOUND, "the source has no record of the replicas in the period");
 	if (rc == 0) {
-		ret->more_s = hpa->score.replica_s - ran->score.replica_s;
-		ret->late_percent = score_late_percent(&hpa->score);
-		memcpy(ret->name, hpa->name, sizeof ret->name);
+		double more_s = hpa->score.replica_s - ran->score.replica_s, late = score_late_percent(&hpa->score);
+		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + (int64_t)llround(more_s * 1000) * gpus);
+		print_to(notes, "against %s, with %.2f%% of the requests late\n", hpa->name, isnan(late) ? 0 : late);
 		if (b->recorded_share < 1)
-			print_to(notes,
+			print_to(missing,
 			         "replicas are recorded for %.3g%% of the time: the comparison with the HPA covers "
 			         "only these\n",
 			         100 * b->recorded_share);
 	}
 	backtest_done(b);
 	free(b);
-	return rc;
-}
-
-// Replays the demand of the policy over the period with the settings of the HPA of replay/peers.h. The result is that
-// of the cheapest one that keeps the objective of the policy (without one, at most 1 % of the requests wait longer than
-// 10 s), otherwise of the least late. Appends what is missing in the recording to `notes`, one line each. Returns 0, or
-// -1 and *e: as replay_fetch() and backtest_run(), ERR_NOT_FOUND when the replicas that ran are not recorded.
-static int cost_replay_hpa(const struct prometheus_options *prometheus, const struct policy *policy,
-                           const struct cost_period *period, struct cost_hpa *ret, struct buf *notes, struct err *e)
-{
-	int64_t since_s = period->end_s - period->start_s;
-	const struct replay_fetch fetch = {.prometheus = prometheus,
-	                                   .policy = policy,
-	                                   .since_ms = since_s * 1000,
-	                                   .until_ms = period->end_s * 1000,
-	                                   .step_ms = since_s > LONG_PERIOD_S ? LONG_STEP_MS : STEP_MS};
-	struct recording recording;
-	int rc = replay_fetch(&fetch, &recording, notes, e);
-	if (rc == 0)
-		rc = replay(policy, &recording, ret, notes, e);
-	recording_done(&recording);
 	return rc;
 }
 
@@ -237,19 +214,21 @@ static int32_t gpus_of(const struct cost_args *a, const struct policy *p, struct
 static void save_against_hpa(const struct cost_args *a, const struct policy *p, int32_t gpus,
                              const struct cost_period *period, struct gpu_cost_row *row, struct buf *notes)
 {
-	struct cost_hpa hpa;
+	int64_t since_s = period->end_s - period->start_s;
+	const struct replay_fetch fetch = {.prometheus = &a->prometheus,
+	                                   .policy = p,
+	                                   .since_ms = since_s * 1000,
+	                                   .until_ms = period->end_s * 1000,
+	                                   .step_ms = since_s > LONG_PERIOD_S ? LONG_STEP_MS : STEP_MS};
+	struct recording recording;
 	struct err e;
 	struct buf missing;
 	buf_init(&missing, REPORT_MAX);
 	print_to(notes, "Savings of %s: ", row->key);
-	if (cost_replay_hpa(&a->prometheus, p, period, &hpa, &missing, &e) < 0) {
+	if (replay_fetch(&fetch, &recording, &missing, &e) < 0 ||
+	    replay(p, &recording, gpus, row, notes, &missing, &e) < 0)
 		print_to(notes, "unknown: %s\n", e.msg);
-	} else {
-		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * gpus;
-		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + more_milli);
-		print_to(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
-		         isnan(hpa.late_percent) ? 0 : hpa.late_percent);
-	}
+	recording_done(&recording);
 	for (const char *line = buf_str(&missing), *end; (end = strchr(line, '\n')); line = end + 1)
 		print_to(notes, "Savings of %s: %.*s\n", row->key, (int)(end - line), line);
 	buf_done(&missing);
@@ -437,12 +416,12 @@ static void put_row(struct table *t, const char *name, const struct gpu_cost_row
                     bool is_wide)
 {
 	char cell[CELL_BYTES];
-	table_cell(t, "%s", name);
+	table_put(t, "%s", name);
 	for (const struct figure *f = figures; f < figures + FIGURES; f++)
 		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
-			table_cell(t, "%s",
-			           f->unit == SECONDS ? format_hours(cell, row->milli[f->of])
-			                              : format_figure(cell, r, f, row));
+			table_put(t, "%s",
+			          f->unit == SECONDS ? format_hours(cell, row->milli[f->of])
+			                             : format_figure(cell, r, f, row));
 }
 
 static void print_table(const struct cost_report *r, bool is_wide, struct buf *out)
@@ -491,18 +470,15 @@ static void print_json(const struct cost_report *r, struct buf *out)
 	char cell[CELL_BYTES];
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "currency", c->book->currency);
+	json_write_format(&w, "{currency:%s", c->book->currency);
 	json_write_member_time(&w, "from", r->period->start_s * 1000);
 	json_write_member_time(&w, "to", r->period->end_s * 1000);
 	json_write_member_str(&w, "by", r->args->by_text);
 	if (r->args->by == BY_POLICY)
 		json_write_member_str(&w, "savedAgainst", against_names[r->args->against]);
-	json_write_member_str(&w, "discount", c->discount ? c->discount->name : NULL);
-	json_write_member_array(&w, "rows");
+	json_write_format(&w, "discount:%s,rows:[", c->discount ? c->discount->name : NULL);
 	for (size_t i = 0; i < c->n; i++) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "name", c->rows[i].key);
+		json_write_format(&w, "{name:%s", c->rows[i].key);
 		put_figures(&w, r, &c->rows[i]);
 		if (c->rows[i].saved_cents != GPU_COST_UNKNOWN)
 			put_number(&w, "saved", format_cents(cell, c->rows[i].saved_cents));
@@ -520,7 +496,6 @@ static void print_json(const struct cost_report *r, struct buf *out)
 		json_write_object_end(&w);
 	}
 	json_write_format(&w, "]}");
-	buf_putc(out, '\n');
 }
 
 // ---- CSV ----
@@ -569,7 +544,6 @@ static int print_report(const struct cost_report *r, struct err *e)
 	}
 	int rc = output_write(&out, format, e);
 	print_notes(&notes);
-	buf_done(&out);
 	buf_done(&notes);
 	return rc;
 }

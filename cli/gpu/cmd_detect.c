@@ -4,9 +4,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 
-#include "base/json/json_read.h"
 #include "base/json/yaml_out.h"
-#include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "cli/term/line_filter.h"
@@ -97,9 +95,9 @@ static void put_row(struct table *t, const cJSON *event)
 	const cJSON *c = event->child;
 	struct buf details;
 	buf_init(&details, TABLE_CELL_BYTES);
-	table_cell(t, "%.15g", c ? c->valuedouble : 0);
+	table_put(t, "%.15g", c ? c->valuedouble : 0);
 	for (size_t i = 0; i < N_TEXTS; i++, c = c ? c->next : NULL)
-		table_cell(t, "%s", c && c->next && c->next->valuestring ? c->next->valuestring : "");
+		table_put(t, "%s", c && c->next && c->next->valuestring ? c->next->valuestring : "");
 	for (c = c ? c->next : NULL; c; c = c->next) {
 		print_to(&details, "%s%s", details.len ? ", " : "", c->string);
 		if (cJSON_IsNumber(c))
@@ -107,7 +105,7 @@ static void put_row(struct table *t, const cJSON *event)
 		for (const cJSON *name = c->child; name; name = name->next)
 			print_to(&details, " %s", name->valuestring);
 	}
-	table_cell(t, "%s", buf_str(&details));
+	table_put(t, "%s", buf_str(&details));
 	buf_done(&details);
 }
 
@@ -322,17 +320,18 @@ static int add_name(void *arg, const struct promql_series *s, struct err *e)
 static int read_columns(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f,
                         struct buf *query, struct err *e)
 {
-	const struct prometheus_range range = {f->start_ms, f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms,
-	                                       f->step_ms};
-	struct gpu_source source;
-	if (gpu_source_open(&source, session, e) < 0)
+	struct promql_question question = {.is_range = true,
+	                                   .start_ms = f->start_ms,
+	                                   .end_ms = f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms,
+	                                   .step_ms = f->step_ms};
+	if (prometheus_session_find_gpus(session, e) < 0)
 		return -1;
 	for (size_t i = 0; i < QUERIES; i++) {
 		buf_reset(query);
 		put_query(query, i, o);
 		f->input = queries[i].input;
-		if (gpu_source_ask(&source, &(struct promql_question){.query = buf_str(query)}, &range, add_series, f,
-		                   e) < 0)
+		question.query = buf_str(query);
+		if (prometheus_session_ask_gpus(session, &question, add_series, f, e) < 0)
 			return err_wrap(e, "%s", queries[i].metric);
 	}
 	return 0;
@@ -346,7 +345,7 @@ static int read_names(struct prometheus_session *session, const struct detect_fe
 		rank_names_query(query, (enum rank_ask)i, o->namespace_name, o->since_ms / 1000);
 		f->asked = (enum rank_ask)i;
 		const struct promql_question question = {.query = buf_str(query)};
-		if (prometheus_session_ask(session, &question, NULL, add_name, f, e) < 0)
+		if (prometheus_session_ask(session, &question, add_name, f, e) < 0)
 			return -1;
 	}
 	return 0;

@@ -3,13 +3,11 @@
 #include <event2/event.h>
 
 #include "base/hash.h"
-#include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "insight/verdict.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
-#include "policies/price/price_book.h"
 #include "promql/promql.h"
 #include "promql/similar.h"
 
@@ -91,12 +89,12 @@ static int take_measure(void *arg, const struct promql_series *s, struct err *e)
 	return 0;
 }
 
-static int ask(const struct gpu_source *source, const struct buf *query, const char *const *labels,
+static int ask(struct prometheus_session *session, const struct buf *query, const char *const *labels,
                prometheus_series_fn *take, void *arg, struct err *e)
 {
 	struct promql_question question = {.query = buf_str(query), .labels = labels};
 	return query->failed ? err_set(e, ERR_INTERNAL, "out of memory for the query")
-	                     : gpu_source_ask(source, &question, NULL, take, arg, e);
+	                     : prometheus_session_ask_gpus(session, &question, take, arg, e);
 }
 
 // How many measures fit into one answer of PROMQL_SERIES_MAX series.
@@ -108,7 +106,7 @@ static int measures_together(const struct workload_set *s)
 }
 
 // Asks for the measures from `first` up to `end`.
-static int fetch_measures(const struct gpu_source *source, int64_t window_s, struct workload_set *set, int first,
+static int fetch_measures(struct prometheus_session *session, int64_t window_s, struct workload_set *set, int first,
                           int end, struct err *e)
 {
 	static const char *const labels[] = {FUSE_LABEL, "UUID", "GPU_I_ID", "namespace", "pod", "nodename", NULL};
@@ -125,7 +123,7 @@ static int fetch_measures(const struct gpu_source *source, int64_t window_s, str
 			verdict_query_measure(&one, q.measures[q.n], window_s);
 			fuse_add(&query, buf_str(&one), q.n);
 		}
-		rc = ask(source, &query, labels, take_measure, &q, e);
+		rc = ask(session, &query, labels, take_measure, &q, e);
 	}
 	buf_done(&one);
 	buf_done(&query);
@@ -133,25 +131,25 @@ static int fetch_measures(const struct gpu_source *source, int64_t window_s, str
 }
 
 // Metrics of other exporters refine a verdict but are optional.
-static void fetch_optional(const struct gpu_source *source, int64_t window_s, struct workload_set *set)
+static void fetch_optional(struct prometheus_session *session, int64_t window_s, struct workload_set *set)
 {
 	struct err e;
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
-	if (ask(source, &query, NULL, workload_set_add_labels, set, &e) < 0)
+	if (ask(session, &query, NULL, workload_set_add_labels, set, &e) < 0)
 		print_error("Labels of pods are not used: %s\n", e.msg);
 	buf_done(&query);
-	if (fetch_measures(source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
+	if (fetch_measures(session, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
 		print_error("Measures of hosts and trainers are not used: %s\n", e.msg);
 }
 
-static int fetch(const struct gpu_source *source, int64_t window_s, struct workload_set *set, struct err *e)
+static int fetch(struct prometheus_session *session, int64_t window_s, struct workload_set *set, struct err *e)
 {
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
-	int rc = ask(source, &query, verdict_query_owner_labels(), workload_set_add_owner, set, e);
+	int rc = ask(session, &query, verdict_query_owner_labels(), workload_set_add_owner, set, e);
 	buf_done(&query);
 	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;
@@ -159,9 +157,9 @@ static int fetch(const struct gpu_source *source, int64_t window_s, struct workl
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reports: check that gpuscale-exporter or dcgm-exporter is scraped "
 		               "(DCGM_FI_DEV_FB_USED), or the exporter of AMD or Intel");
-	if (fetch_measures(source, window_s, set, 0, MEASURE_CPU, e) < 0)
+	if (fetch_measures(session, window_s, set, 0, MEASURE_CPU, e) < 0)
 		return -1;
-	fetch_optional(source, window_s, set);
+	fetch_optional(session, window_s, set);
 	return workload_set_decide(set, e);
 }
 
@@ -172,9 +170,8 @@ static int fetch(const struct gpu_source *source, int64_t window_s, struct workl
 static int diagnose_fetch(struct prometheus_session *session, int64_t window_s, struct workload_set *ret_set,
                           struct err *e)
 {
-	struct gpu_source source;
 	workload_set_init(ret_set);
-	int rc = gpu_source_open(&source, session, e) < 0 ? -1 : fetch(&source, window_s, ret_set, e);
+	int rc = prometheus_session_find_gpus(session, e) < 0 ? -1 : fetch(session, window_s, ret_set, e);
 	progress_clear(&session->progress);
 	return rc;
 }
@@ -184,7 +181,9 @@ struct diagnosis {
 	const struct price_book *book;
 	struct prometheus_session *session;
 	struct workload_set set;
-	const bool *only; // by workload: print it; NULL: all
+	const bool *only;   // by workload: print it; NULL: all
+	struct line *lines; // the selected workloads, worst first
+	size_t n_lines;
 };
 
 static const double activity_limits[] = {0.5, 0.7, 0.85};
@@ -194,10 +193,6 @@ static const double activity_limits[] = {0.5, 0.7, 0.85};
 struct line {
 	const struct workload *workload;
 	double cost, lost;
-};
-struct lines {
-	struct line *rows;
-	size_t n;
 };
 
 // ---- selection and costs ----
@@ -236,39 +231,43 @@ static int compare_lines(const void *a, const void *b)
 	return (x->workload > y->workload) - (x->workload < y->workload);
 }
 
-// Returns no rows when memory is exhausted, and out->failed.
-static struct lines lines_of(const struct diagnosis *r, struct buf *out)
+// Replaces r->lines, which run() frees. Returns -1 and *e when memory is exhausted.
+static int select_lines(struct diagnosis *r, struct err *e)
 {
 	const struct workload_set *s = &r->set;
-	struct lines l = {calloc(s->n ? s->n : 1, sizeof *l.rows), 0};
-	if (!l.rows) {
-		out->failed = true;
-		return l;
-	}
+	free(r->lines);
+	struct line *l = r->lines = err_calloc((s->n ? s->n : 1) * sizeof *l, e);
+	if (!l)
+		return -1;
+	r->n_lines = 0;
 	for (size_t i = 0; i < s->n; i++)
-		l.rows[i] = (struct line){.workload = &s->workloads[i]};
+		l[i].workload = &s->workloads[i];
 	for (size_t i = 0; i < s->n_gpus; i++)
-		l.rows[s->gpus[i].workload].cost += cost_of(r, &s->gpus[i]);
+		l[s->gpus[i].workload].cost += cost_of(r, &s->gpus[i]);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct workload *w = &s->workloads[i];
 		if (!selects(r, i) || (r->only && !r->only[i]))
 			continue;
-		l.rows[l.n] = l.rows[i];
-		l.rows[l.n++].lost = l.rows[i].cost * verdict_lost_ratio(w->row->verdict, w->values);
+		l[r->n_lines] = l[i];
+		l[r->n_lines++].lost = l[i].cost * verdict_lost_ratio(w->row->verdict, w->values);
 	}
-	qsort(l.rows, l.n, sizeof *l.rows, compare_lines);
-	return l;
+	qsort(l, r->n_lines, sizeof *l, compare_lines);
+	return 0;
 }
 
 // ---- table ----
 
-static const enum table_tone tones[LEVEL__COUNT] = {
-        [LEVEL_OK] = TONE_GOOD, [LEVEL_ADVICE] = TONE_WAITING, [LEVEL_FAULT] = TONE_BAD};
-
-static const char *format_money(char out[CELL_BYTES], double money)
+// Of a verdict or a level.
+static enum table_tone tone_of(const char *word)
 {
-	snprintf(out, CELL_BYTES, isnan(money) ? "-" : "%.2f", money);
-	return out;
+	static const enum table_tone tones[LEVEL__COUNT] = {
+	        [LEVEL_OK] = TONE_GOOD, [LEVEL_ADVICE] = TONE_WAITING, [LEVEL_FAULT] = TONE_BAD};
+	for (int v = 0; v < VERDICT__COUNT; v++) {
+		const struct verdict_info *info = &verdict_infos[v];
+		if (strcmp(word, info->name) == 0 || strcmp(word, verdict_level_names[info->level]) == 0)
+			return tones[info->level];
+	}
+	return TONE_PLAIN;
 }
 
 static void put_value(struct buf *out, enum verdict_measure m, double value)
@@ -284,43 +283,37 @@ static void put_value(struct buf *out, enum verdict_measure m, double value)
 		print_to(out, "%s %.0f", info->label, value < 1 ? ceil(value) : value);
 }
 
-static void put_evidence(struct table *t, const struct workload *w)
+static void put_evidence(struct buf *out, const struct workload *w)
 {
 	enum verdict_measure measures[VERDICT_EVIDENCE_MAX];
 	size_t n = verdict_evidence(w->row, w->values, measures);
-	struct buf text;
-	buf_init(&text, EVIDENCE_BYTES);
+	buf_reset(out);
 	for (size_t i = 0; i < n; i++) {
-		buf_puts(&text, i ? ", " : "");
-		put_value(&text, measures[i], w->values[measures[i]]);
+		buf_puts(out, i ? ", " : "");
+		put_value(out, measures[i], w->values[measures[i]]);
 	}
-	table_cell(t, "%s", n ? buf_str(&text) : "-");
-	buf_done(&text);
 }
 
 // Prints a row per workload, faults first, then by money lost.
 static void print_table(const struct diagnosis *r, bool with_head, struct buf *out)
 {
-	static const char *const head[] = {"NAMESPACE", "WORKLOAD", "GPUS",   "VERDICT", "COST/H",
+	static const char *const head[] = {"NAMESPACE", "WORKLOAD", "GPUS",   "!VERDICT", "COST/H",
 	                                   "LOST/H",    "EVIDENCE", "ADVICE", NULL};
-	struct lines l = lines_of(r, out);
 	struct table t;
-	char cell[CELL_BYTES];
-	table_init(&t, head);
-	for (size_t i = 0; i < l.n; i++) {
-		const struct workload *w = l.rows[i].workload;
+	struct buf evidence;
+	buf_init(&evidence, EVIDENCE_BYTES);
+	table_init_wide(&t, head, false, tone_of);
+	for (size_t i = 0; i < r->n_lines; i++) {
+		const struct line *l = &r->lines[i];
+		const struct workload *w = l->workload;
 		const struct verdict_info *v = &verdict_infos[w->row->verdict];
-		table_cell(&t, "%s", w->namespace_name[0] ? w->namespace_name : "-");
-		table_cell(&t, "%s", w->name);
-		table_cell(&t, "%zu", w->n_gpus);
-		table_state(&t, tones[v->level], v->name);
-		table_cell(&t, "%s", format_money(cell, l.rows[i].cost));
-		table_cell(&t, "%s", format_money(cell, l.rows[i].lost));
-		put_evidence(&t, w);
-		table_cell(&t, "%s", v->advice);
+		put_evidence(&evidence, w);
+		table_put(&t, "%s\t%s\t%zu\t%s\t%s\t%s\t%s\t%s", w->namespace_name[0] ? w->namespace_name : "-",
+		          w->name, w->n_gpus, v->name, table_amount(l->cost, "").text, table_amount(l->lost, "").text,
+		          evidence.len ? buf_str(&evidence) : "-", v->advice);
 	}
 	table_finish(&t, out, 0, with_head);
-	free(l.rows);
+	buf_done(&evidence);
 }
 
 // ---- summary ----
@@ -351,26 +344,24 @@ static void count_gpus(const struct diagnosis *r, struct totals *t)
 	}
 }
 
-static struct totals totals_of(const struct diagnosis *r, const struct lines *l)
+static struct totals totals_of(const struct diagnosis *r)
 {
 	struct totals t = {0};
 	count_gpus(r, &t);
-	for (size_t i = 0; i < l->n; i++) {
-		enum verdict v = l->rows[i].workload->row->verdict;
+	for (const struct line *l = r->lines; l < r->lines + r->n_lines; l++) {
+		enum verdict v = l->workload->row->verdict;
 		t.workloads[v]++;
-		t.cost[v] += isnan(l->rows[i].cost) ? 0 : l->rows[i].cost;
-		t.lost[v] += isnan(l->rows[i].lost) ? 0 : l->rows[i].lost;
+		t.cost[v] += isnan(l->cost) ? 0 : l->cost;
+		t.lost[v] += isnan(l->lost) ? 0 : l->lost;
 	}
 	return t;
 }
 
 static void print_summary(const struct diagnosis *r, struct buf *out)
 {
-	static const char *const head[] = {"VERDICT", "LEVEL", "WORKLOADS", "COST/H", "LOST/H", "MEANS", NULL};
-	struct lines l = lines_of(r, out);
-	struct totals totals = totals_of(r, &l);
+	static const char *const head[] = {"VERDICT", "!LEVEL", "WORKLOADS", "COST/H", "LOST/H", "MEANS", NULL};
+	struct totals totals = totals_of(r);
 	struct table t;
-	char cell[CELL_BYTES];
 	for (size_t k = 0; k < N_LIMITS; k++)
 		print_to(out, "GPUs below %.0f %% of activity: %zu of %zu (%.0f %%)\n", 100 * activity_limits[k],
 		         totals.below[k], totals.measured,
@@ -378,20 +369,15 @@ static void print_summary(const struct diagnosis *r, struct buf *out)
 	if (totals.measured < totals.gpus)
 		print_to(out, "GPUs without a measured activity: %zu\n", totals.gpus - totals.measured);
 	buf_putc(out, '\n');
-	table_init(&t, head);
+	table_init_wide(&t, head, false, tone_of);
 	for (int v = 0; v < VERDICT__COUNT; v++) {
 		const struct verdict_info *info = &verdict_infos[v];
 		if (totals.workloads[v] == 0)
 			continue;
-		table_cell(&t, "%s", info->name);
-		table_state(&t, tones[info->level], verdict_level_names[info->level]);
-		table_cell(&t, "%zu", totals.workloads[v]);
-		table_cell(&t, "%s", format_money(cell, totals.cost[v]));
-		table_cell(&t, "%s", format_money(cell, totals.lost[v]));
-		table_cell(&t, "%s", info->summary);
+		table_put(&t, "%s\t%s\t%zu\t%.2f\t%.2f\t%s", info->name, verdict_level_names[info->level],
+		          totals.workloads[v], totals.cost[v], totals.lost[v], info->summary);
 	}
 	table_finish(&t, out, 0, true);
-	free(l.rows);
 }
 
 // ---- JSON ----
@@ -434,45 +420,33 @@ static void put_summary(struct json_writer *w, const struct totals *t)
 
 static void print_json(const struct diagnosis *r, struct buf *out)
 {
-	struct lines l = lines_of(r, out);
-	struct totals totals = totals_of(r, &l);
+	struct totals totals = totals_of(r);
 	struct json_writer w;
 	json_write_init(&w, out, 2);
 	json_write_object_begin(&w);
 	json_write_member_time(&w, "time", clock_wall_ms(&r->session->connections.clock));
 	json_write_format(&w, "windowSeconds:%ld,currency:%s,items:[", r->args->window_ms / 1000, r->book->currency);
-	for (size_t i = 0; i < l.n; i++)
-		put_item(&w, &l.rows[i]);
+	for (size_t i = 0; i < r->n_lines; i++)
+		put_item(&w, &r->lines[i]);
 	json_write_array_end(&w);
 	put_summary(&w, &totals);
 	json_write_object_end(&w);
-	buf_putc(out, '\n');
-	free(l.rows);
 }
 
 // ---- one look ----
-
-static void put_names(const struct diagnosis *r, struct buf *out)
-{
-	for (size_t i = 0; i < r->set.n; i++)
-		if (selects(r, i))
-			print_to(out, "pod/%s\n", r->set.workloads[i].name);
-}
 
 static int print_once(struct diagnosis *l, double *counts, struct err *e)
 {
 	const char *namespace_name = l->args->scope.namespace_name;
 	struct buf out;
-	size_t selected = 0;
-	for (size_t i = 0; i < l->set.n; i++) {
-		if (!selects(l, i))
-			continue;
-		selected++;
-		enum verdict_level level = verdict_infos[l->set.workloads[i].row->verdict].level;
+	if (select_lines(l, e) < 0)
+		return -1;
+	for (size_t i = 0; i < l->n_lines; i++) {
+		enum verdict_level level = verdict_infos[l->lines[i].workload->row->verdict].level;
 		counts[FAIL_FINDINGS] += level != LEVEL_OK;
 		counts[FAIL_FAULTS] += level == LEVEL_FAULT;
 	}
-	if (selected == 0)
+	if (l->n_lines == 0)
 		return err_set(e, ERR_NOT_FOUND,
 		               "none of the %zu workloads with a GPU is in namespace %s or matches: list them with "
 		               "gpuscale diagnose -A",
@@ -480,15 +454,15 @@ static int print_once(struct diagnosis *l, double *counts, struct err *e)
 	buf_init(&out, OUTPUT_MAX);
 	if (output_is_document(l->args->output))
 		print_json(l, &out);
-	else if (l->args->output == OUTPUT_NAME)
-		put_names(l, &out);
-	else if (l->args->summary)
+	else if (l->args->output == OUTPUT_NAME) {
+		for (size_t i = 0; i < l->set.n; i++)
+			if (selects(l, i))
+				print_to(&out, "pod/%s\n", l->set.workloads[i].name);
+	} else if (l->args->summary)
 		print_summary(l, &out);
 	else
 		print_table(l, true, &out);
-	int rc = output_write(&out, l->args->output, e);
-	buf_done(&out);
-	return rc;
+	return output_write(&out, l->args->output, e);
 }
 
 // ---- watch ----
@@ -527,17 +501,14 @@ static int print_changed(struct diagnosis *l, struct printed **printed, size_t *
 	bool is_first = !*printed;
 	bool *only = calloc(l->set.n ? l->set.n : 1, sizeof *only);
 	struct buf out;
-	if (!only || select_changed(&l->set, printed, n_printed, only) < 0) {
-		free(only);
-		return err_no_memory(e);
-	}
 	l->only = only;
+	int rc = only && select_changed(&l->set, printed, n_printed, only) == 0 ? select_lines(l, e) : err_no_memory(e);
+	free(only);
+	if (rc < 0)
+		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	print_table(l, is_first, &out);
-	int rc = output_write(&out, OUTPUT_TEXT, e);
-	buf_done(&out);
-	free(only);
-	return rc;
+	return output_write(&out, OUTPUT_TEXT, e);
 }
 
 // Ends with an error of the first look, or when stdout is closed; later errors are reported and retried.
@@ -574,15 +545,12 @@ static int run(const struct diagnose_args *a, const struct price_book *book, dou
 	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
 	struct diagnosis l = {.args = a, .book = book, .session = &session};
-	int rc;
-	if (a->watch)
-		rc = watch(&l, e);
-	else {
-		rc = diagnose_fetch(&session, a->window_ms / 1000, &l.set, e);
-		if (rc == 0)
-			rc = print_once(&l, counts, e);
+	int rc = a->watch ? watch(&l, e) : diagnose_fetch(&session, a->window_ms / 1000, &l.set, e);
+	if (!a->watch) {
+		rc = rc == 0 ? print_once(&l, counts, e) : -1;
 		workload_set_done(&l.set);
 	}
+	free(l.lines);
 	prometheus_session_close(&session);
 	return rc;
 }
@@ -596,9 +564,7 @@ static int print_generated(int what, int64_t window_s)
 		verdict_rules_print(&out, window_s);
 	else
 		verdict_page_print(&out);
-	int rc = output_write(&out, OUTPUT_TEXT, &e);
-	buf_done(&out);
-	return rc < 0 ? EXIT_FAILED : EXIT_OK;
+	return output_write(&out, OUTPUT_TEXT, &e) < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_diagnose(int argc, char **argv)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale idle: the GPUs that do nothing, who holds them, since when, and at what cost.
 #include "base/csv_text.h"
-#include "cli/gpu/gpu_source.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "insight/gpu_use_query.h"
-#include "policies/price/price_book.h"
 #include "promql/promql.h"
 
 #define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
@@ -130,9 +128,8 @@ static int fetch(struct prometheus_session *session, struct idle_report *r, stru
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	const struct idle_args *a = r->args;
-	struct gpu_source source;
 	struct buf query;
-	if (gpu_source_open(&source, session, e) < 0)
+	if (prometheus_session_find_gpus(session, e) < 0)
 		return -1;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
@@ -144,7 +141,7 @@ static int fetch(struct prometheus_session *session, struct idle_report *r, stru
 		const struct promql_question question = {
 		        .query = buf_str(&query), .time_ms = r->now_s * 1000, .labels = labels};
 		if (rc == 0)
-			rc = gpu_source_ask(&source, &question, NULL, take, r, e);
+			rc = prometheus_session_ask_gpus(session, &question, take, r, e);
 	}
 	progress_clear(&session->progress);
 	buf_done(&query);
@@ -197,7 +194,7 @@ static double rounded(double v, double unit)
 
 static void print_table(const struct idle_report *r, struct buf *out)
 {
-	char per_hour[24], so_far[24], age[TABLE_AGE_BYTES];
+	char per_hour[24], so_far[24];
 	snprintf(per_hour, sizeof per_hour, "%s/H", r->book->currency);
 	snprintf(so_far, sizeof so_far, "%s-SO-FAR", r->book->currency);
 	const char *const head[] = {"NAMESPACE", "POD", "GPUS", "MODEL", per_hour, so_far, "IDLE", NULL};
@@ -206,22 +203,11 @@ static void print_table(const struct idle_report *r, struct buf *out)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_row *c = &r->rows[i];
 		bool is_held = c->namespace_name[0];
-		table_cell(&t, "%s", is_held ? c->namespace_name : UNALLOCATED);
-		table_cell(&t, "%s", is_held ? c->pod : "");
-		table_cell(&t, "%g", rounded(c->gpus, 100));
-		table_cell(&t, "%s", c->model);
-		table_cell(&t, "%.2f", c->per_hour);
-		table_cell(&t, "%.2f", c->so_far);
-		table_cell(&t, "%s%s", c->is_older ? ">" : "",
-		           table_age(age, (int64_t)(c->since_s * 1000), r->now_s * 1000));
+		table_put(&t, "%s\t%s\t%g\t%s\t%.2f\t%.2f\t%s%s", is_held ? c->namespace_name : UNALLOCATED,
+		          is_held ? c->pod : "", rounded(c->gpus, 100), c->model, c->per_hour, c->so_far,
+		          c->is_older ? ">" : "", table_age((int64_t)(c->since_s * 1000), r->now_s * 1000).text);
 	}
-	table_cell(&t, "TOTAL");
-	table_cell(&t, "%s", "");
-	table_cell(&t, "%g", rounded(r->gpus, 100));
-	table_cell(&t, "%s", "");
-	table_cell(&t, "%.2f", r->per_hour);
-	table_cell(&t, "%.2f", r->so_far);
-	table_cell(&t, "%s", "");
+	table_put(&t, "TOTAL\t\t%g\t\t%.2f\t%.2f\t", rounded(r->gpus, 100), r->per_hour, r->so_far);
 	table_finish(&t, out, 0, true);
 }
 
@@ -243,7 +229,6 @@ static void print_json(const struct idle_report *r, struct buf *out)
 	}
 	json_write_format(&w, "],gpus:%g,costPerHour:%g,costSoFar:%g}", rounded(r->gpus, 1000),
 	                  rounded(r->per_hour, 1e6), rounded(r->so_far, 100));
-	buf_putc(out, '\n');
 }
 
 static void print_csv(const struct idle_report *r, struct buf *out)
@@ -277,13 +262,6 @@ static void note_unpriced(const struct idle_report *r)
 	}
 }
 
-static void print_names(const struct idle_report *r, struct buf *out)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (r->rows[i].namespace_name[0])
-			print_to(out, "pod/%s\n", r->rows[i].pod);
-}
-
 static int print(const struct idle_report *r, struct err *e)
 {
 	const char *namespace_name = r->args->scope.namespace_name;
@@ -293,9 +271,11 @@ static int print(const struct idle_report *r, struct err *e)
 		print_json(r, &out);
 	else if (r->args->output == OUTPUT_CSV)
 		print_csv(r, &out);
-	else if (r->args->output == OUTPUT_NAME)
-		print_names(r, &out);
-	else if (r->n > 0)
+	else if (r->args->output == OUTPUT_NAME) {
+		for (size_t i = 0; i < r->n; i++)
+			if (r->rows[i].namespace_name[0])
+				print_to(&out, "pod/%s\n", r->rows[i].pod);
+	} else if (r->n > 0)
 		print_table(r, &out);
 	else if (namespace_name)
 		print_error("No GPU of namespace %s has been idle that long (--for); -A: all namespaces.\n",
@@ -304,7 +284,6 @@ static int print(const struct idle_report *r, struct err *e)
 		print_error("No GPU has been idle that long (--for).\n");
 	int rc = output_write(&out, r->args->output, e);
 	note_unpriced(r);
-	buf_done(&out);
 	return rc;
 }
 

@@ -2,7 +2,6 @@
 // gpuscale trace: when the GPUs of a profiler trace were idle, and what the host did meanwhile.
 #include <inttypes.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/file_open.h"
@@ -163,14 +162,13 @@ static void put_gpus(const struct gpu_trace *t, struct buf *out)
 	table_init(&table, head);
 	for (size_t i = 0; i < t->n_gpus; i++) {
 		const struct trace_gpu *g = t->gpus[i];
-		table_cell(&table, "%s", gpu_trace_name(g, name));
-		table_cell(&table, "%.1f%%", percent_of((double)g->busy_ns, window_ns));
-		table_cell(&table, "%.1f%%", 100 * gpu_trace_idle_ratio(t, g));
+		table_put(&table, "%s\t%.1f%%\t%.1f%%", gpu_trace_name(g, name),
+		          percent_of((double)g->busy_ns, window_ns), 100 * gpu_trace_idle_ratio(t, g));
 		for (size_t a = 0; a < sizeof order / sizeof *order; a++)
-			table_cell(&table, "%.1f%%", percent_of(g->idle_ns[order[a]], window_ns));
-		table_cell(&table, "%s", show_ns((double)g->longest_gap_ns).text);
-		table_cell(&table, "%.1f%% (%.1f%% of busy)", percent_of((double)g->collective_ns, window_ns),
-		           percent_of((double)g->collective_ns, g->busy_ns));
+			table_put(&table, "%.1f%%", percent_of(g->idle_ns[order[a]], window_ns));
+		table_put(&table, "%s\t%.1f%% (%.1f%% of busy)", show_ns((double)g->longest_gap_ns).text,
+		          percent_of((double)g->collective_ns, window_ns),
+		          percent_of((double)g->collective_ns, g->busy_ns));
 	}
 	table_finish(&table, out, 0, true);
 }
@@ -183,11 +181,9 @@ static void put_gaps(const struct gpu_trace *t, struct buf *out)
 	table_init(&table, head);
 	for (size_t i = 0; i < t->n_longest; i++) {
 		const struct trace_gap *g = &t->longest[i];
-		table_cell(&table, "%s", gpu_trace_name(g->gpu, name));
-		table_cell(&table, "+%s", show_ns((double)g->start_ns).text);
-		table_cell(&table, "%s", show_ns((double)(g->end_ns - g->start_ns)).text);
-		table_cell(&table, "%s", trace_activity_names[g->activity]);
-		table_cell(&table, "%.*s", NAME_WIDTH, g->host[0] ? g->host : "-");
+		table_put(&table, "%s\t+%s\t%s\t%s\t%.*s", gpu_trace_name(g->gpu, name),
+		          show_ns((double)g->start_ns).text, show_ns((double)(g->end_ns - g->start_ns)).text,
+		          trace_activity_names[g->activity], NAME_WIDTH, g->host[0] ? g->host : "-");
 	}
 	buf_puts(out, "\nLongest gaps\n");
 	table_finish(&table, out, 0, true);
@@ -209,12 +205,10 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 	table_init(&table, head);
 	for (size_t i = 0; i < n_kernels(r); i++) {
 		const struct kernel_time *k = &r->trace->kernels.rows[i];
-		table_cell(&table, "%s", show_ns((double)k->total_ns).text);
-		table_cell(&table, "%.1f%%", percent_of((double)k->total_ns, busy));
-		table_cell(&table, "%zu", k->count);
-		table_cell(&table, "%s", show_ns((double)k->total_ns / (double)k->count).text);
-		table_cell(&table, "%s", show_ns((double)k->max_ns).text);
-		table_cell(&table, "%.*s", NAME_WIDTH, k->name);
+		table_put(&table, "%s\t%.1f%%\t%zu\t%s\t%s\t%.*s", show_ns((double)k->total_ns).text,
+		          percent_of((double)k->total_ns, busy), k->count,
+		          show_ns((double)k->total_ns / (double)k->count).text, show_ns((double)k->max_ns).text,
+		          NAME_WIDTH, k->name);
 	}
 	buf_puts(out, "\nTop kernels\n");
 	table_finish(&table, out, 0, true);
@@ -254,9 +248,9 @@ static double ratio_of(double part, int64_t whole)
 	return percent_of(part, whole) / 100;
 }
 
-static void put_gpu_name(struct json_writer *w, const struct trace_gpu *g)
+static void begin_gpu(struct json_writer *w, const struct trace_gpu *g)
 {
-	json_write_member_i64(w, "gpu", g->index);
+	json_write_format(w, "{gpu:%ld", (int64_t)g->index);
 	if (g->is_shared_index)
 		json_write_member_str(w, "process", g->process);
 }
@@ -264,26 +258,16 @@ static void put_gpu_name(struct json_writer *w, const struct trace_gpu *g)
 static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const struct trace_gpu *g)
 {
 	int64_t window_ns = gpu_trace_window_ns(t);
-	json_write_object_begin(w);
-	put_gpu_name(w, g);
+	begin_gpu(w, g);
 	json_write_format(w, "events:%zu,busySeconds:%g,idleRatio:%g", g->n_events, (double)g->busy_ns / 1e9,
 	                  ratio_of((double)(window_ns - g->busy_ns), window_ns));
 	json_write_format(w, "onlyCollectiveKernelsRatio:%g,onlyCollectiveKernelsOfBusyRatio:%g,longestGapSeconds:%g",
 	                  ratio_of((double)g->collective_ns, window_ns), ratio_of((double)g->collective_ns, g->busy_ns),
 	                  (double)g->longest_gap_ns / 1e9);
-	json_write_member_object(w, "idleSecondsByHostActivity");
+	json_write_format(w, "idleSecondsByHostActivity:{");
 	for (int a = 0; a < TRACE_ACTIVITY__COUNT; a++)
 		json_write_member_f64(w, trace_activity_names[a], g->idle_ns[a] / 1e9);
 	json_write_format(w, "}}");
-}
-
-static void put_gap_json(struct json_writer *w, const struct trace_gap *g)
-{
-	json_write_object_begin(w);
-	put_gpu_name(w, g->gpu);
-	json_write_format(w, "startSeconds:%g,lengthSeconds:%g,hostActivity:%s,hostOperation:%s}",
-	                  (double)g->start_ns / 1e9, (double)(g->end_ns - g->start_ns) / 1e9,
-	                  trace_activity_names[g->activity], g->host[0] ? g->host : NULL);
 }
 
 static void trace_report_json(const struct trace_report *r, struct buf *out)
@@ -297,8 +281,12 @@ static void trace_report_json(const struct trace_report *r, struct buf *out)
 	for (size_t i = 0; i < t->n_gpus; i++)
 		put_gpu_json(&w, t, t->gpus[i]);
 	json_write_format(&w, "],longestGaps:[");
-	for (size_t i = 0; i < t->n_longest; i++)
-		put_gap_json(&w, &t->longest[i]);
+	for (const struct trace_gap *g = t->longest; g < t->longest + t->n_longest; g++) {
+		begin_gpu(&w, g->gpu);
+		json_write_format(&w, "startSeconds:%g,lengthSeconds:%g,hostActivity:%s,hostOperation:%s}",
+		                  (double)g->start_ns / 1e9, (double)(g->end_ns - g->start_ns) / 1e9,
+		                  trace_activity_names[g->activity], g->host[0] ? g->host : NULL);
+	}
 	json_write_format(&w, "],topKernels:[");
 	for (size_t i = 0; i < n_kernels(r); i++) {
 		const struct kernel_time *k = &t->kernels.rows[i];
@@ -306,7 +294,6 @@ static void trace_report_json(const struct trace_report *r, struct buf *out)
 		                  (double)k->total_ns / 1e9, (double)k->max_ns / 1e9, k->count);
 	}
 	json_write_format(&w, "]}");
-	buf_putc(out, '\n');
 }
 
 // ---- the timeline ----
@@ -460,7 +447,6 @@ static int print(const struct trace_args *a, const struct trace_report *r)
 	trace_report_notes(r, &notes);
 	int rc = output_print("gpuscale trace", &out, a->output);
 	print_notes(&notes);
-	buf_done(&out);
 	buf_done(&notes);
 	return rc;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/gpu/cost_fetch.h"
 
-#include "cli/gpu/gpu_source.h"
 #include "cli/term/cli.h"
 #include "promql/promql.h"
 
@@ -46,37 +45,32 @@ static int add_series(void *arg, const struct promql_series *s, struct err *e)
 	return add_count(q->use, model, value, e);
 }
 
-static int ask(const struct gpu_source *source, const char *query, int64_t time_s, struct question *q, struct err *e)
-{
-	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
-	struct promql_question question = {
-	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
-	return gpu_source_ask(source, &question, NULL, add_series, q, e);
-}
-
 // One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go
 // make it, about each half of them; no answer is added in part, so nothing counts twice.
-static int ask_steps(const struct gpu_source *source, int64_t end_s, int64_t steps, struct question *q,
+static int ask_steps(struct prometheus_session *session, int64_t end_s, int64_t steps, struct question *q,
                      const struct gpu_use_parts *parts, struct buf *query, struct err *e)
 {
+	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
 	buf_reset(query);
 	if (q->measure < GPU_MEASURE__COUNT)
 		gpu_use_query(query, (enum gpu_measure)q->measure, parts, steps);
 	else
 		gpu_count_query(query, steps);
-	int rc = ask(source, buf_str(query), end_s, q, e);
+	const struct promql_question question = {
+	        .query = buf_str(query), .time_ms = end_s * 1000, .max_series = SERIES_MAX, .labels = labels};
+	int rc = prometheus_session_ask_gpus(session, &question, add_series, q, e);
 	if (rc == 0 || e->kind != ERR_TOO_LARGE)
 		return rc;
 	if (steps == 1)
 		return err_wrap(e, "too many pods for one answer: use --by namespace or --by label=NAME");
 	int64_t last = steps / 2;
-	rc = ask_steps(source, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
-	return rc < 0 ? rc : ask_steps(source, end_s, last, q, parts, query, e);
+	rc = ask_steps(session, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
+	return rc < 0 ? rc : ask_steps(session, end_s, last, q, parts, query, e);
 }
 
 // All questions about the `steps` minutes that end at `end_s`.
-static int fetch_part(const struct gpu_source *source, int64_t end_s, int64_t steps, const struct gpu_use_parts *parts,
-                      struct cost_use *use, struct err *e)
+static int fetch_part(struct prometheus_session *session, int64_t end_s, int64_t steps,
+                      const struct gpu_use_parts *parts, struct cost_use *use, struct err *e)
 {
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
@@ -87,7 +81,7 @@ static int fetch_part(const struct gpu_source *source, int64_t end_s, int64_t st
 		                     .part_label = parts->label    ? parts->label
 		                                   : parts->by_pod ? GPU_USE_POD
 		                                                   : NULL};
-		rc = ask_steps(source, end_s, steps, &q, parts, &query, e);
+		rc = ask_steps(session, end_s, steps, &q, parts, &query, e);
 	}
 	buf_done(&query);
 	return rc;
@@ -98,8 +92,7 @@ int cost_fetch(struct prometheus_session *session, const struct cost_period *per
 {
 	gpu_use_init(&ret_use->use);
 	ret_use->n_models = 0;
-	struct gpu_source source;
-	if (gpu_source_open(&source, session, e) < 0)
+	if (prometheus_session_find_gpus(session, e) < 0)
 		return -1;
 	session->progress.what = "reading the period";
 	session->progress.total = (size_t)(period->end_s - period->start_s);
@@ -107,7 +100,7 @@ int cost_fetch(struct prometheus_session *session, const struct cost_period *per
 	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
 		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
 		end_s += part_s;
-		rc = fetch_part(&source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
+		rc = fetch_part(session, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
 		session->progress.done = (size_t)(end_s - period->start_s);
 	}
 	progress_clear(&session->progress);

@@ -2,7 +2,6 @@
 // gpuscale capacity [NAME..]: the GPUs of a cluster by pool and model, and how many more replicas of each policy fit.
 #include <event2/event.h>
 
-#include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
@@ -103,15 +102,6 @@ static void count_pending(struct capacity_target *t, const struct capacity *capa
 	}
 }
 
-static int read_fit(struct capacity_target *t, struct capacity *capacity, struct err *e)
-{
-	if (capacity_fit(capacity, &t->target.shape, &t->fit, e) < 0)
-		return -1;
-	fit_explain(capacity, &t->fit, t->why);
-	t->fit.replicas /= t->target.pods;
-	return 0;
-}
-
 // Lowers what fits to what the quota of the target's queue admits.
 static int limit_by_quota(struct capacity_target *t, struct connections *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas, struct err *e)
@@ -151,10 +141,12 @@ static void capacity_target_read(struct capacity_target *t, struct connections *
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);
 	if (rc == 0)
-		rc = read_fit(t, capacity, &t->error);
-	if (rc == 0)
-		rc = limit_by_quota(t, session, capacity, quotas, &t->error);
-	if (rc == 0)
+		rc = capacity_fit(capacity, &t->target.shape, &t->fit, &t->error);
+	if (rc < 0)
+		return;
+	fit_explain(capacity, &t->fit, t->why);
+	t->fit.replicas /= t->target.pods;
+	if (limit_by_quota(t, session, capacity, quotas, &t->error) == 0)
 		t->error = (struct err){0};
 }
 
@@ -179,25 +171,18 @@ static void capacity_target_needs(const struct capacity_target *t, const struct 
 
 static int alloc_targets(struct report *s, size_t n)
 {
-	s->targets = calloc(n ? n : 1, sizeof *s->targets);
-	if (s->targets)
-		return EXIT_OK;
-	print_error(COMMAND ": out of memory\n");
-	return EXIT_FAILED;
-}
-
-static size_t count_bindings(const struct file_set *set)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < set->n_policies; i++)
-		n += policy_ref_of(set->policies[i])->n_bindings;
-	return n;
+	struct err e;
+	s->targets = err_calloc((n ? n : 1) * sizeof *s->targets, &e);
+	return s->targets ? EXIT_OK : command_failed(COMMAND, &e);
 }
 
 static int select_files(struct report *s, const struct path_options *files)
 {
+	size_t n_bindings = 0;
 	s->has_set = path_options_load(files, COMMAND, &s->set) == 0;
-	int code = s->has_set ? alloc_targets(s, count_bindings(&s->set)) : EXIT_FAILED;
+	for (size_t i = 0; s->has_set && i < s->set.n_policies; i++)
+		n_bindings += policy_ref_of(s->set.policies[i])->n_bindings;
+	int code = s->has_set ? alloc_targets(s, n_bindings) : EXIT_FAILED;
 	for (size_t i = 0; code == EXIT_OK && i < s->set.n_policies; i++) {
 		const struct policy *p = s->set.policies[i];
 		const struct policy_ref *ref = policy_ref_of(p);
@@ -317,15 +302,6 @@ static const char *why_no_more(const struct capacity_target *t)
 	return t->message[0] && !t->is_quota_limited ? t->message : t->why;
 }
 
-static size_t count_waiting(const struct capacity *c)
-{
-	const struct capacity_waiting *w;
-	size_t n = 0;
-	for (w = capacity_first_waiting(c); w; w = w->next)
-		n++;
-	return n;
-}
-
 // ---- table ----
 
 static void render_groups(struct buf *out, const struct capacity_groups *g)
@@ -336,15 +312,8 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 	table_init(&t, head);
 	for (size_t i = 0; i < g->n; i++) {
 		const struct capacity_group *row = &g->items[i];
-		table_cell(&t, "%s", row->pool);
-		table_cell(&t, "%s", row->model);
-		table_cell(&t, "%s", row->resource);
-		table_cell(&t, "%zu", row->nodes);
-		table_cell(&t, "%lld", (long long)row->allocatable);
-		table_cell(&t, "%lld", (long long)row->used);
-		table_cell(&t, "%lld", (long long)row->free);
-		table_cell(&t, "%lld", (long long)row->tainted);
-		table_cell(&t, "%lld", (long long)row->unready);
+		table_put(&t, "%s\t%s\t%s\t%zu\t%ld\t%ld\t%ld\t%ld\t%ld", row->pool, row->model, row->resource,
+		          row->nodes, row->allocatable, row->used, row->free, row->tainted, row->unready);
 	}
 	if (g->n)
 		table_finish(&t, out, 0, true);
@@ -356,10 +325,10 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 		         CAPACITY_GROUPS_MAX);
 }
 
-static void render_quota(struct table *t, int64_t amount)
+static struct table_text show_quota(int64_t amount)
 {
 	bool is_limited = amount != KUEUE_UNLIMITED;
-	table_number(t, is_limited && amount != KUEUE_UNKNOWN, amount, is_limited ? "<unknown>" : "<unlimited>");
+	return table_number(is_limited && amount != KUEUE_UNKNOWN, amount, is_limited ? "<unknown>" : "<unlimited>");
 }
 
 static void render_quotas(struct buf *out, const struct kueue_quotas *q)
@@ -373,26 +342,18 @@ static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 	table_init(&t, head);
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
-		table_cell(&t, "%s", row->cluster_queue);
-		table_text(&t, row->cohort);
-		table_cell(&t, "%s", row->flavor);
-		table_cell(&t, "%s", row->resource);
-		render_quota(&t, row->nominal);
-		render_quota(&t, row->reserved);
-		render_quota(&t, kueue_quota_free(row));
+		table_put(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s", row->cluster_queue, table_or_none(row->cohort), row->flavor,
+		          row->resource, show_quota(row->nominal).text, show_quota(row->reserved).text,
+		          show_quota(kueue_quota_free(row)).text);
 	}
 	table_finish(&t, out, 0, true);
 }
 
 static void put_uncounted(struct buf *out, int rules)
 {
-	const char *separator = "";
-	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
-		if (rules & (1 << bit)) {
-			print_to(out, "%s%s", separator, uncounted_rule_name(bit));
-			separator = ", ";
-		}
-	}
+	for (int bit = 0; bit < UNCOUNTED_RULES; bit++)
+		if (rules & (1 << bit))
+			print_to(out, "%s%s", out->len ? ", " : "", uncounted_rule_name(bit));
 }
 
 static void render_target(struct table *t, const struct report *r, const struct capacity_target *target)
@@ -401,18 +362,15 @@ static void render_target(struct table *t, const struct report *r, const struct 
 	struct buf rules;
 	if (target->target.has_shape)
 		capacity_target_needs(target, capacity_names(r->capacity), needs);
-	table_cell(t, "%s", target->namespace_name);
-	table_cell(t, "%s", target->name);
-	table_cell(t, "%s/%s", target->kind, target->target_name);
-	table_cell(t, "%s", needs);
-	table_number(t, target->target.has_shape, target->target.replicas, "<unknown>");
-	table_number(t, target->target.has_shape, (int64_t)target->pending, "<unknown>");
-	table_number(t, is_counted(target), target->fit.replicas, "<unknown>");
 	buf_init(&rules, TABLE_CELL_BYTES);
 	put_uncounted(&rules, target->target.shape.uncounted);
-	table_text(t, buf_str(&rules));
+	table_put(t, "%s\t%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\t%s", target->namespace_name, target->name, target->kind,
+	          target->target_name, needs,
+	          table_number(target->target.has_shape, target->target.replicas, "<unknown>").text,
+	          table_number(target->target.has_shape, (int64_t)target->pending, "<unknown>").text,
+	          table_number(is_counted(target), target->fit.replicas, "<unknown>").text,
+	          table_or_none(buf_str(&rules)), why_no_more(target));
 	buf_done(&rules);
-	table_cell(t, "%s", why_no_more(target));
 }
 
 static void render_targets(struct buf *out, const struct report *r, bool wide)
@@ -423,7 +381,7 @@ static void render_targets(struct buf *out, const struct report *r, bool wide)
 	if (r->n == 0)
 		return;
 	buf_putc(out, '\n');
-	table_init_wide(&t, head, wide);
+	table_init_wide(&t, head, wide, NULL);
 	for (size_t i = 0; i < r->n; i++)
 		render_target(&t, r, &r->targets[i]);
 	table_finish(&t, out, 0, true);
@@ -446,37 +404,12 @@ static void render_faults(struct buf *out, struct capacity *c)
 	}
 }
 
-static void capacity_render_table(struct buf *out, const struct report *r, bool wide)
-{
-	render_groups(out, &r->groups);
-	render_quotas(out, &r->quotas);
-	render_targets(out, r, wide);
-	render_faults(out, r->capacity);
-}
-
 // ---- JSON ----
 
-static void write_groups(struct json_writer *w, const struct capacity_groups *g)
+// NaN, which is written as null: no limit, or unknown. RESOURCE_DEVICES_MAX limits the others.
+static double known_quota(int64_t amount)
 {
-	json_write_member_array(w, "gpus");
-	for (size_t i = 0; i < g->n; i++) {
-		const struct capacity_group *row = &g->items[i];
-		json_write_format(w,
-		                  "{pool:%s,model:%s,resource:%s,nodes:%zu,allocatable:%ld,used:%ld,free:%ld,"
-		                  "tainted:%ld,unready:%ld}",
-		                  row->pool, row->model, row->resource, row->nodes, row->allocatable, row->used,
-		                  row->free, row->tainted, row->unready);
-	}
-	json_write_array_end(w);
-}
-
-// null: no limit, or unknown
-static void write_quota(struct json_writer *w, const char *key, int64_t amount)
-{
-	if (amount == KUEUE_UNLIMITED || amount == KUEUE_UNKNOWN)
-		json_write_member_null(w, key);
-	else
-		json_write_member_i64(w, key, amount);
+	return amount == KUEUE_UNLIMITED || amount == KUEUE_UNKNOWN ? NAN : (double)amount;
 }
 
 static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
@@ -484,12 +417,10 @@ static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
 	json_write_member_array(w, "quotas");
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
-		json_write_format(w, "{clusterQueue:%s,cohort:%s,flavor:%s,resource:%s", row->cluster_queue,
-		                  row->cohort[0] ? row->cohort : NULL, row->flavor, row->resource);
-		write_quota(w, "quota", row->nominal);
-		write_quota(w, "used", row->reserved);
-		write_quota(w, "free", kueue_quota_free(row));
-		json_write_object_end(w);
+		json_write_format(w, "{clusterQueue:%s,cohort:%s,flavor:%s,resource:%s,quota:%g,used:%g,free:%g}",
+		                  row->cluster_queue, row->cohort[0] ? row->cohort : NULL, row->flavor, row->resource,
+		                  known_quota(row->nominal), known_quota(row->reserved),
+		                  known_quota(kueue_quota_free(row)));
 	}
 	json_write_array_end(w);
 }
@@ -522,47 +453,46 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 		json_write_member_str(w, "localQueue", t->target.queue);
 	if (t->cluster_queue[0])
 		json_write_member_str(w, "clusterQueue", t->cluster_queue);
-	if (is_counted(t)) {
-		json_write_member_i64(w, "fit", t->fit.replicas);
-		json_write_member_i64(w, "reservedForWaiting", (int64_t)t->fit.waiting);
-	} else {
+	if (is_counted(t))
+		json_write_format(w, "fit:%ld,reservedForWaiting:%ld", t->fit.replicas, (int64_t)t->fit.waiting);
+	else
 		json_write_member_null(w, "fit");
-	}
 	json_write_format(w, "why:%s,schedulerMessage:%s}", is_counted(t) ? t->why : t->error.msg,
 	                  t->message[0] ? t->message : NULL);
-}
-
-static void write_faults(struct json_writer *w, struct capacity *c)
-{
-	struct capacity_faults f;
-	capacity_get_faults(c, &f);
-	json_write_member_array(w, "faults");
-	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
-		if (!f.of[i])
-			continue;
-		json_write_format(w, "{name:%s,count:%zu,example:%s,message:%s}",
-		                  capacity_fault_name((enum capacity_fault)i), f.of[i], f.example[i],
-		                  capacity_fault_sentence((enum capacity_fault)i));
-	}
-	json_write_array_end(w);
 }
 
 static void capacity_render_json(struct buf *out, const struct report *r)
 {
 	struct json_writer w;
+	struct capacity_faults f;
+	int64_t n_waiting = 0;
+	for (const struct capacity_waiting *p = capacity_first_waiting(r->capacity); p; p = p->next)
+		n_waiting++;
 	json_write_init(&w, out, 2);
-	json_write_format(&w, "{apiVersion:%s,kind:%s", CRD_GROUP "/v1alpha1", "Capacity");
-	write_groups(&w, &r->groups);
+	json_write_format(&w, "{apiVersion:%s,kind:%s,gpus:[", CRD_GROUP "/v1alpha1", "Capacity");
+	for (size_t i = 0; i < r->groups.n; i++) {
+		const struct capacity_group *g = &r->groups.items[i];
+		json_write_format(&w,
+		                  "{pool:%s,model:%s,resource:%s,nodes:%zu,allocatable:%ld,used:%ld,free:%ld,"
+		                  "tainted:%ld,unready:%ld}",
+		                  g->pool, g->model, g->resource, g->nodes, g->allocatable, g->used, g->free,
+		                  g->tainted, g->unready);
+	}
+	json_write_array_end(&w);
 	if (r->has_quotas)
 		write_quotas(&w, &r->quotas);
 	json_write_format(&w, "nodes:%zu,pods:%zu,waitingPods:%ld,policies:[", r->stats.nodes, r->stats.pods,
-	                  (int64_t)count_waiting(r->capacity));
+	                  n_waiting);
 	for (size_t i = 0; i < r->n; i++)
 		write_target(&w, &r->targets[i], capacity_names(r->capacity));
-	json_write_array_end(&w);
-	write_faults(&w, r->capacity);
-	json_write_object_end(&w);
-	buf_putc(out, '\n');
+	json_write_format(&w, "],faults:[");
+	capacity_get_faults(r->capacity, &f);
+	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++)
+		if (f.of[i])
+			json_write_format(&w, "{name:%s,count:%zu,example:%s,message:%s}",
+			                  capacity_fault_name((enum capacity_fault)i), f.of[i], f.example[i],
+			                  capacity_fault_sentence((enum capacity_fault)i));
+	json_write_format(&w, "]}");
 }
 
 // ---- the command ----
@@ -576,11 +506,13 @@ static int print(const struct capacity_args *a, const struct report *r)
 	else if (a->format == OUTPUT_NAME)
 		for (size_t i = 0; i < r->n; i++)
 			print_to(&out, "gpuautoscaler." CRD_GROUP "/%s\n", r->targets[i].name);
-	else
-		capacity_render_table(&out, r, a->format == OUTPUT_WIDE);
-	int rc = output_print(COMMAND, &out, a->format);
-	buf_done(&out);
-	return rc;
+	else {
+		render_groups(&out, &r->groups);
+		render_quotas(&out, &r->quotas);
+		render_targets(&out, r, a->format == OUTPUT_WIDE);
+		render_faults(&out, r->capacity);
+	}
+	return output_print(COMMAND, &out, a->format);
 }
 
 static int report(const struct capacity_args *a, struct connections *session, struct inventory *inventory)

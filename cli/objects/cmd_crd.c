@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "base/json/yaml_out.h"
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "cli/term/object_kind.h"
 #include "controller/status/status_schema.h"
@@ -94,42 +93,17 @@ static const struct definition definitions[] = {
 
 _Static_assert(sizeof definitions / sizeof definitions[0] == CRD_COUNT, "one definition per stored resource");
 
-static void put_list_of_one(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_member_array(w, key);
-	json_write_str(w, value);
-	json_write_array_end(w);
-}
-
-static void put_names(struct json_writer *w, const struct definition *d, const struct object_kind_info *r)
-{
-	json_write_format(w, "names:{kind:%s,listKind:%s,plural:%s,singular:%s", r->kind, d->list_kind, r->plural,
-	                  r->singular);
-	put_list_of_one(w, "shortNames", r->short_name);
-	if (r->is_namespaced)
-		put_list_of_one(w, "categories", "all");
-	json_write_object_end(w);
-}
-
 static void put_columns(struct json_writer *w, const struct definition *d)
 {
 	json_write_member_array(w, "additionalPrinterColumns");
 	for (size_t i = 0; i < d->n_columns; i++) {
 		const struct column *c = &d->columns[i];
 		json_write_format(w, "{name:%s,type:%s,jsonPath:%s,description:%s", c->name, c->type, c->path, c->doc);
-		if (c->priority) {
+		if (c->priority)
 			json_write_member_i64(w, "priority", c->priority);
-		}
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
-}
-
-static void put_typed(struct json_writer *w, const char *key, const char *type)
-{
-	json_write_member_object(w, key);
-	json_write_member_str(w, "type", type);
-	json_write_object_end(w);
 }
 
 // The API server validates metadata itself; a CRD must not constrain it.
@@ -137,110 +111,75 @@ static void put_schema(struct json_writer *w, const struct definition *d, bool w
 {
 	const struct schema_field *spec = schema_find(d->schema(), "spec", NULL, NULL);
 	assert(spec && spec->child);
-	json_write_format(w, "schema:{openAPIV3Schema:{description:%s,type:%s", d->schema()->doc, "object");
-	put_list_of_one(w, "required", "spec");
-	json_write_member_object(w, "properties");
-	put_typed(w, "apiVersion", "string");
-	put_typed(w, "kind", "string");
-	put_typed(w, "metadata", "object");
+	json_write_format(w, "schema:{openAPIV3Schema:{description:%s,type:%s,required:[%s]", d->schema()->doc,
+	                  "object", "spec");
+	json_write_format(w, "properties:{apiVersion:{type:%s},kind:{type:%s},metadata:{type:%s}", "string", "string",
+	                  "object");
 	json_write_key(w, "spec");
 	schema_openapi(spec->child, with_rules, w);
 	json_write_key(w, "status");
 	schema_openapi(d->status(), false, w);
-	json_write_object_end(w);
-	json_write_object_end(w);
-	json_write_object_end(w);
-}
-
-static void put_version(struct json_writer *w, const struct definition *d, bool with_rules)
-{
-	json_write_format(w, "{name:%s,served:%i,storage:%i,subresources:{status:{}}", CRD_VERSION, true, true);
-	put_columns(w, d);
-	put_schema(w, d, with_rules);
-	json_write_object_end(w);
+	json_write_format(w, "}}}");
 }
 
 // Writes the definition of a stored resource (apiextensions.k8s.io/v1), identical in each call. `with_rules` adds rules
 // for Kubernetes 1.25 and later.
 static void crd_write(struct json_writer *w, enum object_kind kind, bool with_rules)
 {
-	assert(kind < CRD_COUNT);
 	const struct definition *d = &definitions[kind];
 	const struct object_kind_info *r = object_kind_info(kind);
 	char name[CRD_NAME_BYTES];
 	snprintf(name, sizeof name, "%s." CRD_GROUP, r->plural);
-	json_write_format(w, "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{", "apiextensions.k8s.io/v1",
-	                  "CustomResourceDefinition", name);
-	json_write_member_str(w, "app.kubernetes.io/name", "gpuscale");
-	json_write_member_str(w, "app.kubernetes.io/part-of", "gpuscale");
-	json_write_format(w, "}},spec:{group:%s,scope:%s", CRD_GROUP, r->is_namespaced ? "Namespaced" : "Cluster");
-	put_names(w, d, r);
-	json_write_member_array(w, "versions");
-	put_version(w, d, with_rules);
-	json_write_array_end(w);
-	json_write_object_end(w);
-	json_write_object_end(w);
+	json_write_format(w,
+	                  "{apiVersion:%s,kind:%s,metadata:{name:%s,labels:{app.kubernetes.io/name:%s,"
+	                  "app.kubernetes.io/part-of:%s}},spec:{group:%s,scope:%s",
+	                  "apiextensions.k8s.io/v1", "CustomResourceDefinition", name, "gpuscale", "gpuscale",
+	                  CRD_GROUP, r->is_namespaced ? "Namespaced" : "Cluster");
+	json_write_format(w, "names:{kind:%s,listKind:%s,plural:%s,singular:%s,shortNames:[%s]", r->kind, d->list_kind,
+	                  r->plural, r->singular, r->short_name);
+	if (r->is_namespaced)
+		json_write_format(w, "categories:[%s]", "all");
+	json_write_format(w, "},versions:[{name:%s,served:%i,storage:%i,subresources:{status:{}}", CRD_VERSION, true,
+	                  true);
+	put_columns(w, d);
+	put_schema(w, d, with_rules);
+	json_write_format(w, "}]}}");
 }
 
-static bool is_selected(const struct crd_args *args, enum object_kind r)
+static void put_yaml(struct buf *out, enum object_kind kind, bool with_rules)
 {
-	return args->kind == OBJECT_KIND__COUNT || args->kind == r;
-}
-
-// One object, or a List of several.
-static void write_json(const struct crd_args *args, struct buf *out)
-{
+	struct buf json;
 	struct json_writer w;
-	json_write_init(&w, out, 2);
-	if (args->kind == OBJECT_KIND__COUNT) {
-		json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", "v1", "List");
-	}
-	for (enum object_kind i = 0; i < CRD_COUNT; i++)
-		if (is_selected(args, i))
-			crd_write(&w, i, args->cel);
-	if (args->kind == OBJECT_KIND__COUNT) {
-		json_write_array_end(&w);
-		json_write_object_end(&w);
-	}
-	buf_putc(out, '\n');
+	buf_init(&json, CRD_TEXT_MAX);
+	json_write_init(&w, &json, 0);
+	crd_write(&w, kind, with_rules);
+	buf_puts(out, out->len ? "---\n" : "");
+	out->failed |= json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0;
+	buf_done(&json);
 }
 
-// One document each.
-static void write_yaml(const struct crd_args *args, struct buf *out)
-{
-	bool is_first = true;
-	for (enum object_kind i = 0; i < CRD_COUNT; i++) {
-		struct buf json;
-		struct json_writer w;
-		if (!is_selected(args, i))
-			continue;
-		buf_init(&json, CRD_TEXT_MAX);
-		json_write_init(&w, &json, 0);
-		crd_write(&w, i, args->cel);
-		buf_puts(out, is_first ? "" : "---\n");
-		is_first = false;
-		if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
-			out->failed = true;
-		buf_done(&json);
-	}
-}
-
-static void write_names(const struct crd_args *args, struct buf *out)
-{
-	for (enum object_kind i = 0; i < CRD_COUNT; i++)
-		if (is_selected(args, i))
-			print_to(out, "customresourcedefinition.apiextensions.k8s.io/%s." CRD_GROUP "\n",
-			         object_kind_info(i)->plural);
-}
-
+// One object, or several: a List in JSON, a document each in YAML, or their names.
 static void write_text(const struct crd_args *args, struct buf *out)
 {
-	if (args->output == OUTPUT_JSON)
-		write_json(args, out);
-	else if (args->output == OUTPUT_NAME)
-		write_names(args, out);
-	else
-		write_yaml(args, out);
+	bool is_json = args->output == OUTPUT_JSON, is_list = is_json && args->kind == OBJECT_KIND__COUNT;
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	if (is_list)
+		json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", "v1", "List");
+	for (enum object_kind i = 0; i < CRD_COUNT; i++) {
+		if (args->kind != OBJECT_KIND__COUNT && args->kind != i)
+			continue;
+		if (is_json)
+			crd_write(&w, i, args->cel);
+		else if (args->output == OUTPUT_NAME)
+			print_to(out, "customresourcedefinition.apiextensions.k8s.io/%s." CRD_GROUP "\n",
+			         object_kind_info(i)->plural);
+		else
+			put_yaml(out, i, args->cel);
+	}
+	if (is_list)
+		json_write_format(&w, "]}");
+	buf_puts(out, is_json ? "\n" : "");
 }
 
 int cmd_crd(int argc, char **argv)

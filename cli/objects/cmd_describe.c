@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/cmd_describe.h"
 
-#include "base/json/json_span.h"
-#include "base/schema/doc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
@@ -81,10 +79,7 @@ static void policy_events_write(const struct policy_events *v, struct json_write
 		json_write_object_begin(w);
 		if (x->last_ms)
 			json_write_member_time(w, "time", x->last_ms);
-		json_write_member_str(w, "type", x->type);
-		json_write_member_str(w, "reason", x->reason);
-		json_write_member_i64(w, "count", x->count);
-		json_write_member_str(w, "from", x->from);
+		json_write_format(w, "type:%s,reason:%s,count:%ld,from:%s", x->type, x->reason, x->count, x->from);
 		json_write_member_text(w, "message", x->message);
 		json_write_object_end(w);
 	}
@@ -93,19 +88,14 @@ static void policy_events_write(const struct policy_events *v, struct json_write
 
 void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms)
 {
-	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
+	static const char *const heads[] = {"LAST SEEN", "!TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
 	struct table t;
 	buf_puts(out, "Events:\n");
-	table_init(&t, heads);
+	table_init_wide(&t, heads, false, policy_render_tone);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct policy_event *x = &v->items[i];
-		char age[TABLE_AGE_BYTES];
-		table_cell(&t, "%s", table_age(age, x->last_ms, now_ms));
-		policy_render_state(&t, x->type);
-		table_text(&t, x->reason);
-		table_cell(&t, "%lld", (long long)x->count);
-		table_text(&t, x->from);
-		table_cell(&t, "%s", x->message);
+		table_put(&t, "%s\t%s\t%s\t%lld\t%s\t%s", table_age(x->last_ms, now_ms).text, table_or_none(x->type),
+		          table_or_none(x->reason), (long long)x->count, table_or_none(x->from), x->message);
 	}
 	table_finish(&t, out, 2, true);
 	if (v->total > v->n)
@@ -118,11 +108,6 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 #define SHOWN_BYTES  1024
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
-static const char *or_none(const char *text)
-{
-	return text && text[0] ? text : "<none>";
-}
-
 static void put_line(struct buf *out, const char *label, const char *text)
 {
 	static const char *const columns[] = {"", "", NULL};
@@ -130,8 +115,7 @@ static void put_line(struct buf *out, const char *label, const char *text)
 	table_init(&t, columns);
 	t.gap = 2;
 	t.widths[0] = LABEL_WIDTH - 2;
-	table_cell(&t, "%s", label);
-	table_cell(&t, "%s", text);
+	table_put(&t, "%s\t%s", label, text);
 	table_finish(&t, out, 0, false);
 }
 
@@ -193,58 +177,44 @@ static void put_generation(struct buf *out, const struct policy_view *p)
 
 static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_t now_ms, const char *never)
 {
-	char age[TABLE_AGE_BYTES], time[NUM_TEXT_BYTES];
+	char time[NUM_TEXT_BYTES];
 	if (since_ms == 0) {
 		put_line(out, label, never);
 		return;
 	}
 	num_format_rfc3339_ms(time, since_ms - since_ms % 1000);
-	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
+	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(since_ms, now_ms).text);
 }
 
 static void put_signal(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
 {
 	const struct status_view_signal *x = &s->signals[i];
-	table_text(t, x->name);
-	policy_render_number(t, x->value);
-	policy_render_number(t, x->target);
-	table_number(t, x->proposal_set, x->proposal, "<none>");
-	policy_render_state(t, x->state);
-	policy_render_state(t, x->reason);
-	table_since(t, x->sample_ms, now_ms);
+	struct table_text value, target;
+	table_put(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s", table_or_none(x->name), policy_render_number(&value, x->value),
+	          policy_render_number(&target, x->target), table_number(x->proposal_set, x->proposal, "<none>").text,
+	          table_or_none(x->state), table_or_none(x->reason), table_since(x->sample_ms, now_ms).text);
 }
 
 static void put_variant(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
 {
 	const struct status_view_variant *v = &s->variants[i];
-	table_text(t, v->name);
-	table_cell(t, "%s/%s", v->kind ? v->kind : "", v->target ? v->target : "");
-	table_cell(t, "%d", v->current);
-	table_number(t, v->ready_set, v->ready, "<unknown>");
-	table_cell(t, "%d", v->desired);
-	policy_render_state(t, v->reason);
-	table_cell(t, "%s", v->message ? v->message : "");
+	table_put(t, "%s\t%s/%s\t%d\t%s\t%d\t%s\t%s", table_or_none(v->name), v->kind ? v->kind : "",
+	          v->target ? v->target : "", v->current, table_number(v->ready_set, v->ready, "<unknown>").text,
+	          v->desired, table_or_none(v->reason), v->message ? v->message : "");
 }
 
 static void put_condition(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
 {
 	const struct status_view_condition *c = &s->conditions[i];
-	table_text(t, c->type);
-	table_text(t, c->status);
-	policy_render_state(t, c->reason);
-	table_since(t, c->since_ms, now_ms);
-	table_cell(t, "%s", c->message ? c->message : "");
+	table_put(t, "%s\t%s\t%s\t%s\t%s", table_or_none(c->type), table_or_none(c->status), table_or_none(c->reason),
+	          table_since(c->since_ms, now_ms).text, c->message ? c->message : "");
 }
 
 static void put_decision(struct table *t, const struct status_view *s, size_t i, int64_t now_ms)
 {
 	const struct status_view_decision *d = &s->decisions[s->n_decisions - 1 - i]; // newest first
-	table_since(t, d->time_ms, now_ms);
-	table_text(t, d->action);
-	table_cell(t, "%d", d->from);
-	table_cell(t, "%d", d->to);
-	policy_render_state(t, d->reason);
-	table_cell(t, "%s", d->message ? d->message : "");
+	table_put(t, "%s\t%s\t%d\t%d\t%s\t%s", table_since(d->time_ms, now_ms).text, table_or_none(d->action), d->from,
+	          d->to, table_or_none(d->reason), d->message ? d->message : "");
 }
 
 #define SECTION_COLUMNS_MAX 8
@@ -258,10 +228,10 @@ static const struct section {
 	void (*put_row)(struct table *t, const struct status_view *s, size_t i, int64_t now_ms);
 	const char *heads[SECTION_COLUMNS_MAX];
 } sections[] = {
-	{"Signals:",    offsetof(struct status_view, n_signals),    true,  put_signal,    {"NAME", "VALUE", "TARGET", "WANTS", "STATE", "REASON", "SAMPLE"}},
-	{"Variants:",   offsetof(struct status_view, n_variants),   false, put_variant,   {"NAME", "TARGET", "REPLICAS", "READY", "DESIRED", "REASON", "MESSAGE"}},
-	{"Conditions:", offsetof(struct status_view, n_conditions), true,  put_condition, {"TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"}},
-	{"Decisions:",  offsetof(struct status_view, n_decisions),  true,  put_decision,  {"AGE", "ACTION", "FROM", "TO", "REASON", "MESSAGE"}},
+	{"Signals:",    offsetof(struct status_view, n_signals),    true,  put_signal,    {"NAME", "VALUE", "TARGET", "WANTS", "!STATE", "!REASON", "SAMPLE"}},
+	{"Variants:",   offsetof(struct status_view, n_variants),   false, put_variant,   {"NAME", "TARGET", "REPLICAS", "READY", "DESIRED", "!REASON", "MESSAGE"}},
+	{"Conditions:", offsetof(struct status_view, n_conditions), true,  put_condition, {"TYPE", "STATUS", "!REASON", "SINCE", "MESSAGE"}},
+	{"Decisions:",  offsetof(struct status_view, n_decisions),  true,  put_decision,  {"AGE", "ACTION", "FROM", "TO", "!REASON", "MESSAGE"}},
 };
 // clang-format on
 
@@ -274,7 +244,7 @@ static void put_section(struct buf *out, const struct section *x, const struct s
 	if (n == 0)
 		return;
 	print_to(out, "%s\n", x->label);
-	table_init(&t, x->heads);
+	table_init_wide(&t, x->heads, false, policy_render_tone);
 	for (size_t i = 0; i < n; i++)
 		x->put_row(&t, s, i, now_ms);
 	table_finish(&t, out, 2, true);
@@ -285,9 +255,9 @@ static void put_status(struct buf *out, const struct policy_view *p, int64_t now
 {
 	const struct status_view *s = &p->status;
 	put_replicas(out, p);
-	put_line(out, "Action:", or_none(s->action));
-	put_line(out, "Reason:", or_none(s->reason));
-	put_line(out, "Message:", or_none(s->message));
+	put_line(out, "Action:", table_or_none(s->action));
+	put_line(out, "Reason:", table_or_none(s->reason));
+	put_line(out, "Message:", table_or_none(s->message));
 	put_age(out, "Last scale:", s->last_scale_ms, now_ms, "<none>");
 	if (s->startup_set)
 		print_to(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
@@ -330,7 +300,7 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
 	if (p->n_targets == 0)
 		put_target(out, p);
-	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
+	snprintf(text, sizeof text, "%s to %s", p->min, table_or_none(p->max));
 	put_line(out, "Bounds:", text);
 	put_mode(out, p);
 	put_generation(out, p);
@@ -380,8 +350,7 @@ static void write_all(struct buf *out, struct connections *session, const struct
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_array(&w, "items");
+	json_write_format(&w, "{items:[");
 	for (size_t i = 0; i < v->n; i++) {
 		struct err e;
 		struct policy_events events;
@@ -395,9 +364,7 @@ static void write_all(struct buf *out, struct connections *session, const struct
 			json_write_member_text(&w, "eventsError", e.msg);
 		json_write_object_end(&w);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
-	buf_putc(out, '\n');
+	json_write_format(&w, "]}");
 }
 
 static int print(void *arg, struct connections *session, struct policy_views *v, struct buf *out)

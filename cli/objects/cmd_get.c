@@ -5,10 +5,6 @@
 #include <event2/event.h>
 
 #include "base/hash.h"
-#include "base/json/json_read.h"
-#include "base/json/json_span.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
@@ -21,7 +17,6 @@
 #include "k8s/cache/watch.h"
 #include "k8s/targets/workload_kind.h"
 #include "policies/load/policy_ref.h"
-#include "policies/price/price_book.h"
 
 #define KINDS (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 
@@ -115,16 +110,9 @@ static bool note(struct watcher *w, const cJSON *object)
 		w->seen[i].version = version;
 		return is_new;
 	}
-	if (w->n_seen == w->room) {
-		size_t room = w->room ? 2 * w->room : 64;
-		struct seen *more = realloc(w->seen, room * sizeof *more);
-		if (!more)
-			return true; // print it, possibly twice
-		w->seen = more;
-		w->room = room;
-	}
-	w->seen[w->n_seen++] = (struct seen){id, version};
-	return true;
+	if (alloc_reserve(&w->seen, w->n_seen, &w->room, sizeof *w->seen, 64) == 0)
+		w->seen[w->n_seen++] = (struct seen){id, version};
+	return true; // without memory, it may be printed twice
 }
 
 static void print_changes(struct watcher *w, const struct policy_views *v, bool with_head)
@@ -281,13 +269,9 @@ static struct pool_view *read_statuses(struct policy_views *v)
 	return pools;
 }
 
-// An amount that is absent without `is_known`.
-static void money_cell(struct table *t, bool is_known, double money)
+static struct table_text show_money(bool is_known, double money)
 {
-	if (is_known)
-		table_cell(t, "%.2f", money);
-	else
-		table_cell(t, "<none>");
+	return is_known ? table_amount(money, "") : (struct table_text){"<none>"};
 }
 
 static void put_pools(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide,
@@ -297,55 +281,46 @@ static void put_pools(struct buf *out, const struct policy_views *v, const struc
 	                                    "+COST/H", "+PER-HOUR", "+SPENT", "PROJECTED", "+PER-MONTH",
 	                                    "AGE",     "+MESSAGE",  NULL};
 	struct table t;
-	table_init_wide(&t, heads, wide);
+	table_init_wide(&t, heads, wide, NULL);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct pool_view *p = &pools[i];
 		const struct doc_node *spec = doc_get(v->items[i].root, "spec"), *budget = doc_get(spec, "budget");
 		const struct pool_status *s = &p->status;
 		const struct pool_status_spending *spending = &s->spending;
 		bool is_known = spending->since_ms > 0;
-		char age[TABLE_AGE_BYTES];
-		table_text(&t, v->items[i].name);
-		table_text(&t, doc_get_text(spec, "gpus", NULL));
-		table_number(&t, p->has_status, s->used_gpus, "<unknown>");
-		table_number(&t, p->has_status, s->member_count, "<unknown>");
-		table_number(&t, p->has_status, s->limited_count, "<unknown>");
-		money_cell(&t, is_known, spending->per_hour);
-		table_text(&t, doc_get_text(budget, "perHour", NULL));
-		money_cell(&t, is_known, spending->spent);
-		money_cell(&t, is_known, spending->projected);
-		table_text(&t, doc_get_text(budget, "perMonth", NULL));
-		table_cell(&t, "%s", table_age(age, v->items[i].created_ms, now_ms));
-		table_text(&t, s->message);
+		table_put(&t, "%s\t%s\t%s\t%s\t%s", table_or_none(v->items[i].name),
+		          table_or_none(doc_get_text(spec, "gpus", NULL)),
+		          table_number(p->has_status, s->used_gpus, "<unknown>").text,
+		          table_number(p->has_status, s->member_count, "<unknown>").text,
+		          table_number(p->has_status, s->limited_count, "<unknown>").text);
+		table_put(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s", show_money(is_known, spending->per_hour).text,
+		          table_or_none(doc_get_text(budget, "perHour", NULL)),
+		          show_money(is_known, spending->spent).text, show_money(is_known, spending->projected).text,
+		          table_or_none(doc_get_text(budget, "perMonth", NULL)),
+		          table_age(v->items[i].created_ms, now_ms).text, table_or_none(s->message));
 	}
 	table_finish(&t, out, 0, true);
 }
 
 static void put_members(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide)
 {
-	static const char *const heads[] = {"POOL", "MEMBER", "REQUESTED", "GRANTED",
-	                                    "GPUS", "REASON", "+MESSAGE",  NULL};
+	static const char *const heads[] = {"POOL", "MEMBER",  "REQUESTED", "GRANTED",
+	                                    "GPUS", "!REASON", "+MESSAGE",  NULL};
 	struct table t;
-	bool any = false;
-	table_init_wide(&t, heads, wide);
+	table_init_wide(&t, heads, wide, policy_render_tone);
 	for (size_t i = 0; i < v->n; i++)
 		for (size_t k = 0; k < pools[i].status.n_members; k++) {
 			const struct pool_status_member *m = &pools[i].status.members[k];
-			any = true;
-			table_text(&t, v->items[i].name);
-			table_text(&t, m->name);
-			table_cell(&t, "%d", m->requested);
-			table_cell(&t, "%d", m->granted);
-			table_cell(&t, "%d", m->gpus);
-			policy_render_state(&t, m->reason);
-			table_text(&t, m->message);
+			table_put(&t, "%s\t%s\t%d\t%d\t%d\t%s\t%s", table_or_none(v->items[i].name),
+			          table_or_none(m->name), m->requested, m->granted, m->gpus, table_or_none(m->reason),
+			          table_or_none(m->message));
 		}
-	if (any)
+	if (t.n_cells > 0) {
 		buf_putc(out, '\n');
-	if (any)
-		table_finish(&t, out, 0, true);
-	else
-		table_done(&t);
+		table_print(&t, out, 0, true);
+	}
+	out->failed |= t.cells.failed;
+	table_done(&t);
 }
 
 static void render_pools(struct buf *out, struct policy_views *v, bool wide, int64_t now_ms)
@@ -373,11 +348,10 @@ struct listing {
 	struct buf spaces; // the namespaces that the fleet spans: " NAME NAME "; empty: it does not
 };
 
-static void put_annotation(struct table *t, struct json_span annotations, const char *key, const char *fallback)
+static const char *read_annotation(struct json_span annotations, const char *key, char out[TEXT_BYTES],
+                                   const char *fallback)
 {
-	char text[TEXT_BYTES];
-	bool is_given = json_span_text(json_span_get(annotations, key), text, sizeof text) >= 0;
-	table_text(t, is_given ? text : fallback);
+	return table_or_none(json_span_text(json_span_get(annotations, key), out, TEXT_BYTES) >= 0 ? out : fallback);
 }
 
 static int add_space(void *arg, struct json_span object, struct err *e)
@@ -410,6 +384,7 @@ static int put_target(void *arg, struct json_span object, struct err *e)
 	struct listing *l = arg;
 	struct json_span annotations = json_span_get(json_span_get(object, "metadata"), "annotations");
 	char space[TARGET_NAME_BYTES], name[TARGET_NAME_BYTES], key[2 * TARGET_NAME_BYTES];
+	char min[TEXT_BYTES], max[TEXT_BYTES];
 	struct target_fields f;
 	if (!object_decode_name(object.text, object.len, space, name))
 		return err_set(e, ERR_PROTOCOL, "the list has an object without a name");
@@ -422,13 +397,11 @@ static int put_target(void *arg, struct json_span object, struct err *e)
 	const struct doc_node *one = worst ? worst->child : NULL;
 	while (one && strcmp(doc_get_text(one, "target", ""), key) != 0)
 		one = one->next;
-	table_text(&l->table, l->spaces.len ? key : name);
-	table_cell(&l->table, "%d", f.spec_replicas);
-	table_cell(&l->table, "%d", f.ready_replicas > 0 ? f.ready_replicas : 0);
-	put_annotation(&l->table, annotations, FLEET_ANNOTATION_MIN, l->policy->min);
-	put_annotation(&l->table, annotations, FLEET_ANNOTATION_MAX, l->policy->max);
-	table_text(&l->table, doc_get_text(one, "state", NULL));
-	table_text(&l->table, doc_get_text(one, "message", NULL));
+	table_put(&l->table, "%s\t%d\t%d\t%s\t%s\t%s\t%s", l->spaces.len ? key : name, f.spec_replicas,
+	          f.ready_replicas > 0 ? f.ready_replicas : 0,
+	          read_annotation(annotations, FLEET_ANNOTATION_MIN, min, l->policy->min),
+	          read_annotation(annotations, FLEET_ANNOTATION_MAX, max, l->policy->max),
+	          table_or_none(doc_get_text(one, "state", NULL)), table_or_none(doc_get_text(one, "message", NULL)));
 	return 0;
 }
 

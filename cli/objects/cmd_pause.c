@@ -45,14 +45,10 @@ static int patch(struct connections *session, const struct policy_view *p, const
 		return -1;
 	buf_init(&body, PATCH_BYTES_MAX);
 	json_write_init(&w, &body, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "metadata");
-	json_write_member_object(&w, "annotations");
-	json_write_member_str(&w, POLICY_ANNOTATION_PAUSED, a->pause ? "true" : NULL); // null removes it
-	json_write_member_str(&w, POLICY_ANNOTATION_REASON, a->pause ? a->reason : NULL);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	// null removes an annotation
+	json_write_format(&w,
+	                  "{metadata:{annotations:{" POLICY_ANNOTATION_PAUSED ":%s," POLICY_ANNOTATION_REASON ":%s}}}",
+	                  a->pause ? "true" : NULL, a->pause ? a->reason : NULL);
 	int rc = kube_request(session, "PATCH", path, "application/merge-patch+json", buf_str(&body), NULL, e);
 	buf_done(&body);
 	return rc < 0 ? policy_fetch_explain(e, OBJECT_POLICY, p->name) : 0;

@@ -3,7 +3,6 @@
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
 #include "cli/term/cli.h"
-#include "policies/price/price_book.h"
 
 struct top_args {
 	struct policy_scope scope;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale ui: the status page of the leader. kubectl forwards the port, because a forwarded port is a stream of its
 // own protocol to the API server, which kubectl speaks.
-#include <unistd.h>
-
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "k8s/client/object_name.h"

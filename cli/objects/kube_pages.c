@@ -2,8 +2,6 @@
 #include "cli/objects/kube_pages.h"
 
 #include "base/http/http_client.h"
-#include "base/json/json_read.h"
-#include "base/json/json_span.h"
 #include "cli/term/cli.h"
 #include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"

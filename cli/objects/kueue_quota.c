@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/kueue_quota.h"
 
-#include "base/json/json_span.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "k8s/client/accelerators.h"
@@ -48,15 +47,6 @@ static int read_labels(const struct promql_series *s, struct kueue_quota *q, str
 	return 0;
 }
 
-// An accelerator is counted in whole pieces. A quota without a limit is infinite.
-static int read_amount(double value, int64_t *ret, struct err *e)
-{
-	if (isnan(value) || value < 0)
-		return err_set(e, ERR_PROTOCOL, "expected an amount of quota, got %g", value);
-	*ret = value > RESOURCE_DEVICES_MAX ? KUEUE_UNLIMITED : (int64_t)floor(value);
-	return 0;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct kueue_quota *x = a, *y = b;
@@ -69,13 +59,15 @@ static int add_series(void *arg, const struct promql_series *s, struct err *e)
 	const struct question *q = arg;
 	struct kueue_quotas *all = q->quotas;
 	struct kueue_quota quota = {.reserved = KUEUE_UNKNOWN};
-	int64_t amount = 0;
 	if (read_labels(s, &quota, e) < 0)
 		return -1;
 	if (!resource_is_accelerator(quota.resource) || s->n_samples == 0)
 		return 0;
-	if (read_amount(s->samples[0].value, &amount, e) < 0)
-		return -1;
+	double value = s->samples[0].value;
+	if (isnan(value) || value < 0)
+		return err_set(e, ERR_PROTOCOL, "expected an amount of quota, got %g", value);
+	// An accelerator is counted in whole pieces. A quota without a limit is infinite.
+	int64_t amount = value > RESOURCE_DEVICES_MAX ? KUEUE_UNLIMITED : (int64_t)floor(value);
 	if (q->metric == KUEUE_RESERVED) {
 		for (size_t i = 0; i < all->n; i++)
 			if (compare(&all->items[i], &quota) == 0)
@@ -98,7 +90,7 @@ int kueue_quotas_fetch(struct prometheus_session *session, struct kueue_quotas *
 	for (int m = 0; rc == 0 && m < KUEUE_METRIC__COUNT; m++) {
 		struct question q = {.quotas = ret, .metric = (enum kueue_metric)m};
 		const struct promql_question question = {.query = queries[m], .max_series = 16 * KUEUE_QUOTAS_MAX};
-		rc = prometheus_session_ask(session, &question, NULL, add_series, &q, e);
+		rc = prometheus_session_ask(session, &question, add_series, &q, e);
 	}
 	if (rc < 0) {
 		ret->n = 0; // a quota is wrong without the amount that is in use

@@ -3,10 +3,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/json/json_read.h"
-#include "base/json/json_span.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "controller/status/scaled_object_doc.h"
@@ -188,13 +184,7 @@ static int make_room(struct policy_views *v, struct err *e)
 	if (v->n == (v->kind == OBJECT_POOL ? POOL_VIEWS_MAX : POLICY_VIEWS_MAX))
 		return err_set(e, ERR_LIMIT, "more than %zu %s: %s", v->n, object_kind_info(v->kind)->kinds,
 		               v->kind == OBJECT_POOL ? "name them, or use -l" : "name a namespace (-n)");
-	size_t room = v->room ? 2 * v->room : 64;
-	struct policy_view *more = realloc(v->items, room * sizeof *more);
-	if (!more)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	v->items = more;
-	v->room = room;
-	return 0;
+	return alloc_reserve(&v->items, v->n, &v->room, sizeof *v->items, 64) < 0 ? err_no_memory(e) : 0;
 }
 
 // Another object at this path (a Status, the error of a proxy) would look like a policy without fields. Names are
@@ -241,14 +231,8 @@ static int add_fault(struct policy_views *v, struct json_span object, const stru
 	snprintf(shown, sizeof shown, "%s%s%s", namespace_name, is_namespaced ? "/" : "", name);
 	if ((is_namespaced && !k8s_name_is_valid(namespace_name)) || !k8s_name_is_valid(name))
 		snprintf(shown, sizeof shown, "an object without a valid name");
-	if (v->n_faults == v->faults_room) {
-		size_t room = v->faults_room ? 2 * v->faults_room : 16;
-		const char **more = realloc(v->faults, room * sizeof *more);
-		if (!more)
-			return err_set(e, ERR_INTERNAL, "out of memory");
-		v->faults = more;
-		v->faults_room = room;
-	}
+	if (alloc_reserve(&v->faults, v->n_faults, &v->faults_room, sizeof *v->faults, 16) < 0)
+		return err_no_memory(e);
 	const char *text = arena_printf(&v->arena, "%s: %s", shown, why->msg);
 	if (!text)
 		return err_set(e, ERR_LIMIT, "the objects need more than %zu bytes", v->arena.max_bytes);

@@ -3,50 +3,46 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/json/json_read.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/reason.h"
-#include "policies/price/price_book.h"
 #include "policies/schema/binding.h"
 
-#define NONE    "<none>"
 #define UNKNOWN "<unknown>"
 
-void policy_render_state(struct table *t, const char *word)
+enum table_tone policy_render_tone(const char *word)
 {
 	static const struct {
 		const char *word;
 		enum table_tone tone;
 	} words[] = {{"OK", TONE_GOOD},     {"Active", TONE_GOOD},     {"Normal", TONE_GOOD},    {"Warning", TONE_BAD},
 	             {"Missing", TONE_BAD}, {"Ignored", TONE_WAITING}, {"Filling", TONE_WAITING}};
-	enum table_tone tone = TONE_PLAIN;
-	word = word && word[0] ? word : NONE;
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strcmp(words[i].word, word) == 0)
-			tone = words[i].tone;
-	for (int i = REASON_DESIRED_WITHIN_RANGE; i < REASON__COUNT && tone == TONE_PLAIN; i++) {
+			return words[i].tone;
+	for (int i = REASON_DESIRED_WITHIN_RANGE; i < REASON__COUNT; i++) {
 		const struct reason_info *r = reason_info((enum reason)i);
 		if (strcmp(r->name, word) == 0)
-			tone = strcmp(r->event_type, "Warning") == 0 ? TONE_BAD
+			return strcmp(r->event_type, "Warning") == 0 ? TONE_BAD
 			       : i == REASON_DESIRED_WITHIN_RANGE ||
 			                       (r->condition && strcmp(r->condition, "ScalingActive") == 0)
 			               ? TONE_GOOD
 			               : TONE_WAITING;
 	}
-	table_state(t, tone, word);
+	return TONE_PLAIN;
 }
 
-void policy_render_number(struct table *t, const char *number)
+const char *policy_render_number(struct table_text *out, const char *number)
 {
 	double value;
-	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
-		table_cell(t, fabs(value) >= 1000 && fabs(value) < 1e15 ? "%.0f" : "%.3g", value);
-	else
-		table_text(t, number);
+	if (!number || num_parse_f64(number, strlen(number), &value, NULL) < 0)
+		return table_or_none(number);
+	bool is_large = fabs(value) >= 1000 && fabs(value) < 1e15;
+	snprintf(out->text, sizeof out->text, is_large ? "%.0f" : "%.3g", value);
+	return out->text;
 }
 
 // Returns what the current replicas cost per hour; NaN: unknown. ret_basis may be NULL.
@@ -62,14 +58,14 @@ static double cost_of(const struct policy_view *p, const struct price_book *pric
 }
 
 // "58.77 USD", with "~" for an assumed price.
-static void cost_cell(struct table *t, const struct policy_view *p, const struct price_book *prices)
+static struct table_text show_cost(const struct policy_view *p, const struct price_book *prices)
 {
 	enum price_basis basis;
+	struct table_text t = {UNKNOWN};
 	double cost = cost_of(p, prices, &basis);
-	if (isnan(cost))
-		table_cell(t, "<unknown>");
-	else
-		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "", cost, prices->currency);
+	if (!isnan(cost))
+		snprintf(t.text, sizeof t.text, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "", cost, prices->currency);
+	return t;
 }
 
 static void put_name(struct buf *out, enum object_kind kind, const struct policy_view *p)
@@ -81,32 +77,26 @@ static void put_name(struct buf *out, enum object_kind kind, const struct policy
 
 void policy_render_table(struct table *t, bool wide, bool with_namespace)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",    "TARGET", "MIN",   "MAX",      "CURRENT",
-	                                    "DESIRED",   "REASON",  "+READY", "+MODE", "+SIGNALS", "+LAST SCALE",
+	static const char *const heads[] = {"NAMESPACE", "NAME",    "TARGET", "MIN",    "MAX",      "CURRENT",
+	                                    "DESIRED",   "!REASON", "+READY", "+!MODE", "+SIGNALS", "+LAST SCALE",
 	                                    "+GPUS",     "+COST/H", "AGE",    NULL};
-	table_init_wide(t, heads + !with_namespace, wide);
+	table_init_wide(t, heads + !with_namespace, wide, policy_render_tone);
 }
 
 static void put_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool with_namespace,
                     int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
+	bool has_gpus = s->current_set && p->gpus_per_replica > 0;
 	if (with_namespace)
-		table_text(t, p->namespace_name);
-	table_text(t, p->name);
-	table_cell(t, "%s/%s", p->target_kind, p->target_name);
-	table_text(t, p->min);
-	table_text(t, p->max);
-	table_number(t, s->current_set, s->current, UNKNOWN);
-	table_number(t, s->desired_set, s->desired, UNKNOWN);
-	policy_render_state(t, s->reason);
-	table_number(t, s->ready_set, s->ready, UNKNOWN);
-	policy_render_state(t, policy_view_mode(p));
-	table_text(t, s->summary);
-	table_since(t, s->last_scale_ms, now_ms);
-	table_number(t, s->current_set && p->gpus_per_replica > 0, p->gpus_per_replica * s->current, UNKNOWN);
-	cost_cell(t, p, prices);
-	table_since(t, p->created_ms, now_ms);
+		table_put(t, "%s", table_or_none(p->namespace_name));
+	table_put(t, "%s\t%s/%s\t%s\t%s\t%s\t%s\t%s", table_or_none(p->name), p->target_kind, p->target_name,
+	          table_or_none(p->min), table_or_none(p->max), table_number(s->current_set, s->current, UNKNOWN).text,
+	          table_number(s->desired_set, s->desired, UNKNOWN).text, table_or_none(s->reason));
+	table_put(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s", table_number(s->ready_set, s->ready, UNKNOWN).text,
+	          policy_view_mode(p), table_or_none(s->summary), table_since(s->last_scale_ms, now_ms).text,
+	          table_number(has_gpus, p->gpus_per_replica * s->current, UNKNOWN).text, show_cost(p, prices).text,
+	          table_since(p->created_ms, now_ms).text);
 }
 
 void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices,
@@ -118,11 +108,40 @@ void policy_render_rows(struct table *t, const struct policy_view *p, const stru
 		put_row(t, &targets[i], prices, with_namespace, now_ms);
 }
 
+// Writes a tree with the writer's indentation; the printer of cJSON supports only tabs.
+static void put_tree(struct json_writer *w, const cJSON *node)
+{
+	if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
+		bool is_object = cJSON_IsObject(node);
+		if (is_object)
+			json_write_object_begin(w);
+		else
+			json_write_array_begin(w);
+		for (const cJSON *c = node->child; c; c = c->next) {
+			if (is_object)
+				json_write_key(w, c->string);
+			put_tree(w, c);
+		}
+		if (is_object)
+			json_write_object_end(w);
+		else
+			json_write_array_end(w);
+	} else if (cJSON_IsString(node)) {
+		json_write_str(w, node->valuestring);
+	} else if (cJSON_IsNumber(node)) {
+		json_write_f64(w, node->valuedouble);
+	} else if (cJSON_IsBool(node)) {
+		json_write_bool(w, cJSON_IsTrue(node));
+	} else {
+		json_write_null(w);
+	}
+}
+
 void policy_render_object(struct json_writer *w, const struct policy_view *p)
 {
 	cJSON *tree = json_read(p->json, strlen(p->json), NULL);
 	if (tree)
-		output_put_tree(w, tree);
+		put_tree(w, tree);
 	else
 		w->out->failed = true;
 	cJSON_Delete(tree);
@@ -135,16 +154,11 @@ static void write_list(struct buf *out, const struct policy_views *v, bool is_si
 	if (is_single && v->n == 1) {
 		policy_render_object(&w, &v->items[0]);
 	} else {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "apiVersion", "v1");
-		json_write_member_str(&w, "kind", "List");
-		json_write_member_array(&w, "items");
+		json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", "v1", "List");
 		for (size_t i = 0; i < v->n; i++)
 			policy_render_object(&w, &v->items[i]);
-		json_write_array_end(&w);
-		json_write_object_end(&w);
+		json_write_format(&w, "]}");
 	}
-	buf_putc(out, '\n');
 }
 
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
@@ -169,7 +183,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 
 struct load {
 	const struct policy_view *policy;
-	const struct status_view_signal *signal; // NULL: the status has no signals
+	const struct status_view_signal *signal; // empty where the status has no signals
 	double load;                             // value / target; -1: unknown
 	double most;                             // of all signals of the policy
 };
@@ -181,21 +195,9 @@ static double number_of(const char *text)
 	return text && num_parse_f64(text, strlen(text), &value, NULL) == 0 ? value : NAN;
 }
 
-static double load_of(const struct status_view_signal *s)
-{
-	double value = number_of(s->value), target = number_of(s->target);
-	return value >= 0 && target > 0 ? value / target : -1;
-}
-
 static int compare_numbers(double a, double b)
 {
 	return (a < b) - (a > b); // larger first
-}
-
-// Invalid fields of a status are NULL, even if the table requires them.
-static const char *signal_name(const struct load *l)
-{
-	return l->signal && l->signal->name ? l->signal->name : "";
 }
 
 static int compare_loads(const void *a, const void *b)
@@ -206,17 +208,21 @@ static int compare_loads(const void *a, const void *b)
 	c = c ? c : strcmp(x->policy->name, y->policy->name);
 	c = c ? c : binding_key_compare(x->policy->key, y->policy->key);
 	c = c ? c : compare_numbers(x->load, y->load);
-	return c ? c : strcmp(signal_name(x), signal_name(y));
+	// Invalid fields of a status are NULL, even if the table requires them.
+	return c ? c : strcmp(x->signal->name ? x->signal->name : "", y->signal->name ? y->signal->name : "");
 }
 
 // Writes the loads of one target and returns how many; a target without signals has one without a signal.
 static size_t add_loads(struct load *loads, const struct policy_view *p)
 {
+	static const struct status_view_signal none;
 	size_t n = p->status.n_signals ? p->status.n_signals : 1;
 	double most = -1;
 	for (size_t k = 0; loads && k < n; k++) {
-		const struct status_view_signal *s = p->status.n_signals ? &p->status.signals[k] : NULL;
-		loads[k] = (struct load){.policy = p, .signal = s, .load = s ? load_of(s) : -1};
+		const struct status_view_signal *s = p->status.n_signals ? &p->status.signals[k] : &none;
+		double value = number_of(s->value), target = number_of(s->target);
+		loads[k] =
+		        (struct load){.policy = p, .signal = s, .load = value >= 0 && target > 0 ? value / target : -1};
 		most = fmax(most, loads[k].load);
 	}
 	for (size_t k = 0; loads && k < n; k++)
@@ -241,73 +247,41 @@ static void load_row(struct table *t, const struct load *l, const struct price_b
 {
 	const struct policy_view *p = l->policy;
 	const struct status_view_signal *s = l->signal;
-	if (with_namespace)
-		table_text(t, p->namespace_name);
-	if (p->key)
-		table_cell(t, "%s/%s", p->name, p->key);
-	else
-		table_text(t, p->name);
-	table_text(t, s ? s->name : NULL);
-	policy_render_number(t, s ? s->value : NULL);
-	policy_render_number(t, s ? s->target : NULL);
+	struct table_text value, target, load = {"<none>"};
 	if (l->load >= 0)
-		table_cell(t, "%.0f%%", 100 * l->load);
-	else
-		table_cell(t, NONE);
-	table_number(t, p->status.current_set, p->status.current, UNKNOWN);
-	table_number(t, s && s->proposal_set, s ? s->proposal : 0, UNKNOWN);
-	policy_render_state(t, s ? s->state : NULL);
-	cost_cell(t, p, prices);
-	table_since(t, p->status.updated_ms, now_ms);
-}
-
-static void put_number(struct json_writer *w, const char *key, bool set, double value)
-{
-	json_write_member_f64(w, key, set ? value : NAN);
+		snprintf(load.text, sizeof load.text, "%.0f%%", 100 * l->load);
+	if (with_namespace)
+		table_put(t, "%s", table_or_none(p->namespace_name));
+	table_put(t, "%s%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", table_or_none(p->name), p->key ? "/" : "",
+	          p->key ? p->key : "", table_or_none(s->name), policy_render_number(&value, s->value),
+	          policy_render_number(&target, s->target), load.text,
+	          table_number(p->status.current_set, p->status.current, UNKNOWN).text,
+	          table_number(s->proposal_set, s->proposal, UNKNOWN).text, table_or_none(s->state),
+	          show_cost(p, prices).text, table_since(p->status.updated_ms, now_ms).text);
 }
 
 static void write_load(struct json_writer *w, const struct load *l, const struct price_book *prices)
 {
 	const struct policy_view *p = l->policy;
 	const struct status_view_signal *s = l->signal;
-	double cost = cost_of(p, prices, NULL);
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", p->namespace_name);
-	json_write_member_str(w, "name", p->name);
+	json_write_format(w, "{namespace:%s,name:%s", p->namespace_name, p->name);
 	if (p->key)
 		json_write_member_str(w, "target", p->key);
-	json_write_member_str(w, "signal", s ? s->name : NULL);
-	put_number(w, "value", s != NULL, s ? number_of(s->value) : 0);
-	put_number(w, "target", s != NULL, s ? number_of(s->target) : 0);
-	put_number(w, "load", l->load >= 0, l->load);
-	put_number(w, "replicas", p->status.current_set, p->status.current);
-	put_number(w, "wants", s && s->proposal_set, s ? s->proposal : 0);
-	json_write_member_str(w, "state", s ? s->state : NULL);
-	put_number(w, "costPerHour", true, round(cost * 1e6) / 1e6);
+	json_write_format(w, "signal:%s,value:%g,target:%g,load:%g,replicas:%g,wants:%g,state:%s,costPerHour:%g",
+	                  s->name, number_of(s->value), number_of(s->target), l->load >= 0 ? l->load : NAN,
+	                  p->status.current_set ? p->status.current : (double)NAN,
+	                  s->proposal_set ? s->proposal : (double)NAN, s->state,
+	                  round(cost_of(p, prices, NULL) * 1e6) / 1e6);
 	if (p->status.updated_ms)
 		json_write_member_time(w, "time", p->status.updated_ms);
 	json_write_object_end(w);
-}
-
-static void write_loads(struct buf *out, const struct load *loads, size_t n, const struct price_book *prices)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "currency", prices ? prices->currency : NULL);
-	json_write_member_array(&w, "items");
-	for (size_t i = 0; i < n; i++)
-		write_load(&w, &loads[i], prices);
-	json_write_array_end(&w);
-	json_write_object_end(&w);
-	buf_putc(out, '\n');
 }
 
 void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
                        enum output_format format, bool with_namespace, bool with_head, int64_t now_ms)
 {
 	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
-	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
+	                                    "REPLICAS",  "WANTS", "!STATE", "COST/H", "SEEN",   NULL};
 	size_t n = collect_loads(v, NULL);
 	struct load *loads = calloc(n ? n : 1, sizeof *loads);
 	if (!loads) {
@@ -317,14 +291,19 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	collect_loads(v, loads);
 	qsort(loads, n, sizeof *loads, compare_loads);
 	if (output_is_document(format)) {
-		write_loads(out, loads, n, prices);
+		struct json_writer w;
+		json_write_init(&w, out, 2);
+		json_write_format(&w, "{currency:%s,items:[", prices ? prices->currency : NULL);
+		for (size_t i = 0; i < n; i++)
+			write_load(&w, &loads[i], prices);
+		json_write_format(&w, "]}");
 	} else if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < n; i++)
 			if (i == 0 || loads[i].policy != loads[i - 1].policy)
 				put_name(out, v->kind, loads[i].policy);
 	} else if (n > 0) {
 		struct table t;
-		table_init(&t, heads + !with_namespace);
+		table_init_wide(&t, heads + !with_namespace, false, policy_render_tone);
 		for (size_t i = 0; i < n; i++)
 			load_row(&t, &loads[i], prices, with_namespace, now_ms);
 		table_finish(&t, out, 0, with_head);
@@ -337,25 +316,18 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 static void put_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
 {
 	static const char *const head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "+READY",   "+PENDING",
-	                                   "+RANGE",    "DESIRED", "ACTION", "REASON",  "+MESSAGE", NULL};
+	                                   "+RANGE",    "DESIRED", "ACTION", "!REASON", "+MESSAGE", NULL};
 	struct table t;
-	table_init_wide(&t, head, wide);
+	table_init_wide(&t, head, wide, policy_render_tone);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = items[i].policy;
 		const struct decision *d = items[i].decision;
 		char message[RENDER_SENTENCE_BYTES];
-		table_cell(&t, "%s", p->namespace_name);
-		table_cell(&t, "%s", p->name);
-		table_cell(&t, "%s/%s", items[i].target->kind, items[i].target->name);
-		table_cell(&t, "%d", d->current);
-		table_cell(&t, d->ready < 0 ? "?" : "%d", d->ready);
-		table_cell(&t, "%d", d->pending);
-		table_cell(&t, "%d..%d", d->min_replicas, d->max_replicas);
-		table_cell(&t, "%d", d->desired);
-		table_cell(&t, "%s", action_name(d->action));
-		policy_render_state(&t, reason_info(d->reason)->name);
 		explain_message(&items[i], message);
-		table_cell(&t, "%s", message);
+		table_put(&t, "%s\t%s\t%s/%s\t%d\t%s\t%d\t%d..%d\t%d\t%s\t%s\t%s", p->namespace_name, p->name,
+		          items[i].target->kind, items[i].target->name, d->current,
+		          table_number(d->ready >= 0, d->ready, "?").text, d->pending, d->min_replicas, d->max_replicas,
+		          d->desired, action_name(d->action), reason_info(d->reason)->name, message);
 	}
 	table_finish(&t, out, 0, true);
 }
@@ -363,9 +335,9 @@ static void put_summary(struct buf *out, const struct decided *items, size_t n, 
 // As explain_trace(), on a terminal with wrapped sentences and colours.
 static void put_trace(struct buf *out, const struct decided *d)
 {
-	static const char *const columns[] = {"", "", "", "", NULL};
+	static const char *const columns[] = {"", "", "!", "", NULL};
 	struct table t;
-	table_init(&t, columns);
+	table_init_wide(&t, columns, false, policy_render_tone);
 	t.gap = 2;
 	t.widths[0] = 9;
 	t.widths[1] = 10;
@@ -374,13 +346,12 @@ static void put_trace(struct buf *out, const struct decided *d)
 		const struct trace_entry *e = decision_entry(d->decision, i);
 		char sentence[RENDER_SENTENCE_BYTES];
 		explain_sentence(d, e, sentence);
-		table_cell(&t, "%s", stage_name(e->stage));
-		if (e->before == e->after)
-			table_cell(&t, "%d", e->after);
+		table_put(&t, "%s", stage_name(e->stage));
+		if (e->before != e->after)
+			table_put(&t, "%d -> %d", e->before, e->after);
 		else
-			table_cell(&t, "%d -> %d", e->before, e->after);
-		policy_render_state(&t, reason_info(e->reason)->name);
-		table_cell(&t, "%s", sentence);
+			table_put(&t, "%d", e->after);
+		table_put(&t, "%s\t%s", reason_info(e->reason)->name, sentence);
 	}
 	table_finish(&t, out, 2, false);
 	if (d->decision->trace_cut)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/term/table.h"
 #include "policies/explain/explain.h"
 
 struct buf;
@@ -14,7 +15,6 @@ struct json_writer;
 struct policy_view;
 struct policy_views;
 struct price_book;
-struct table;
 
 // Prepares a table for policy_render_rows(): [NAMESPACE] NAME TARGET MIN MAX CURRENT DESIRED REASON [READY MODE
 // SIGNALS LAST SCALE GPUS COST/H] AGE. The last two are of policies with spec.gpus; prices as in policy_gpu_micro().
@@ -22,10 +22,11 @@ void policy_render_table(struct table *t, bool wide, bool with_namespace);
 // Adds a row for each target of the policy.
 void policy_render_rows(struct table *t, const struct policy_view *p, const struct price_book *prices,
                         bool with_namespace, int64_t now_ms);
-// Adds a cell with a reason, a mode, a state of a signal or a type of an Event, in its colour; NULL and "": "<none>".
-void policy_render_state(struct table *t, const char *word);
-// Adds a cell with a number of a status, rounded for people: three digits are enough. NULL: "<none>".
-void policy_render_number(struct table *t, const char *number);
+// Returns the colour of a reason, a mode, a state of a signal or a type of an Event.
+enum table_tone policy_render_tone(const char *word);
+// Returns a number of a status, rounded for people, in *out: three digits are enough. A text that is not a number is
+// returned as it is; NULL: "<none>".
+const char *policy_render_number(struct table_text *out, const char *number);
 // Prints all policies in `format`: a table, the objects as a List (`is_single`: the object itself), or their names. For
 // OUTPUT_YAML, the result is JSON, which the caller converts.
 void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/objects/remediation_list.h"
 
-#include <cjson/cJSON.h>
-
-#include "base/json/json_read.h"
-#include "base/json/json_span.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "remedy/agent/node_view.h"
@@ -23,11 +19,13 @@
 struct listing {
 	enum output_format format;
 	struct table nodes, events;
-	cJSON *node_rows, *event_rows; // the same for documents
-	size_t n_nodes, n_events;
+	struct buf names;                  // "node/NAME" per line
+	struct buf document;               // both lists as JSON
+	struct json_writer w, after_nodes; // of the document
+	size_t n_bytes;                    // of the document after the nodes
 	int64_t now_ms;
 	struct remedy_node record;
-	char text[RECORD_BYTES];
+	char text[RECORD_BYTES], node[NAME_BYTES]; // node: of the last name
 };
 
 static const char *state_of(const struct remedy_node *n, int gpu, const struct remedy_fault *f, int64_t now_ms)
@@ -40,53 +38,39 @@ static const char *state_of(const struct remedy_node *n, int gpu, const struct r
 	return g->was_out_ms >= 0 && now_ms - g->was_out_ms < REMEDY_DAY_MS ? "Returned" : NULL;
 }
 
-static void put_time(cJSON *row, const char *key, int64_t ms)
+static void add_name(struct listing *l, const char *node)
 {
-	char time[NUM_TEXT_BYTES];
-	num_format_rfc3339_ms(time, ms);
-	cJSON_AddStringToObject(row, key, time);
-}
-
-// Adds an object for a row; NULL when memory is exhausted, which the functions of cJSON accept.
-static cJSON *add_row(cJSON *rows, const char *node)
-{
-	cJSON *row = cJSON_CreateObject();
-	cJSON_AddStringToObject(row, "node", node);
-	cJSON_AddItemToArray(rows, row);
-	return row;
+	if (strcmp(l->node, node) != 0)
+		print_to(&l->names, "node/%s\n", node);
+	snprintf(l->node, sizeof l->node, "%s", node);
 }
 
 static void add_gpus(struct listing *l, const char *node)
 {
 	const struct remedy_node *n = &l->record;
 	for (int i = 0; i < n->n_gpus; i++) {
+		const struct remedy_gpu *g = &n->gpus[i];
 		const struct remedy_fault *f = remedy_evidence_of(n, i, l->now_ms);
-		const char *state = state_of(n, i, f, l->now_ms);
-		char fault[REMEDY_FAULT_NAME_BYTES] = "-", need[NUM_TEXT_BYTES] = "-", age[TABLE_AGE_BYTES];
+		const char *state = state_of(n, i, f, l->now_ms), *name = i > 0 ? g->uuid : "node";
+		char fault[REMEDY_FAULT_NAME_BYTES] = "-", need[NUM_TEXT_BYTES] = "-";
+		int64_t since_ms = f ? f->first_ms : g->was_out_ms;
 		if (!state)
 			continue;
 		if (f)
 			remedy_evidence_name(f->id, fault);
-		if (n->gpus[i].out_ms >= 0)
-			num_format_duration_ms(need, n->gpus[i].need_ms);
-		table_cell(&l->nodes, "%s", node);
-		table_cell(&l->nodes, "%s", i > 0 ? n->gpus[i].uuid : "node");
-		table_cell(&l->nodes, "%s", state);
-		table_cell(&l->nodes, "%s", fault);
-		table_cell(&l->nodes, "%s", need);
-		table_cell(&l->nodes, "%d", n->n_attempts);
-		int64_t since_ms = f ? f->first_ms : n->gpus[i].was_out_ms;
-		table_cell(&l->nodes, "%s", table_age(age, since_ms, l->now_ms));
-		cJSON *row = add_row(l->node_rows, node);
-		cJSON_AddStringToObject(row, "gpu", i > 0 ? n->gpus[i].uuid : "node");
-		cJSON_AddStringToObject(row, "state", state);
+		if (g->out_ms >= 0)
+			num_format_duration_ms(need, g->need_ms);
+		add_name(l, node);
+		table_put(&l->nodes, "%s\t%s\t%s\t%s\t%s\t%d\t%s", node, name, state, fault, need, n->n_attempts,
+		          table_age(since_ms, l->now_ms).text);
+		json_write_format(&l->w, "{node:%s,gpu:%s,state:%s", node, name, state);
 		if (f)
-			cJSON_AddStringToObject(row, "fault", fault);
-		if (n->gpus[i].out_ms >= 0)
-			cJSON_AddNumberToObject(row, "cleanSeconds", (double)n->gpus[i].need_ms / 1000);
-		cJSON_AddNumberToObject(row, "attempts", n->n_attempts);
-		put_time(row, "since", since_ms);
-		l->n_nodes++;
+			json_write_member_str(&l->w, "fault", fault);
+		if (g->out_ms >= 0)
+			json_write_member_f64(&l->w, "cleanSeconds", (double)g->need_ms / 1000);
+		json_write_member_i64(&l->w, "attempts", n->n_attempts);
+		json_write_member_time(&l->w, "since", since_ms);
+		json_write_object_end(&l->w);
 	}
 }
 
@@ -105,11 +89,9 @@ static int add_node(void *listing, struct json_span node, struct err *e)
 		add_gpus(l, name);
 		return 0;
 	}
-	const char *const cells[] = {name, "-", "BadRecord", "-", "-", "-", "<unknown>"};
-	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
-		table_cell(&l->nodes, "%s", cells[i]);
-	cJSON_AddStringToObject(add_row(l->node_rows, name), "state", "BadRecord");
-	l->n_nodes++;
+	add_name(l, name);
+	table_put(&l->nodes, "%s\t-\tBadRecord\t-\t-\t-\t<unknown>", name);
+	json_write_format(&l->w, "{node:%s,state:%s}", name, "BadRecord");
 	return 0;
 }
 
@@ -117,7 +99,7 @@ static int add_event(void *listing, struct json_span event, struct err *e)
 {
 	struct listing *l = listing;
 	static const char *const of[] = {"involvedObject", "name", NULL}, *const by[] = {"source", "component", NULL};
-	char node[NAME_BYTES], reason[NAME_BYTES], message[TEXT_BYTES], time[TIME_BYTES], age[TABLE_AGE_BYTES];
+	char node[NAME_BYTES], reason[NAME_BYTES], message[TEXT_BYTES], time[TIME_BYTES];
 	int64_t last_ms = 0, count = 1;
 	if (!json_span_is(json_span_path(event, by), COMPONENT) ||
 	    json_span_text(json_span_path(event, of), node, sizeof node) < 0 ||
@@ -128,17 +110,11 @@ static int add_event(void *listing, struct json_span event, struct err *e)
 	if (len > 0)
 		(void)num_parse_rfc3339_ms(time, (size_t)len, &last_ms, NULL);
 	(void)json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &count);
-	table_cell(&l->events, "%s", node);
-	table_cell(&l->events, "%s", reason);
-	table_cell(&l->events, "%s", message);
-	table_cell(&l->events, "%lld", (long long)count);
-	table_cell(&l->events, "%s", table_age(age, last_ms, l->now_ms));
-	cJSON *row = add_row(l->event_rows, node);
-	cJSON_AddStringToObject(row, "event", reason);
-	cJSON_AddStringToObject(row, "message", message);
-	cJSON_AddNumberToObject(row, "count", (double)count);
-	put_time(row, "last", last_ms);
-	l->n_events++;
+	table_put(&l->events, "%s\t%s\t%s\t%lld\t%s", node, reason, message, (long long)count,
+	          table_age(last_ms, l->now_ms).text);
+	json_write_format(&l->w, "{node:%s,event:%s,message:%s,count:%ld", node, reason, message, count);
+	json_write_member_time(&l->w, "last", last_ms);
+	json_write_object_end(&l->w);
 	return 0;
 }
 
@@ -150,9 +126,11 @@ static void restart_nodes(void *arg)
 	struct listing *l = arg;
 	table_done(&l->nodes);
 	table_init(&l->nodes, node_head);
-	cJSON_Delete(l->node_rows);
-	l->node_rows = cJSON_CreateArray();
-	l->n_nodes = 0;
+	buf_reset(&l->names);
+	l->node[0] = '\0';
+	buf_reset(&l->document);
+	json_write_init(&l->w, &l->document, 2);
+	json_write_format(&l->w, "{gpus:[");
 }
 
 static void restart_events(void *arg)
@@ -160,61 +138,45 @@ static void restart_events(void *arg)
 	struct listing *l = arg;
 	table_done(&l->events);
 	table_init(&l->events, event_head);
-	cJSON_Delete(l->event_rows);
-	l->event_rows = cJSON_CreateArray();
-	l->n_events = 0;
+	l->document.len = l->n_bytes;
+	l->w = l->after_nodes;
 }
 
 static int fetch(struct connections *session, struct listing *l, struct err *e)
 {
 	static const struct kube_pages nodes = {"nodes", PAGES_MAX, add_node, restart_nodes};
 	static const struct kube_pages events = {"Events", PAGES_MAX, add_event, restart_events};
+	restart_nodes(l);
 	if (kube_pages_fetch(session, &nodes, "/api/v1/nodes", "", l, e) < 0)
 		return -1;
-	return kube_pages_fetch(session, &events, "/api/v1/namespaces/default/events",
-	                        "fieldSelector=involvedObject.kind=Node", l, e);
-}
-
-static void put_document(const struct listing *l, struct buf *out)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_key(&w, "gpus");
-	output_put_tree(&w, l->node_rows);
-	json_write_key(&w, "events");
-	output_put_tree(&w, l->event_rows);
-	json_write_object_end(&w);
-	buf_putc(out, '\n');
-	out->failed |= (size_t)cJSON_GetArraySize(l->node_rows) != l->n_nodes ||
-	               (size_t)cJSON_GetArraySize(l->event_rows) != l->n_events;
+	json_write_format(&l->w, "],events:[");
+	l->n_bytes = l->document.len;
+	l->after_nodes = l->w;
+	restart_events(l);
+	int rc = kube_pages_fetch(session, &events, "/api/v1/namespaces/default/events",
+	                          "fieldSelector=involvedObject.kind=Node", l, e);
+	json_write_format(&l->w, "]}");
+	return rc;
 }
 
 static int print(struct listing *l)
 {
-	struct buf out;
-	buf_init(&out, OUTPUT_MAX);
-	if (output_is_document(l->format)) {
-		put_document(l, &out);
-	} else if (l->format == OUTPUT_NAME) {
-		for (const cJSON *c = l->node_rows ? l->node_rows->child : NULL; c; c = c->next)
-			if (!c->prev->next ||
-			    strcmp(json_get_str(c, "node", ""), json_get_str(c->prev, "node", "")) != 0)
-				print_to(&out, "node/%s\n", json_get_str(c, "node", ""));
-	} else {
-		if (l->n_nodes)
-			table_print(&l->nodes, &out, 0, true);
-		if (l->n_nodes && l->n_events)
-			buf_putc(&out, '\n');
-		if (l->n_events)
-			table_print(&l->events, &out, 0, true);
-		out.failed |= l->nodes.cells.failed || l->events.cells.failed;
-		if (l->n_nodes + l->n_events == 0)
-			print_error("No remediations found.\n");
-	}
-	int rc = output_print(COMMAND, &out, l->format);
-	buf_done(&out);
-	return rc < 0 ? EXIT_FAILED : EXIT_OK;
+	struct buf tables;
+	buf_init(&tables, OUTPUT_MAX);
+	if (l->nodes.n_cells)
+		table_print(&l->nodes, &tables, 0, true);
+	if (tables.len && l->events.n_cells)
+		buf_putc(&tables, '\n');
+	if (l->events.n_cells)
+		table_print(&l->events, &tables, 0, true);
+	tables.failed |= l->nodes.cells.failed || l->events.cells.failed;
+	bool is_document = output_is_document(l->format), is_table = !is_document && l->format != OUTPUT_NAME;
+	if (is_table && tables.len == 0 && !tables.failed)
+		print_error("No remediations found.\n");
+	struct buf *report = is_document ? &l->document : is_table ? &tables : &l->names;
+	int code = output_print(COMMAND, report, l->format) < 0 ? EXIT_FAILED : EXIT_OK;
+	buf_done(&tables);
+	return code;
 }
 
 int remediation_list_print(const struct kube_options *kube, enum output_format format)
@@ -228,22 +190,21 @@ int remediation_list_print(const struct kube_options *kube, enum output_format f
 		return EXIT_FAILED;
 	}
 	if (connections_open(&session, NULL, kube, NULL, NULL, &e) < 0) {
-		print_error(COMMAND ": %s\n", e.msg);
 		free(l);
-		return err_kind_info(e.kind)->exit_code;
+		return command_failed(COMMAND, &e);
 	}
 	l->format = format;
 	l->now_ms = clock_wall_ms(&session.clock);
-	restart_nodes(l);
-	restart_events(l);
+	buf_init(&l->names, OUTPUT_MAX);
+	buf_init(&l->document, OUTPUT_MAX);
 	if (fetch(&session, l, &e) == 0)
 		code = print(l);
 	else
 		print_error(COMMAND ": %s\n", e.msg);
 	table_done(&l->nodes);
 	table_done(&l->events);
-	cJSON_Delete(l->node_rows);
-	cJSON_Delete(l->event_rows);
+	buf_done(&l->names);
+	buf_done(&l->document);
 	free(l);
 	connections_close(&session);
 	return code;

@@ -3,9 +3,7 @@
 
 #include <ctype.h>
 
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
-#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -112,8 +110,7 @@ static void write_json(struct json_writer *w, const char *report, const struct c
 	json_write_format(w, "{policies:%zu,pools:%zu,priceBooks:%zu,errors:%zu,warnings:%zu,findings:[", c->policies,
 	                  c->pools, c->price_books, c->errors, c->warnings);
 	while (next_finding(&report, &f)) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "level", level_names[f.level]);
+		json_write_format(w, "{level:%s", level_names[f.level]);
 		if (f.file.len)
 			write_text(w, "file", f.file);
 		if (f.line)
@@ -125,8 +122,7 @@ static void write_json(struct json_writer *w, const char *report, const struct c
 		write_text(w, "message", f.message);
 		json_write_object_end(w);
 	}
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "]}");
 }
 
 // ---- SARIF ----
@@ -179,18 +175,9 @@ static const char *help_of(struct rules *r, const char *id)
 static void write_rules(struct json_writer *w, struct rules *r)
 {
 	json_write_member_array(w, "rules");
-	for (size_t i = 0; i < r->n; i++) {
-		static const char *const members[] = {"shortDescription", "help"};
-		const char *const texts[] = {r->ids[i], help_of(r, r->ids[i])};
-		json_write_object_begin(w);
-		json_write_member_str(w, "id", r->ids[i]);
-		for (size_t k = 0; k < sizeof members / sizeof members[0]; k++) {
-			json_write_member_object(w, members[k]);
-			json_write_member_str(w, "text", texts[k]);
-			json_write_object_end(w);
-		}
-		json_write_object_end(w);
-	}
+	for (size_t i = 0; i < r->n; i++)
+		json_write_format(w, "{id:%s,shortDescription:{text:%s},help:{text:%s}}", r->ids[i], r->ids[i],
+		                  help_of(r, r->ids[i]));
 	json_write_array_end(w);
 }
 
@@ -214,56 +201,37 @@ static void write_uri(struct json_writer *w, struct text file)
 
 static void write_location(struct json_writer *w, const struct finding *f)
 {
-	json_write_member_array(w, "locations");
-	json_write_object_begin(w);
-	json_write_member_object(w, "physicalLocation");
-	json_write_member_object(w, "artifactLocation");
+	json_write_format(w, "locations:[{physicalLocation:{artifactLocation:{");
 	write_uri(w, f->file);
 	json_write_object_end(w);
 	if (f->line) {
-		json_write_member_object(w, "region");
-		json_write_member_i64(w, "startLine", f->line);
+		json_write_format(w, "region:{startLine:%ld", f->line);
 		if (f->col)
 			json_write_member_i64(w, "startColumn", f->col);
 		json_write_object_end(w);
 	}
-	json_write_object_end(w);
-	json_write_object_end(w);
-	json_write_array_end(w);
+	json_write_format(w, "}}]");
 }
 
-static void write_results(struct json_writer *w, const char *report, struct rules *rules)
+static void write_sarif(struct json_writer *w, const char *report)
 {
+	struct rules rules = {.n = 0};
 	struct finding f;
-	json_write_member_array(w, "results");
+	arena_init(&rules.arena, RULES_BYTES_MAX);
+	json_write_format(w, "{$schema:%s,version:%s,runs:[{columnKind:%s,results:[",
+	                  "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+	                  "2.1.0", "unicodeCodePoints");
 	while (next_finding(&report, &f)) {
-		json_write_format(w, "{ruleId:%s,level:%s,message:{", rule_of(rules, &f), level_names[f.level]);
+		json_write_format(w, "{ruleId:%s,level:%s,message:{", rule_of(&rules, &f), level_names[f.level]);
 		write_text(w, "text", f.message);
 		json_write_object_end(w);
 		if (f.file.len)
 			write_location(w, &f);
 		json_write_object_end(w);
 	}
-	json_write_array_end(w);
-}
-
-static void write_sarif(struct json_writer *w, const char *report)
-{
-	struct rules rules = {.n = 0};
-	arena_init(&rules.arena, RULES_BYTES_MAX);
-	json_write_object_begin(w);
-	json_write_member_str(w, "$schema",
-	                      "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
-	                      "sarif-schema-2.1.0.json");
-	json_write_format(w, "version:%s,runs:[{columnKind:%s", "2.1.0", "unicodeCodePoints");
-	write_results(w, report, &rules);
-	json_write_format(w, "tool:{driver:{name:%s,version:%s", "gpuscale", GPUSCALE_VERSION);
+	json_write_format(w, "],tool:{driver:{name:%s,version:%s", "gpuscale", GPUSCALE_VERSION);
 	write_rules(w, &rules);
-	json_write_object_end(w);
-	json_write_object_end(w);
-	json_write_object_end(w);
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "}}}]}");
 	arena_done(&rules.arena);
 }
 

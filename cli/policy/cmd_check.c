@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale check FILE|DIR..
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file_open.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/policy/check_report.h"
 #include "cli/policy/fix_file.h"
 #include "cli/policy/lint_source.h"
@@ -302,20 +299,15 @@ static int lint_all(struct check_args *args, const struct path_list *list, struc
 	return rc;
 }
 
-static void rewind_pipes(const struct check_args *args)
-{
-	for (size_t i = 0; i < args->files.n; i++)
-		if (strcmp(args->files.paths[i], "-") == 0)
-			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
-}
-
 // Checks the pools in the same files, and the rules between them and the policies.
 static int check_pools(const struct check_args *args, const struct file_set *set, struct buf *report,
                        struct lint_totals *totals, size_t *ret_pools)
 {
 	struct pool_set pools;
 	struct err e;
-	rewind_pipes(args);
+	for (size_t i = 0; i < args->files.n; i++)
+		if (strcmp(args->files.paths[i], "-") == 0)
+			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
 	int rc = pool_set_load(&pools, args->files.paths, args->files.n, false, report, &e);
 	if (rc == 0) {
 		totals->errors += pools.n_errors;
@@ -346,16 +338,14 @@ static void print_summary(const struct check_counts *c, bool has_policies)
 	print_error("\n");
 }
 
-static int print_findings(const struct buf *report, const struct check_counts *counts, enum output_format format)
+static int print_findings(struct buf *report, const struct check_counts *counts, enum output_format format)
 {
 	struct buf out;
 	if (format == OUTPUT_TEXT || report->failed)
 		return output_print("gpuscale check", report, OUTPUT_TEXT);
 	buf_init(&out, CHECK_OUTPUT_MAX);
 	check_report_write(&out, buf_str(report), counts, format);
-	int rc = output_print("gpuscale check", &out, format);
-	buf_done(&out);
-	return rc;
+	return output_print("gpuscale check", &out, format);
 }
 
 // Replaces fd with a copy of its data. A copy of 1 MiB plus one byte exceeds the ceiling of every reader.

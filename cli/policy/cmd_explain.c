@@ -2,10 +2,8 @@
 // gpuscale explain FIELD
 #include <strings.h>
 
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "cli/term/object_kind.h"
-#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"

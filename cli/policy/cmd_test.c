@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "policies/load/file_set.h"
 #include "policies/test/coverage.h"

@@ -7,11 +7,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file_open.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint_renames.h"
@@ -256,16 +253,6 @@ static size_t line_of(const char *text, size_t offset)
 	return line;
 }
 
-// Two nodes of one document may be one place of the file (an anchor and its alias).
-static size_t drop_doubles(struct lint_edit *edits, size_t n)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < n; i++)
-		if (kept == 0 || edits[kept - 1].offset != edits[i].offset)
-			edits[kept++] = edits[i];
-	return kept;
-}
-
 static size_t collect(const struct doc_file *doc, struct arena *a, const char *path, const char *text,
                       struct lint_edit *edits, size_t max)
 {
@@ -289,8 +276,10 @@ static void apply(const char *path, const struct buf *text, struct lint_edit *ed
 {
 	size_t from = 0;
 	qsort(edits, n, sizeof edits[0], by_offset);
-	n = drop_doubles(edits, n);
 	for (size_t i = 0; i < n; i++) {
+		// Two nodes of one document may be one place of the file (an anchor and its alias).
+		if (i > 0 && edits[i - 1].offset == edits[i].offset)
+			continue;
 		const char *old = buf_str(text) + edits[i].offset;
 		buf_put(ret_fixed, buf_str(text) + from, edits[i].offset - from);
 		buf_puts(ret_fixed, edits[i].new_name);

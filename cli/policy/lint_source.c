@@ -3,8 +3,6 @@
 
 #include <event2/event.h>
 
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "cli/term/cli.h"
 #include "insight/gpu_names.h"
 #include "policies/engine/policy.h"
@@ -72,12 +70,6 @@ static void on_selector(void *arg, const struct promql_token *name, bool has_bra
 	f->from = !f->to ? NULL : name->kind == PROMQL_TOKEN_END ? f->brace : name->start;
 }
 
-static void put_name(struct buf *out, const struct finder *f, const struct promql_token *label)
-{
-	buf_puts(out, f->is_exported ? "" : prefix);
-	buf_put(out, label->start + (f->is_exported ? PREFIX_LEN : 0), label->len - (f->is_exported ? PREFIX_LEN : 0));
-}
-
 bool lint_source_label_query(const char *query, struct buf *out, char ret_written[LINT_LABEL_BYTES],
                              char ret_other[LINT_LABEL_BYTES])
 {
@@ -98,7 +90,9 @@ bool lint_source_label_query(const char *query, struct buf *out, char ret_writte
 			continue;
 		size_t before = out->len + (size_t)(label->start - at);
 		buf_put(out, at, (size_t)(label->start - at));
-		put_name(out, &f, label);
+		size_t skipped = f.is_exported ? PREFIX_LEN : 0;
+		buf_puts(out, f.is_exported ? "" : prefix);
+		buf_put(out, label->start + skipped, label->len - skipped);
 		at = label->start + label->len;
 		if (is_first && !out->failed) {
 			snprintf(ret_written, LINT_LABEL_BYTES, "%.*s", (int)label->len, label->start);

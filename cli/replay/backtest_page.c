@@ -123,15 +123,6 @@ static int put_over_time(struct buf *out, const struct backtest_report *r, const
 	return 0;
 }
 
-// A checkbox that is not checked hides its curve.
-static void put_toggle_rules(struct buf *out)
-{
-	for (int i = 0; i < CHART_STYLE__COUNT; i++) {
-		const char *name = chart_style_name((enum chart_style)i);
-		buf_printf(out, "#time:has(#t-%s:not(:checked)) .plot .s-%s{display:none}\n", name, name);
-	}
-}
-
 // ---- frontier ----
 
 struct points {
@@ -427,13 +418,13 @@ static void put_time(struct buf *out, int64_t ms)
 // With the four decimals of the JSON in its value.
 static void put_value(struct buf *out, double v, const char *unit)
 {
-	char text[BACKTEST_FIGURE_BYTES], exact[NUM_TEXT_BYTES];
-	backtest_report_figure(text, v, unit);
+	struct table_text shown = backtest_report_figure(v, unit);
+	char exact[NUM_TEXT_BYTES];
 	if (isfinite(v)) {
 		num_format_f64(exact, round(v * 1e4) / 1e4);
-		buf_printf(out, "<data value=\"%s\">%s</data>", exact, text);
+		buf_printf(out, "<data value=\"%s\">%s</data>", exact, shown.text);
 	} else {
-		buf_puts(out, text);
+		buf_puts(out, shown.text);
 	}
 }
 
@@ -650,7 +641,10 @@ static int render(struct buf *out, const struct backtest_report *r, const struct
 	const char *rest = html_page_until(&page, backtest_page_begin, "title");
 	print_xml(&page, "Backtest of %s on %s", r->policy->name, r->backtest->file);
 	rest = html_page_until(&page, rest, "toggles");
-	put_toggle_rules(&page);
+	for (int i = 0; i < CHART_STYLE__COUNT; i++) { // a checkbox that is not checked hides its curve
+		const char *name = chart_style_name((enum chart_style)i);
+		buf_printf(&page, "#time:has(#t-%s:not(:checked)) .plot .s-%s{display:none}\n", name, name);
+	}
 	rest = html_page_until(&page, rest, "chart-style");
 	svg_chart_put_style(&page);
 	rest = html_page_until(&page, rest, "content");

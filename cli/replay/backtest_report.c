@@ -104,9 +104,8 @@ static void put_variants(const struct backtest_report *r, struct buf *out)
 	table_init(&t, heads);
 	for (size_t i = 0; i < c->variants->n; i++) {
 		double hours = c->replica_s[i] / 3600;
-		table_text(&t, c->variants->items[i].name);
-		table_cell(&t, "%.2f", hours);
-		table_cell(&t, "%.2f", hours * c->now[i].price);
+		table_put(&t, "%s\t%.2f\t%.2f", table_or_none(c->variants->items[i].name), hours,
+		          hours * c->now[i].price);
 	}
 	table_finish(&t, out, 0, true);
 	print_to(out, "\nthe variants would have cost %.2f %s, with %.0f replicas started\n", c->cost, r->currency,
@@ -286,38 +285,9 @@ void backtest_report_notes(const struct backtest_report *r, struct buf *out)
 
 // ---- table ----
 
-void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit)
+struct table_text backtest_report_figure(double v, const char *unit)
 {
-	if (isnan(v))
-		snprintf(out, BACKTEST_FIGURE_BYTES, "-");
-	else if (isinf(v))
-		snprintf(out, BACKTEST_FIGURE_BYTES, "never served");
-	else
-		snprintf(out, BACKTEST_FIGURE_BYTES, "%.2f%s", v, unit);
-}
-
-static void number_cell(struct table *t, double v, const char *unit)
-{
-	char text[BACKTEST_FIGURE_BYTES];
-	backtest_report_figure(text, v, unit);
-	table_cell(t, "%s", text);
-}
-
-static void put_row(const struct backtest_report *r, const struct backtest_row *row, struct table *t)
-{
-	const struct score *s = &row->score;
-	table_cell(t, "%s", row->name);
-	table_cell(t, "%s", backtest_kind_names[row->kind]);
-	number_cell(t, backtest_gpu_hours(r, row), "");
-	number_cell(t, backtest_cost(r, row), "");
-	number_cell(t, score_late_percent(s), "%");
-	number_cell(t, score_wait_quantile_s(s, P95), "s");
-	table_cell(t, "%d", s->changes);
-	number_cell(t, score_at_max_percent(s), "%");
-	if (!r->backtest->config.engine)
-		return;
-	number_cell(t, 1000 * score_token_gap_quantile_s(s, P95), "ms");
-	number_cell(t, score_capacity(s), "");
+	return isinf(v) ? (struct table_text){"never served"} : table_amount(v, unit);
 }
 
 const char *backtest_report_mode(const struct backtest *b)
@@ -344,19 +314,29 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 
 void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out)
 {
-	static const char *const head[] = {"NAME",    "KIND",   "GPU-HOURS", "COST",     "LATE", "P95-WAIT",
-	                                   "CHANGES", "AT-MAX", "P95-ITL",   "CAPACITY", NULL};
-	static const char *const plain[] = {"NAME",     "KIND",    "GPU-HOURS", "COST", "LATE",
-	                                    "P95-WAIT", "CHANGES", "AT-MAX",    NULL};
+	static const char *const head[] = {"NAME",    "KIND",   "GPU-HOURS", "COST",      "LATE", "P95-WAIT",
+	                                   "CHANGES", "AT-MAX", "+P95-ITL",  "+CAPACITY", NULL};
 	const struct backtest *b = r->backtest;
 	struct table t;
 	size_t before;
 	wide = wide || b->config.sweep_threads > 0;
 	put_title(r, out);
-	table_init(&t, b->config.engine ? head : plain);
-	for (size_t i = 0; i < b->n_rows; i++)
-		if (wide || b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best)
-			put_row(r, &b->rows[i], &t);
+	table_init_wide(&t, head, b->config.engine, NULL);
+	t.columns = print_columns(); // the figures of engines are no reason not to wrap
+	for (size_t i = 0; i < b->n_rows; i++) {
+		const struct backtest_row *row = &b->rows[i];
+		const struct score *s = &row->score;
+		if (!wide && row->kind == BACKTEST_PEER && !row->is_best)
+			continue;
+		table_put(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s", row->name, backtest_kind_names[row->kind],
+		          backtest_report_figure(backtest_gpu_hours(r, row), "").text,
+		          backtest_report_figure(backtest_cost(r, row), "").text,
+		          backtest_report_figure(score_late_percent(s), "%").text,
+		          backtest_report_figure(score_wait_quantile_s(s, P95), "s").text, s->changes,
+		          backtest_report_figure(score_at_max_percent(s), "%").text,
+		          backtest_report_figure(1000 * score_token_gap_quantile_s(s, P95), "ms").text,
+		          backtest_report_figure(score_capacity(s), "").text);
+	}
 	table_finish(&t, out, 0, true);
 	buf_putc(out, '\n');
 	before = out->len;
@@ -453,7 +433,6 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 	json_write_array_end(&w);
 	put_json_variants(r, &w);
 	json_write_object_end(&w);
-	buf_putc(out, '\n');
 }
 
 void backtest_report_csv(const struct backtest_report *r, struct buf *out)

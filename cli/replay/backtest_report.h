@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/num.h"
+#include "cli/term/table.h"
 #include "replay/backtest.h"
 
 struct buf;
@@ -22,8 +23,6 @@ struct backtest_report {
 	const char *currency;                // of their prices
 };
 
-#define BACKTEST_FIGURE_BYTES 48
-
 double backtest_gpu_hours(const struct backtest_report *r, const struct backtest_row *row);
 double backtest_cost(const struct backtest_report *r, const struct backtest_row *row); // NaN without a price
 
@@ -37,8 +36,8 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out);
 bool backtest_report_beside(const struct backtest_report *r, enum backtest_kind kind, struct buf *out);
 // "Closed loop (simulated)"
 const char *backtest_report_mode(const struct backtest *b);
-// Writes a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
-void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
+// Returns a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
+struct table_text backtest_report_figure(double v, const char *unit);
 // Returns a duration for people, rounded: "7d", "20s".
 struct report_text {
 	char text[NUM_TEXT_BYTES];

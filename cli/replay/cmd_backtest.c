@@ -7,7 +7,6 @@
 #include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
-#include "policies/price/price_book.h"
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
 #include "replay/parallel.h"
@@ -149,9 +148,7 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 		backtest_page_frontier(&out, r);
 	else
 		backtest_report_table(r, a->output == OUTPUT_WIDE, &out);
-	int rc = output_print("gpuscale backtest", &out, a->output);
-	buf_done(&out);
-	return rc;
+	return output_print("gpuscale backtest", &out, a->output);
 }
 
 // What is written and added up while the backtest runs.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale tune -f POLICY --prometheus URL|--data FILE: better numbers for a policy.
 #include <limits.h>
-#include <unistd.h>
 
-#include "base/schema/doc.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
 #include "cli/term/cli.h"
@@ -94,15 +92,9 @@ static void put_title(const struct tune_report *r, struct buf *out)
 static void put_scores(const struct tune_report *r, struct table *t, const struct tune_score *in,
                        const struct tune_score *out)
 {
-	table_cell(t, "%.2f", gpu_hours(r, out));
-	if (isnan(r->price))
-		table_cell(t, "-");
-	else
-		table_cell(t, "%.2f", gpu_hours(r, out) * r->price);
-	table_cell(t, "%.2f%%", tune_late_percent(out));
-	table_cell(t, "%d", out->changes);
-	table_cell(t, "%.2f", gpu_hours(r, in));
-	table_cell(t, "%.2f%%", tune_late_percent(in));
+	table_put(t, "%.2f\t%s\t%.2f%%\t%d\t%.2f\t%.2f%%", gpu_hours(r, out),
+	          table_amount(gpu_hours(r, out) * r->price, "").text, tune_late_percent(out), out->changes,
+	          gpu_hours(r, in), tune_late_percent(in));
 }
 
 static void put_points(const struct tune_report *r, bool wide, struct table *t)
@@ -119,10 +111,10 @@ static void put_points(const struct tune_report *r, bool wide, struct table *t)
 		if (!is_due && i != u->present && i != u->chosen)
 			continue;
 		if (p->index == 0)
-			table_cell(t, "%s", r->space->policy->name);
+			table_put(t, "%s", r->space->policy->name);
 		else
-			table_cell(t, "candidate %zu", p->index);
-		table_cell(t, "%s", i == u->present ? "present" : i == u->chosen ? "chosen" : "front");
+			table_put(t, "candidate %zu", p->index);
+		table_put(t, "%s", i == u->present ? "present" : i == u->chosen ? "chosen" : "front");
 		put_scores(r, t, &p->in, &p->out);
 	}
 }
@@ -133,8 +125,7 @@ static void put_peers(const struct tune_report *r, bool wide, struct table *t)
 		const struct tune_peer *p = &r->tune->peers[i];
 		if (!wide && !p->is_best)
 			continue;
-		table_cell(t, "%s", p->name);
-		table_cell(t, "peer");
+		table_put(t, "%s\tpeer", p->name);
 		put_scores(r, t, &p->in, &p->out);
 	}
 }
@@ -147,15 +138,10 @@ static void put_folds(const struct tune_report *r, struct buf *out)
 	table_init(&t, head);
 	for (size_t k = 0; k < TUNE_FOLDS; k++) {
 		const struct tune_fold *f = &r->tune->folds[k];
-		table_cell(&t, "%zu of %d", TUNE_IN_PARTS + k + 1, TUNE_PARTS);
-		table_cell(&t, "%.2f", gpu_hours(r, &f->in));
-		table_cell(&t, "%.2f%%", tune_late_percent(&f->in));
-		table_cell(&t, "%.2f", gpu_hours(r, &f->out));
-		table_cell(&t, "%.2f%%", tune_late_percent(&f->out));
-		table_cell(&t, "%.2f", gpu_hours(r, &f->present_out));
-		table_cell(&t, "%.2f%%", tune_late_percent(&f->present_out));
-		table_cell(&t, "%.1f%%", 100 * f->gain_in);
-		table_cell(&t, "%.1f%%", 100 * f->gain_out);
+		table_put(&t, "%zu of %d\t%.2f\t%.2f%%\t%.2f\t%.2f%%\t%.2f\t%.2f%%\t%.1f%%\t%.1f%%",
+		          TUNE_IN_PARTS + k + 1, TUNE_PARTS, gpu_hours(r, &f->in), tune_late_percent(&f->in),
+		          gpu_hours(r, &f->out), tune_late_percent(&f->out), gpu_hours(r, &f->present_out),
+		          tune_late_percent(&f->present_out), 100 * f->gain_in, 100 * f->gain_out);
 	}
 	buf_puts(out, "\nWalk-forward: each part with the choice that was best on all parts before it\n\n");
 	table_finish(&t, out, 0, true);
@@ -320,10 +306,20 @@ static void put_json_numbers(const struct tune_report *r, struct json_writer *w,
 	json_write_array_end(w);
 }
 
-static void put_json_points(const struct tune_report *r, struct json_writer *w)
+static void put_json_rows(const struct tune_report *r, struct json_writer *w)
 {
 	const struct tune *t = r->tune;
-	json_write_member_array(w, "points");
+	json_write_member_array(w, "folds");
+	for (size_t k = 0; k < TUNE_FOLDS; k++) {
+		const struct tune_fold *f = &t->folds[k];
+		json_write_object_begin(w);
+		put_json_score(r, w, "inSample", &f->in);
+		put_json_score(r, w, "outOfSample", &f->out);
+		put_json_score(r, w, "presentInSample", &f->present_in);
+		put_json_score(r, w, "presentOutOfSample", &f->present_out);
+		json_write_format(w, "gainInSample:%g,gainOutOfSample:%g}", f->gain_in, f->gain_out);
+	}
+	json_write_format(w, "],points:[");
 	for (size_t i = 0; i < t->n_points; i++) {
 		const struct tune_point *p = &t->points[i];
 		json_write_format(w, "{candidate:%zu,present:%i,chosen:%i,front:%i", p->index, i == t->present,
@@ -332,32 +328,12 @@ static void put_json_points(const struct tune_report *r, struct json_writer *w)
 		put_json_numbers(r, w, p);
 		json_write_object_end(w);
 	}
-	json_write_array_end(w);
-}
-
-static void put_json_peers(const struct tune_report *r, struct json_writer *w)
-{
-	json_write_member_array(w, "peers");
-	for (size_t i = 0; i < r->tune->n_peers; i++) {
-		const struct tune_peer *p = &r->tune->peers[i];
+	json_write_format(w, "],peers:[");
+	for (size_t i = 0; i < t->n_peers; i++) {
+		const struct tune_peer *p = &t->peers[i];
 		json_write_format(w, "{name:%s,best:%i", p->name, p->is_best);
 		put_json_scores(r, w, &p->in, &p->out);
 		json_write_object_end(w);
-	}
-	json_write_array_end(w);
-}
-
-static void put_json_folds(const struct tune_report *r, struct json_writer *w)
-{
-	json_write_member_array(w, "folds");
-	for (size_t k = 0; k < TUNE_FOLDS; k++) {
-		const struct tune_fold *f = &r->tune->folds[k];
-		json_write_object_begin(w);
-		put_json_score(r, w, "inSample", &f->in);
-		put_json_score(r, w, "outOfSample", &f->out);
-		put_json_score(r, w, "presentInSample", &f->present_in);
-		put_json_score(r, w, "presentOutOfSample", &f->present_out);
-		json_write_format(w, "gainInSample:%g,gainOutOfSample:%g}", f->gain_in, f->gain_out);
 	}
 	json_write_array_end(w);
 }
@@ -410,11 +386,8 @@ static void put_json(const struct tune_report *r, struct buf *out)
 	json_write_format(&w, "gainInSample:%g,gainOutOfSample:%g,gainOfChosen:%g,gap:%g", t->gain_in, t->gain_out,
 	                  t->gain_chosen, t->gap);
 	put_json_numbers(r, &w, &t->points[t->chosen]);
-	put_json_folds(r, &w);
-	put_json_points(r, &w);
-	put_json_peers(r, &w);
+	put_json_rows(r, &w);
 	json_write_object_end(&w);
-	buf_putc(out, '\n');
 }
 
 // ---- running ----
@@ -463,9 +436,7 @@ static int report(const struct tune_args *a, const struct tune_report *r)
 		put_json(r, &out);
 	else
 		put_table(r, a->output == OUTPUT_WIDE, &out);
-	int rc = output_print("gpuscale tune", &out, a->output);
-	buf_done(&out);
-	return rc;
+	return output_print("gpuscale tune", &out, a->output);
 }
 
 // Finds FILE_test.yaml for FILE.yaml.

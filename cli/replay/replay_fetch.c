@@ -309,15 +309,6 @@ static const char *show_span(char out[SPAN_BYTES], int64_t from_ms, int64_t to_m
 	return out;
 }
 
-static int no_data(const struct fetch *f, struct err *e)
-{
-	char span[SPAN_BYTES];
-	return err_set(e, ERR_INPUT,
-	               "every query has data at fewer than two times from %s: check --since and --until against the "
-	               "retention of the server, and the queries of the policy",
-	               show_span(span, f->start_ms, f->start_ms + (int64_t)(f->n_rows - 1) * f->options->step_ms));
-}
-
 // Leaves out the rows at both ends that have no value at all.
 static int trim(struct fetch *f, struct buf *notes, struct err *e)
 {
@@ -329,7 +320,11 @@ static int trim(struct fetch *f, struct buf *notes, struct err *e)
 	while (n > first && !has_data(f, n - 1))
 		n--;
 	if (n - first < 2)
-		return no_data(f, e);
+		return err_set(
+		        e, ERR_INPUT,
+		        "every query has data at fewer than two times from %s: check --since and --until against "
+		        "the retention of the server, and the queries of the policy",
+		        show_span(span, r->time_ms[0], r->time_ms[f->n_rows - 1]));
 	if (n - first < f->n_rows)
 		print_to(notes, "the queries have data only from %s\n",
 		         show_span(span, r->time_ms[first], r->time_ms[n - 1]));

@@ -238,28 +238,17 @@ double chart_axis_position(const struct chart_axis *a, double value)
 
 // ---- elements ----
 
-// A number with at most one decimal, whatever the locale.
-struct coord {
-	char text[24];
-};
-
-static struct coord coord(double v)
+// Rounds to one decimal. "%g" writes it without a trailing zero: coordinates have at most five digits in front.
+static double tenths(double v)
 {
-	struct coord c;
-	long long tenths = llround(v * 10), size = llabs(tenths);
-	const char *sign = tenths < 0 ? "-" : "";
-	if (size % 10)
-		snprintf(c.text, sizeof c.text, "%s%lld.%lld", sign, size / 10, size % 10);
-	else
-		snprintf(c.text, sizeof c.text, "%s%lld", sign, size / 10);
-	return c;
+	return (double)llround(v * 10) / 10;
 }
 
 // x in percent.
 static void put_line(struct buf *out, const char *class, double x1, double x2, double y1, double y2)
 {
-	print_xml(out, "<line class=\"%s\" x1=\"%s%%\" x2=\"%s%%\" y1=\"%s\" y2=\"%s\"/>\n", class, coord(x1).text,
-	          coord(x2).text, coord(y1).text, coord(y2).text);
+	print_xml(out, "<line class=\"%s\" x1=\"%g%%\" x2=\"%g%%\" y1=\"%g\" y2=\"%g\"/>\n", class, tenths(x1),
+	          tenths(x2), tenths(y1), tenths(y2));
 }
 
 // ---- drawn axes ----
@@ -302,12 +291,12 @@ static void put_x_axis(const struct plot *p)
 		double at = 100 * chart_axis_position(&p->x, p->x.ticks[i].value);
 		put_line(p->out, "grid", at, at, 0, p->height);
 		// Every second one is hidden on narrow screens.
-		print_xml(p->out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%s%%\" y=\"%s\">%s</text>\n",
-		          i % 2 ? "tick odd" : "tick", at > 99 ? "end" : "middle", coord(at).text,
-		          coord(p->height + 16).text, p->x.ticks[i].label);
+		print_xml(p->out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%g%%\" y=\"%g\">%s</text>\n",
+		          i % 2 ? "tick odd" : "tick", at > 99 ? "end" : "middle", tenths(at), tenths(p->height + 16),
+		          p->x.ticks[i].label);
 	}
-	print_xml(p->out, "<text class=\"axis-title\" text-anchor=\"end\" x=\"100%%\" y=\"%s\">%s</text>\n",
-	          coord(p->height + 34).text, p->c->x.title);
+	print_xml(p->out, "<text class=\"axis-title\" text-anchor=\"end\" x=\"100%%\" y=\"%g\">%s</text>\n",
+	          tenths(p->height + 34), p->c->x.title);
 }
 
 static void put_y_axis(const struct plot *p)
@@ -315,8 +304,8 @@ static void put_y_axis(const struct plot *p)
 	for (size_t i = 0; i < p->y.n_ticks; i++) {
 		double at = y_px(p, p->y.ticks[i].value);
 		put_line(p->out, "grid", 0, 100, at, at);
-		print_xml(p->out, "<text class=\"tick\" text-anchor=\"end\" x=\"-7\" y=\"%s\">%s</text>\n",
-		          coord(at + 4).text, p->y.ticks[i].label);
+		print_xml(p->out, "<text class=\"tick\" text-anchor=\"end\" x=\"-7\" y=\"%g\">%s</text>\n",
+		          tenths(at + 4), p->y.ticks[i].label);
 	}
 	put_line(p->out, "base", 0, 100, p->height, p->height);
 	print_xml(p->out, "<text class=\"axis-title\" x=\"-40\" y=\"-12\">%s</text>\n", p->c->y.title);
@@ -331,28 +320,20 @@ struct pen {
 	bool down;
 };
 
-static void put_tenths(struct buf *out, char command, int64_t tenths)
-{
-	buf_putc(out, command);
-	buf_puts(out, coord((double)tenths / 10).text);
-}
-
 static void pen_to(struct pen *pen, int64_t x, int64_t y, bool is_step)
 {
-	if (!pen->down) {
-		put_tenths(pen->out, 'M', x);
-		put_tenths(pen->out, ' ', y);
-		pen->start_x = x;
-	} else if (!is_step && x != pen->x && y != pen->y) {
-		put_tenths(pen->out, 'L', x);
-		put_tenths(pen->out, ' ', y);
-	} else if (y != pen->y || !is_step) {
-		if (x != pen->x)
-			put_tenths(pen->out, 'H', x);
-		if (y != pen->y)
-			put_tenths(pen->out, 'V', y);
-	} else {
+	bool is_move = !pen->down, is_line = !is_step && x != pen->x && y != pen->y;
+	if (!is_move && is_step && y == pen->y)
 		return; // the next point that differs draws the way to here
+	if (is_move)
+		pen->start_x = x;
+	if (is_move || is_line) {
+		buf_printf(pen->out, "%c%g %g", is_move ? 'M' : 'L', (double)x / 10, (double)y / 10);
+	} else {
+		if (x != pen->x)
+			buf_printf(pen->out, "H%g", (double)x / 10);
+		if (y != pen->y)
+			buf_printf(pen->out, "V%g", (double)y / 10);
 	}
 	pen->x = x;
 	pen->y = y;
@@ -365,14 +346,11 @@ static void pen_up(struct pen *pen, int64_t last_x, bool is_area, int64_t base)
 	if (!pen->down)
 		return;
 	if (last_x != pen->x)
-		put_tenths(pen->out, 'H', last_x);
+		buf_printf(pen->out, "H%g", (double)last_x / 10);
 	else if (last_x == pen->start_x && !is_area)
 		buf_puts(pen->out, "h0"); // one point alone: a dot, by its round caps
-	if (is_area) {
-		put_tenths(pen->out, 'V', base);
-		put_tenths(pen->out, 'H', pen->start_x);
-		buf_putc(pen->out, 'Z');
-	}
+	if (is_area)
+		buf_printf(pen->out, "V%gH%gZ", (double)base / 10, (double)pen->start_x / 10);
 	pen->down = false;
 }
 
@@ -490,10 +468,10 @@ static void put_points(const struct plot *p, const struct chart_series *s, struc
 		chart_number(number[0], s->x[i]);
 		chart_number(number[1], s->y[i]);
 		print_xml(p->out,
-		          "<svg overflow=\"visible\" x=\"%s%%\" y=\"%s\"><title>%s: %s %s, %s %s</title><path "
+		          "<svg overflow=\"visible\" x=\"%g%%\" y=\"%g\"><title>%s: %s %s, %s %s</title><path "
 		          "class=\"point\" d=\"%s\"/>",
-		          coord(100 * x).text, coord(y).text, label ? label : s->name, p->c->x.title, number[0],
-		          p->c->y.title, number[1], styles[s->style].point);
+		          tenths(100 * x), tenths(y), label ? label : s->name, p->c->x.title, number[0], p->c->y.title,
+		          number[1], styles[s->style].point);
 		if (label)
 			put_label(p, l, x * UNITS, y, label);
 		buf_puts(p->out, "</svg>\n");

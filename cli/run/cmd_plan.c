@@ -20,7 +20,6 @@
 #include "policies/engine/decision.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
-#include "policies/price/price_book.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define HINTS_MAX       10 // queries about labels under another name
@@ -493,10 +492,7 @@ static int print(struct plan *p)
 	} else if (p->n_shown || (p->shown && output_is_document(format))) {
 		explain_list(&out, p->shown, p->n_shown, format);
 	}
-	if (output_print("gpuscale plan", &out, format) < 0)
-		rc = -1;
-	buf_done(&out);
-	return rc;
+	return output_print("gpuscale plan", &out, format) < 0 ? -1 : rc;
 }
 
 // True if the policy decides without data: an unchanged target is then not a finding.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale remediate: takes failing GPUs out of service and returns them; with --replay FILE, the planner as a filter,
 // so that anyone can replay an incident.
-#include <unistd.h>
-
 #include "base/process/process.h"
 #include "cli/term/cli.h"
 #include "cli/term/line_filter.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale run
-#include <unistd.h>
-
 #include "base/process/process.h"
 #include "cli/term/cli.h"
 #include "controller/controller.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/plan_objects.h"
 
-#include "base/json/json_span.h"
-#include "base/schema/schema.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
@@ -142,16 +140,6 @@ void plan_objects_done(struct plan_objects *o)
 
 // ---- shares ----
 
-static int put_objects(struct pools *pools, struct plan_objects *objects, struct err *e)
-{
-	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < objects->n_pools; i++) {
-		rc = pools_put_object(pools, objects->pools[i], e);
-		objects->pools[i] = NULL;
-	}
-	return rc;
-}
-
 static int read_pool_files(struct pools *pools, const struct path_options *files, struct err *e)
 {
 	struct pool_set set;
@@ -173,8 +161,12 @@ struct pools *plan_pools_new(struct plan_objects *objects, const struct path_opt
 {
 	struct pools *pools = pools_new(&(struct pools_options){0});
 	int rc = pools ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
-	if (rc == 0)
-		rc = objects ? put_objects(pools, objects, e) : read_pool_files(pools, files, e);
+	if (rc == 0 && !objects)
+		rc = read_pool_files(pools, files, e);
+	for (size_t i = 0; rc == 0 && objects && i < objects->n_pools; i++) {
+		rc = pools_put_object(pools, objects->pools[i], e);
+		objects->pools[i] = NULL;
+	}
 	if (rc == 0)
 		return pools;
 	pools_free(pools);

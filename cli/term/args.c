@@ -32,15 +32,6 @@ struct flags {
 	size_t n;
 };
 
-static void collect(struct flags *f, const struct flag_parser *p)
-{
-	f->parser = p;
-	for (f->n = 0; f->n < p->n_rows; f->n++)
-		f->names[f->n] = p->rows[f->n].flag->name;
-	f->names[f->n++] = "help";
-	f->names[f->n++] = "usage";
-}
-
 // True without an argument, not even an optional one.
 static bool is_switch(const struct flags *f, size_t which)
 {
@@ -376,15 +367,6 @@ static const struct flag *find_flag(const struct flag_parser *p, const char *wor
 	return NULL;
 }
 
-static void offer_flags(struct completion *c, const struct flag_parser *p)
-{
-	char name[64];
-	for (size_t i = 0; i < p->n_rows; i++) {
-		int n = snprintf(name, sizeof name, "--%s", p->rows[i].flag->name);
-		offer(c, name, (size_t)n, p->rows[i].flag->help);
-	}
-}
-
 // Offers the words of a list: "a|b|c", or "a, b or c" in front of "(", ";" or ":" in a description. One word is not a
 // list.
 static void offer_list(struct completion *c, const char *list)
@@ -494,7 +476,11 @@ static _Noreturn void complete_arguments(const struct flag_parser *parser, int a
 		c.word += c.before_len;
 		offer_values(&c, f, argc, argv);
 	} else if (word[0] == '-') {
-		offer_flags(&c, parser);
+		for (size_t i = 0; i < parser->n_rows; i++) {
+			char name[64];
+			int n = snprintf(name, sizeof name, "--%s", parser->rows[i].flag->name);
+			offer(&c, name, (size_t)n, parser->rows[i].flag->help);
+		}
 		offer(&c, "--help", 6, "describe the command");
 	} else {
 		offer_positional(&c, parser->sets[0].set->args, argc, argv, is_first);
@@ -511,7 +497,11 @@ void args_parse(const struct flag_set *command, int argc, char **argv, void *opt
 		complete_arguments(&p, argc, argv);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
-	collect(&f, &p);
+	f.parser = &p;
+	for (f.n = 0; f.n < p.n_rows; f.n++)
+		f.names[f.n] = p.rows[f.n].flag->name;
+	f.names[f.n++] = "help";
+	f.names[f.n++] = "usage";
 	char **words = with_environment(&argc, argv, &f, command->is_service);
 	check_flags(&f, argc, words);
 	flag_parser_run(&p, argc, words);

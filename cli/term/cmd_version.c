@@ -37,7 +37,5 @@ int cmd_version(int argc, char **argv)
 	else
 		print_to(&out, "gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
 		         event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
-	int code = output_print("gpuscale version", &out, args.output) < 0 ? EXIT_FAILED : EXIT_OK;
-	buf_done(&out);
-	return code;
+	return output_print("gpuscale version", &out, args.output) < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -70,9 +70,8 @@ bool flag_group_help(const char *name)
 		bool is_optional = f->group & FLAG_OPTIONAL;
 		if (!f->name)
 			continue;
-		table_cell(&t, "--%s%s%s%s%s", f->name, is_optional ? "[" : "", f->arg ? "=" : "", f->arg ? f->arg : "",
-		           is_optional ? "]" : "");
-		table_cell(&t, "%s", f->help);
+		table_put(&t, "--%s%s%s%s%s\t%s", f->name, is_optional ? "[" : "", f->arg ? "=" : "",
+		          f->arg ? f->arg : "", is_optional ? "]" : "", f->help);
 	}
 	buf_init(&out, HELP_BYTES_MAX);
 	print_to(&out, "%s\n\n", groups[i].about);

@@ -40,15 +40,6 @@ static int parse_limit(const char *text, const struct fail_metric *metric, doubl
 	                                              : "");
 }
 
-static int unknown_metric(const char *text, const struct fail_metric *metrics, size_t n, struct err *e)
-{
-	char names[NAMES_BYTES];
-	size_t len = 0;
-	for (size_t i = 0; i < n && len < sizeof names; i++)
-		len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", metrics[i].name);
-	return err_set(e, ERR_USAGE, "\"%s\": the metrics are %s", text, names);
-}
-
 int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n, struct fail_on *ret, struct err *e)
 {
 	size_t len = strcspn(text, " <>=");
@@ -60,8 +51,14 @@ int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n,
 	while (comparison < FAIL_COMPARISON__COUNT &&
 	       (strlen(comparisons[comparison]) != sign_len || memcmp(comparisons[comparison], sign, sign_len) != 0))
 		comparison++;
-	if (metric == n)
-		return unknown_metric(text, metrics, n, e);
+	if (metric == n) {
+		char names[NAMES_BYTES];
+		size_t names_len = 0;
+		for (size_t i = 0; i < n && names_len < sizeof names; i++)
+			names_len += (size_t)snprintf(names + names_len, sizeof names - names_len, "%s%s",
+			                              i ? ", " : "", metrics[i].name);
+		return err_set(e, ERR_USAGE, "\"%s\": the metrics are %s", text, names);
+	}
 	*ret = (struct fail_on){text, metric, FAIL_ABOVE, 0};
 	if (!sign[0] && metrics[metric].unit == FAIL_COUNT)
 		return 0;

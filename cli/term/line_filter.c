@@ -47,22 +47,16 @@ static int flush(struct lines *l)
 	return 0;
 }
 
-static void count_bad(struct lines *l, const struct err *e)
-{
-	if (l->n_bad++ > 0)
-		return;
-	l->first_bad = l->n_lines;
-	l->first_error = *e;
-}
-
 static int answer(struct lines *l, const char *line, size_t len)
 {
 	struct err e;
 	l->n_lines++;
 	if (len > 0 && line[len - 1] == '\r')
 		len--;
-	if (l->filter->answer(l->filter->context, line, len, &l->out, &e) < 0)
-		count_bad(l, &e);
+	if (l->filter->answer(l->filter->context, line, len, &l->out, &e) < 0 && l->n_bad++ == 0) {
+		l->first_bad = l->n_lines;
+		l->first_error = e;
+	}
 	if (l->out.failed) {
 		print_error("%s: out of memory\n", l->filter->command);
 		return -1;

@@ -9,9 +9,7 @@
 #include "policies/explain/explain.h"
 
 struct buf;
-struct cJSON;
 struct err;
-struct json_writer;
 
 // What a command supports, as sets of formats: a list of objects, a list of figures, a report.
 #define OUTPUT_SET(format) (1U << OUTPUT_##format)
@@ -20,12 +18,10 @@ struct json_writer;
 
 // Returns whether the format is a document, JSON or YAML.
 bool output_is_document(enum output_format format);
-// Writes a tree with the writer's indentation; the printer of cJSON supports only tabs.
-void output_put_tree(struct json_writer *w, const struct cJSON *node);
-// Writes a complete report to standard output. For OUTPUT_YAML, `report` is JSON and is converted. Returns 0, or -1
-// and *e (ERR_IO) when the report has failed or cannot be written.
-int output_write(const struct buf *report, enum output_format format, struct err *e);
+// Writes a complete report to standard output, and frees it. JSON gets the end of its last line; for OUTPUT_YAML,
+// `report` is JSON and is converted. Returns 0, or -1 and *e (ERR_IO) when the report has failed or cannot be written.
+int output_write(struct buf *report, enum output_format format, struct err *e);
 // The same, with an error message of `command` on standard error.
-int output_print(const char *command, const struct buf *report, enum output_format format);
+int output_print(const char *command, struct buf *report, enum output_format format);
 
 #endif

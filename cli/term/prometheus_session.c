@@ -3,7 +3,9 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "insight/gpu_names.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 
@@ -40,22 +42,43 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 }
 
 int prometheus_session_ask(struct prometheus_session *s, const struct promql_question *question,
-                           const struct prometheus_range *range, prometheus_series_fn *take, void *arg, struct err *e)
+                           prometheus_series_fn *take, void *arg, struct err *e)
 {
 	struct question q = {.take = take, .arg = arg};
 	struct promql_source *source = promql_sources_find(s->connections.promql, NULL, e);
 	if (!source)
 		return -1;
-	struct promql_question asked = *question;
-	if (range)
-		asked = (struct promql_question){.query = question->query,
-		                                 .is_range = true,
-		                                 .start_ms = range->start_ms,
-		                                 .end_ms = range->end_ms,
-		                                 .step_ms = range->step_ms};
-	if (promql_failover_ask(source, &asked, &no_ticket, on_answer, &q, e) < 0)
+	if (promql_failover_ask(source, question, &no_ticket, on_answer, &q, e) < 0)
 		return -1;
 	if (!s->progress.timer)
 		progress_watch(&s->progress, s->connections.loop);
 	return connections_wait(&s->connections, &q.done, &q.error, e);
+}
+
+static int add_naming(void *arg, const struct promql_series *series, struct err *e)
+{
+	struct prometheus_session *s = arg;
+	s->namings |= gpu_names_of(series);
+	return 0;
+}
+
+int prometheus_session_find_gpus(struct prometheus_session *s, struct err *e)
+{
+	const struct promql_question question = {.query = gpu_names_query};
+	s->namings = 0;
+	return prometheus_session_ask_gpus(s, &question, add_naming, s, e);
+}
+
+int prometheus_session_ask_gpus(struct prometheus_session *s, const struct promql_question *question,
+                                prometheus_series_fn *take, void *arg, struct err *e)
+{
+	struct promql_question completed = *question;
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	int rc = gpu_names_complete(&query, question->query, s->namings, e);
+	completed.query = buf_str(&query);
+	if (rc == 0)
+		rc = prometheus_session_ask(s, &completed, take, arg, e);
+	buf_done(&query);
+	return rc;
 }

@@ -2,6 +2,7 @@
 #include "cli/term/table.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,20 +37,21 @@ static void widen(struct table *t, size_t column, const char *cell)
 
 void table_init(struct table *t, const char *const *head)
 {
-	table_init_wide(t, head, false);
+	table_init_wide(t, head, false, NULL);
 }
 
-void table_init_wide(struct table *t, const char *const *head, bool wide)
+void table_init_wide(struct table *t, const char *const *head, bool wide, table_tone_fn *tone)
 {
 	*t = (struct table){.gap = 3, .columns = wide ? 0 : print_columns()};
 	buf_init(&t->cells, TABLE_BYTES_MAX);
 	for (; *head; head++, t->n_given++) {
-		bool is_wide = head[0][0] == '+';
+		const char *name = *head + (**head == '+');
 		assert(t->n_given < TABLE_COLUMNS_MAX);
-		t->is_left_out[t->n_given] = is_wide && !wide;
+		t->is_left_out[t->n_given] = name > *head && !wide;
 		if (t->is_left_out[t->n_given])
 			continue;
-		t->head[t->n_columns] = *head + is_wide;
+		t->tones[t->n_columns] = name[0] == '!' ? tone : NULL;
+		t->head[t->n_columns] = name + (name[0] == '!');
 		widen(t, t->n_columns, t->head[t->n_columns]);
 		t->n_columns++;
 	}
@@ -60,50 +62,28 @@ void table_done(struct table *t)
 	buf_done(&t->cells);
 }
 
-static void add_cell(struct table *t, enum table_tone tone, const char *text)
+static void add_cell(struct table *t, const char *text, size_t len)
 {
 	char shown[TABLE_CELL_BYTES];
 	if (t->is_left_out[t->n_cells_given++ % t->n_given])
 		return;
-	size_t len = text_show(shown, sizeof shown, text, strlen(text));
-	if (tone != TONE_PLAIN)
-		buf_putc(&t->cells, (char)tone);
+	len = text_show(shown, sizeof shown, text, len);
 	buf_put(&t->cells, shown, len + 1);
 	widen(t, t->n_cells++ % t->n_columns, shown);
 }
 
-void table_cell(struct table *t, const char *fmt, ...)
+void table_put(struct table *t, const char *fmt, ...)
 {
-	char text[2 * TABLE_CELL_BYTES];
+	struct buf row;
 	va_list ap;
+	buf_init(&row, TABLE_BYTES_MAX);
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	print_vto(&row, fmt, ap);
 	va_end(ap);
-	add_cell(t, TONE_PLAIN, text);
-}
-
-void table_text(struct table *t, const char *text)
-{
-	add_cell(t, TONE_PLAIN, text && text[0] ? text : "<none>");
-}
-
-void table_number(struct table *t, bool is_known, int64_t number, const char *unknown)
-{
-	if (is_known)
-		table_cell(t, "%lld", (long long)number);
-	else
-		table_cell(t, "%s", unknown);
-}
-
-void table_since(struct table *t, int64_t since_ms, int64_t now_ms)
-{
-	char age[TABLE_AGE_BYTES];
-	table_text(t, since_ms ? table_age(age, since_ms, now_ms) : NULL);
-}
-
-void table_state(struct table *t, enum table_tone tone, const char *text)
-{
-	add_cell(t, tone, text);
+	for (const char *cell = buf_str(&row); cell; cell = strchr(cell, '\t') ? strchr(cell, '\t') + 1 : NULL)
+		add_cell(t, cell, strcspn(cell, "\t"));
+	t->cells.failed |= row.failed;
+	buf_done(&row);
 }
 
 // Narrows the widest columns, none below its least width, until the table fits. Returns whether it does.
@@ -152,11 +132,8 @@ static void put_row(const struct table *t, struct buf *out, int indent, int gap,
 	        [TONE_GOOD] = "\033[32m", [TONE_WAITING] = "\033[33m", [TONE_BAD] = "\033[31m"};
 	bool with_colour = print_has_colour(), is_first = true, is_more = true;
 	const char *colour[TABLE_COLUMNS_MAX];
-	for (size_t i = 0; i < t->n_columns; i++) {
-		bool is_toned = cells[i][0] > 0 && cells[i][0] < TONE__COUNT;
-		colour[i] = is_toned && with_colour ? colours[(int)cells[i][0]] : NULL;
-		cells[i] += is_toned;
-	}
+	for (size_t i = 0; i < t->n_columns; i++)
+		colour[i] = t->tones[i] && with_colour ? colours[t->tones[i](cells[i])] : NULL;
 	for (; is_more; is_first = false) {
 		is_more = false;
 		print_to(out, "%*s", indent, "");
@@ -208,7 +185,37 @@ void table_finish(struct table *t, struct buf *out, int indent, bool with_head)
 	table_done(t);
 }
 
-const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_ms)
+// ---- texts of cells ----
+
+const char *table_or_none(const char *text)
+{
+	return text && text[0] ? text : "<none>";
+}
+
+struct table_text table_number(bool is_known, int64_t number, const char *unknown)
+{
+	struct table_text t;
+	if (is_known)
+		snprintf(t.text, sizeof t.text, "%lld", (long long)number);
+	else
+		snprintf(t.text, sizeof t.text, "%s", unknown);
+	return t;
+}
+
+struct table_text table_amount(double number, const char *unit)
+{
+	struct table_text t = {"-"};
+	if (!isnan(number))
+		snprintf(t.text, sizeof t.text, "%.2f%s", number, unit);
+	return t;
+}
+
+struct table_text table_since(int64_t since_ms, int64_t now_ms)
+{
+	return since_ms ? table_age(since_ms, now_ms) : (struct table_text){"<none>"};
+}
+
+struct table_text table_age(int64_t since_ms, int64_t now_ms)
 {
 	static const struct {
 		int64_t below_s, unit_s;
@@ -228,15 +235,14 @@ const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_m
 	};
 	int64_t seconds = now_ms > since_ms ? (now_ms - since_ms) / 1000 : 0;
 	size_t i = 0;
-	if (since_ms == 0) {
-		snprintf(out, TABLE_AGE_BYTES, "<unknown>");
-		return out;
-	}
+	struct table_text t = {"<unknown>"};
+	if (since_ms == 0)
+		return t;
 	while (seconds >= rows[i].below_s)
 		i++;
-	int n = snprintf(out, TABLE_AGE_BYTES, "%lld%s", (long long)(seconds / rows[i].unit_s), rows[i].unit);
+	int n = snprintf(t.text, sizeof t.text, "%lld%s", (long long)(seconds / rows[i].unit_s), rows[i].unit);
 	int64_t rest = rows[i].rest_s ? seconds % rows[i].unit_s / rows[i].rest_s : 0;
 	if (rest)
-		snprintf(out + n, TABLE_AGE_BYTES - (size_t)n, "%lld%s", (long long)rest, rows[i].rest);
-	return out;
+		snprintf(t.text + n, sizeof t.text - (size_t)n, "%lld%s", (long long)rest, rows[i].rest);
+	return t;
 }

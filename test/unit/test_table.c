@@ -45,11 +45,10 @@ static void ages_read_as_kubectl_prints_them(void **state)
 	        {100LL * 365 * 86400 + 86400, "100y"},
 	};
 	const int64_t now_ms = 4000000000000;
-	char age[TABLE_AGE_BYTES];
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		assert_string_equal(table_age(age, now_ms - rows[i].seconds * 1000, now_ms), rows[i].want);
-	assert_string_equal(table_age(age, 0, now_ms), "<unknown>");
-	assert_string_equal(table_age(age, 1, INT64_MAX), "292471208y");
+		assert_string_equal(table_age(now_ms - rows[i].seconds * 1000, now_ms).text, rows[i].want);
+	assert_string_equal(table_age(0, now_ms).text, "<unknown>");
+	assert_string_equal(table_age(1, INT64_MAX).text, "292471208y");
 }
 
 static void columns_line_up(void **state)
@@ -60,21 +59,18 @@ static void columns_line_up(void **state)
 	struct buf out;
 	buf_init(&out, 65536);
 	table_init(&t, head);
-	table_cell(&t, "%s", "a");
-	table_cell(&t, "%d", 12345);
-	table_cell(&t, "3d");
-	table_cell(&t, "\xc3\xbcn\xc3\xaf");
-	table_cell(&t, "%s", "");
-	table_cell(&t, "two\nlines\x1b[31m");
+	table_put(&t, "%s\t%d", "a", 12345);
+	table_put(&t, "3d");
+	table_put(&t, "\xc3\xbcn\xc3\xaf\t%s\t%s", "", "two\nlines\t\x1b[31m");
 	table_print(&t, &out, 2, true);
 	assert_string_equal(buf_str(&out), "  NAME   WHAT    AGE\n"
 	                                   "  a      12345   3d\n"
-	                                   "  \xc3\xbcn\xc3\xaf            two\\nlines\\x1b[31m\n");
+	                                   "  \xc3\xbcn\xc3\xaf            two\\nlines\\t\\x1b[31m\n");
 	// Rows that come later stand below.
 	buf_reset(&out);
-	table_cell(&t, "b");
-	table_cell(&t, "x");
-	table_cell(&t, "1s");
+	table_put(&t, "b");
+	table_put(&t, "x");
+	table_put(&t, "1s");
 	table_print(&t, &out, 0, false);
 	assert_string_equal(buf_str(&out), "b      x       1s\n");
 	table_done(&t);
@@ -106,15 +102,10 @@ static void column_of_wide_tables_is_left_out_of_narrow_ones(void **state)
 		struct table t;
 		struct buf out;
 		buf_init(&out, 65536);
-		table_init_wide(&t, head, wide);
-		table_text(&t, "n");
-		table_text(&t, "a");
-		table_text(&t, NULL);
-		table_since(&t, 0, 5000);
-		table_text(&t, "");
-		table_text(&t, "b");
-		table_text(&t, "+why");
-		table_since(&t, 1000, 6000);
+		table_init_wide(&t, head, wide, NULL);
+		table_put(&t, "%s\t%s\t%s\t%s", "n", "a", table_or_none(NULL), table_since(0, 5000).text);
+		table_put(&t, "%s\t%s\t%s", table_or_none(""), "b", table_or_none("+why"));
+		table_put(&t, "%s", table_since(1000, 6000).text);
 		table_finish(&t, &out, 0, true);
 		assert_string_equal(buf_str(&out), want[wide]);
 		buf_done(&out);
@@ -132,8 +123,8 @@ static void cell_too_long_is_cut_visibly(void **state)
 	struct buf out;
 	buf_init(&out, 65536);
 	table_init(&t, head);
-	table_cell(&t, "%s", text);
-	table_cell(&t, "y");
+	table_put(&t, "%s", text);
+	table_put(&t, "y");
 	table_print(&t, &out, 0, false);
 	assert_int_equal(out.len, TABLE_CELL_BYTES - 1 + 3 + 2);
 	assert_non_null(strstr(buf_str(&out), "xxx...   y\n"));
@@ -143,9 +134,9 @@ static void cell_too_long_is_cut_visibly(void **state)
 
 static void add_row(struct table *t, const char *name, const char *text)
 {
-	table_cell(t, "%s", name);
-	table_cell(t, "%s", text);
-	table_cell(t, "3d");
+	table_put(t, "%s", name);
+	table_put(t, "%s", text);
+	table_put(t, "3d");
 }
 
 static void table_too_wide_for_the_terminal_wraps_between_words(void **state)
@@ -180,8 +171,8 @@ static void part_longer_than_the_terminal_is_not_cut(void **state)
 	buf_init(&out, 65536);
 	table_init(&t, head);
 	t.columns = 10;
-	table_cell(&t, "abcdefghijklmnop");
-	table_cell(&t, "x  y");
+	table_put(&t, "abcdefghijklmnop");
+	table_put(&t, "x  y");
 	table_print(&t, &out, 0, false);
 	assert_string_equal(buf_str(&out), "abcdefghijklmnop x\n"
 	                                   "                  y\n");
@@ -189,27 +180,30 @@ static void part_longer_than_the_terminal_is_not_cut(void **state)
 	buf_done(&out);
 }
 
+static enum table_tone tone_of(const char *word)
+{
+	return strcmp(word, "Missing") == 0 ? TONE_BAD : TONE_PLAIN;
+}
+
 static void state_is_coloured_only_where_colours_are_wanted(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"STATE", "AGE", NULL};
+	static const char *const head[] = {"!STATE", "AGE", NULL};
 	struct buf out;
 	buf_init(&out, 65536);
 	for (int forced = 0; forced < 2; forced++) {
 		struct table t;
 		if (forced)
 			setenv("CLICOLOR_FORCE", "1", 1);
-		table_init(&t, head);
-		table_state(&t, TONE_BAD, "Missing");
-		table_cell(&t, "3d");
-		table_state(&t, TONE_PLAIN, "None");
-		table_cell(&t, "4d");
+		table_init_wide(&t, head, false, tone_of);
+		table_put(&t, "Missing\t3d");
+		table_put(&t, "None\tMissing");
 		table_print(&t, &out, 0, true);
 		table_done(&t);
 	}
 	unsetenv("CLICOLOR_FORCE");
-	assert_string_equal(buf_str(&out), "STATE     AGE\nMissing   3d\nNone      4d\n"
-	                                   "STATE     AGE\n\033[31mMissing\033[0m   3d\nNone      4d\n");
+	assert_string_equal(buf_str(&out), "STATE     AGE\nMissing   3d\nNone      Missing\n"
+	                                   "STATE     AGE\n\033[31mMissing\033[0m   3d\nNone      Missing\n");
 	buf_done(&out);
 }
 
