@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of all commands share, so that each file lists only the headers of its own subject: the C library,
-// texts, errors and documents, and the arguments, sources and output of a command. The files of cli/term do not include
-// it.
+// texts, errors and documents, and the arguments, sources and output of a command. Files whose header it includes do
+// not include it.
 #ifndef GPUSCALE_CLI_TERM_CLI_H
 #define GPUSCALE_CLI_TERM_CLI_H
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale completion bash|zsh|fish: prints a script that takes all candidates from `gpuscale __complete`.
-#include <string.h>
-
-#include "base/print.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "runtime/options/flag_table.h"
+#include "cli/term/cli.h"
 
 enum shell { SHELL_BASH, SHELL_ZSH, SHELL_FISH, SHELL__COUNT };
 static const char *const shell_names[] = {"bash", "zsh", "fish", NULL};

@@ -4,12 +4,7 @@
 #include <event2/event.h>
 #include <openssl/crypto.h>
 
-#include "base/buf.h"
-#include "base/print.h"
-#include "cli/term/args.h"
-#include "cli/term/commands.h"
-#include "cli/term/flags.h"
-#include "cli/term/output.h"
+#include "cli/term/cli.h"
 
 #define OUTPUT_MAX 4096
 

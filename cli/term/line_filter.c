@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/term/line_filter.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file_open.h"
-#include "base/print.h"
-#include "cli/term/commands.h"
+#include "cli/term/cli.h"
 
 #define READ_BYTES      (64 * 1024)
 #define OUTPUT_MAX      (64 * 1024 * 1024)
