@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for callbacks of the event loop, which have no caller to return an error to. Every other function returns
-// ERR_INTERNAL "out of memory" (CONTRIBUTING, "Out of memory").
+// Memory for callbacks of the event loop, which have no caller to return an error to, and for what the controller
+// creates at its start. Every other function returns ERR_INTERNAL "out of memory" (CONTRIBUTING, "Out of memory").
 #ifndef GPUSCALE_BASE_MUST_H
 #define GPUSCALE_BASE_MUST_H
 

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
+#include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/price_follower.h"
 #include "controller/source/file_source.h"
@@ -175,14 +177,11 @@ static void on_quiet(void *arg)
 static bool has_synced(const void *arg)
 {
 	const struct controller *c = arg;
-	if (!policy_pools_are_known(c->pools))
+	if (c->pools->watch && !c->pools->watch->has_answer)
 		return false;
-	if (c->options.scaled_objects &&
-	    (!c->scaled_objects || !object_watch_get_state(policy_watch_objects(c->scaled_objects)).has_answer))
+	if (c->options.scaled_objects && (!c->scaled_objects || !c->scaled_objects->objects->has_answer))
 		return false;
-	if (!c->watch)
-		return !c->options.policies_from_cluster;
-	return object_watch_get_state(policy_watch_objects(c->watch)).has_answer;
+	return c->watch ? c->watch->objects->has_answer : !c->options.policies_from_cluster;
 }
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
@@ -212,14 +211,13 @@ static int open_sources(struct controller *c, struct err *e)
 		                                    .n_paths = o->n_policy_paths,
 		                                    .before = policy_pools_read_files,
 		                                    .arg = c->pools};
-		struct file_source_state state;
 		c->folder = file_source_new(&files, e);
 		if (!c->folder)
 			return -1;
-		file_source_get_state(c->folder, &state);
-		if (state.n_policies == 0 && !o->policies_from_cluster && (state.n_errors || o->once))
+		const struct file_set *set = &c->folder->set;
+		if (set->n_policies == 0 && !o->policies_from_cluster && (set->n_errors || o->once))
 			return err_set(e, ERR_INPUT,
-			               state.n_errors ? "no valid policy; the errors are above" : "no policies found");
+			               set->n_errors ? "no valid policy; the errors are above" : "no policies found");
 	}
 	const struct policy_watch_options objects = {.client = to->k8s,
 	                                             .namespace_name = o->policy_namespace,
@@ -296,7 +294,7 @@ static void on_missing(void *arg, const char *namespace_name, const char *name)
 {
 	struct policy_watch *const *watch = arg;
 	if (*watch)
-		object_watch_verify(policy_watch_objects(*watch), namespace_name, name);
+		object_watch_verify((*watch)->objects, namespace_name, name);
 }
 
 static void on_keda(void *arg)
@@ -431,9 +429,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .events = c->sync.status_env.events,
 	        .dir = c->sync.file_env.dir,
 	};
-	c->pools = all->policy_pools = policy_pools_new(&pools, e);
-	if (!c->pools)
-		return -1;
+	c->pools = all->policy_pools = policy_pools_new(&pools);
 	c->sync.fleet_env.metrics = metrics;
 	c->sync.fleet_env.writer = c->sync.status_env.writer;
 	c->sync.fleet_env.events = c->sync.status_env.events;
@@ -485,11 +481,10 @@ static void report_closed_sources(const struct controller *c)
 
 bool controller_run(struct controller *c)
 {
-	struct policy_counts counts;
 	struct ticks_stats s;
-	policy_store_get_counts(c->policies.store, &counts);
 	LOG(c->options.log, LOG_INFO, "Starting", LOG_S("version", GPUSCALE_VERSION),
-	    LOG_I("policies", (int64_t)counts.in_force), LOG_B("dryRun", c->options.dry_run));
+	    LOG_I("policies", (int64_t)policy_store_counts(c->policies.store)->in_force),
+	    LOG_B("dryRun", c->options.dry_run));
 	report_closed_sources(c);
 	policy_sync(&c->sync);
 	ticks_get_stats(c->policies.ticks, &s);
@@ -557,22 +552,19 @@ void controller_free(struct controller *c)
 
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 {
-	struct object_watch_state objects = {.is_synced = true};
 	size_t n = 0;
 	for (size_t i = 0; i < c->policies.n; i++) {
 		const struct managed_policy *m = c->policies.list[i];
 		n += m->reconciler->decision || m->report.error;
 	}
-	if (c->watch)
-		objects = object_watch_get_state(policy_watch_objects(c->watch));
-	bool is_ready = objects.is_synced && policy_sync_is_complete(&c->sync) && n == c->policies.n;
+	bool is_synced = !c->watch || c->watch->objects->list > 0;
+	bool is_ready = is_synced && policy_sync_is_complete(&c->sync) && n == c->policies.n;
 	c->was_ready = c->was_ready || is_ready;
 	*ret_n_ticked = n;
 	return c->was_ready;
 }
 
-// The prices, if a policy in force needs them.
-static const struct price_book *shown_prices(struct controller *c)
+const struct price_book *controller_prices(struct controller *c)
 {
 	size_t i = 0;
 	while (i < c->policies.n && !reconciler_gpus(c->policies.list[i]->reconciler).set)
@@ -586,20 +578,12 @@ static const struct price_book *shown_prices(struct controller *c)
 	return book;
 }
 
-void controller_get_view(struct controller *c, struct controller_view *ret_view)
+const char *controller_file_report(const struct controller *c)
 {
-	struct policy_counts counts;
-	policy_store_get_counts(c->policies.store, &counts);
-	*ret_view = (struct controller_view){
-	        .policies = managed_policies_sort(&c->policies),
-	        .n_invalid = counts.invalid,
-	        .n_waiting = policy_sync_count_waiting(&c->sync),
-	        .files.report = "",
-	        .objects.error = "",
-	        .prices = shown_prices(c),
-	};
-	if (c->folder)
-		file_source_get_state(c->folder, &ret_view->files);
-	if (c->watch)
-		ret_view->objects = object_watch_get_state(policy_watch_objects(c->watch));
+	return c->folder ? buf_str(&c->folder->report) : "";
+}
+
+const char *controller_watch_error(const struct controller *c)
+{
+	return c->watch && c->watch->objects->error ? c->watch->objects->error : "";
 }

@@ -10,7 +10,6 @@
 
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
-#include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_sync.h"
 #include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"
@@ -88,15 +87,12 @@ void controller_resign(struct controller *c);
 void controller_free(struct controller *c);
 
 // ---- what the HTTP endpoints show in addition to the parts ----
-struct controller_view {
-	struct managed_policy *const *policies; // in force, policies.n of them; sorted by namespace, then name
-	size_t n_invalid;                       // policies whose newest version has faults
-	size_t n_waiting; // valid policies that are not in force, because another autoscaler controls their target
-	struct file_source_state files;
-	struct object_watch_state objects; // the watch of policies; empty when they are not watched
-	const struct price_book *prices;   // NULL: no policy in force needs them, or out of memory
-};
-void controller_get_view(struct controller *c, struct controller_view *ret_view);
+// Returns the prices; NULL: no policy in force needs them. Call before the revision of the policies is read.
+const struct price_book *controller_prices(struct controller *c);
+// Returns the errors of the policy files, one per line; "": none.
+const char *controller_file_report(const struct controller *c);
+// Returns why the policies of the API server cannot be listed or watched; "": they can, or are not watched.
+const char *controller_watch_error(const struct controller *c);
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);

@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "controller/policy/policy_ownership.h"
 #include "controller/source/policy_store.h"
 #include "controller/tick/observe.h"
 #include "k8s/cache/conflict_watch.h"

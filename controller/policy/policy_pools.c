@@ -7,9 +7,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/timer.h"
 #include "controller/policy/managed_policy.h"
-#include "controller/policy/policy_ownership.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/file_source.h"
@@ -46,7 +46,7 @@ static void on_missing(void *arg, const char *name)
 {
 	const struct policy_pools *p = arg;
 	if (p->watch)
-		object_watch_verify(pool_watch_objects(p->watch), "", name);
+		object_watch_verify(p->watch->objects, "", name);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -61,12 +61,13 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	// Only one of the processes that share the policies counts the spending and writes the status.
 	if (ownership_is_first(all->ownership) && all->has_synced(all->arg) && pools_count(p->pools) > 0)
 		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
-	timer_start(p->timer, POOL_STATUS_CHECK_MS);
+	timer_start(&p->timer, POOL_STATUS_CHECK_MS);
 }
 
-static int open_parts(struct policy_pools *p, struct err *e)
+struct policy_pools *policy_pools_new(const struct policy_pools_options *o)
 {
-	struct managed_policies *all = p->options.all;
+	struct policy_pools *p = must_alloc(calloc(1, sizeof *p));
+	const struct managed_policies *all = o->all;
 	const struct pools_options options = {
 	        .ask = on_ask,
 	        .changed = on_changed,
@@ -74,28 +75,18 @@ static int open_parts(struct policy_pools *p, struct err *e)
 	        .unsupported = all->ownership->n_shards > 1
 	                               ? "not supported: a pool whose members are spread over --shards; use one shard"
 	                               : NULL};
-	p->pools = pools_new(&options);
-	p->timer = evtimer_new(all->connections->loop, on_timer, p);
-	if (!p->pools || !p->timer || timer_start(p->timer, POOL_STATUS_CHECK_MS) < 0)
-		return err_no_memory(e);
-	if (!p->options.watches)
-		return 0;
-	const struct pool_watch_options watch = {
-	        .client = all->connections->k8s, .pools = p->pools, .log = all->log, .on_answer = on_answer, .arg = p};
-	p->watch = pool_watch_new(&watch, e);
-	return p->watch ? 0 : -1;
-}
-
-struct policy_pools *policy_pools_new(const struct policy_pools_options *options, struct err *e)
-{
-	struct policy_pools *p = err_calloc(sizeof *p, e);
-	if (!p)
-		return NULL;
-	p->options = *options;
-	if (open_parts(p, e) == 0)
-		return p;
-	policy_pools_free(p);
-	return NULL;
+	const struct pool_watch_options watch = {.client = all->connections->k8s,
+	                                         .pools = pools_new(&options),
+	                                         .log = all->log,
+	                                         .on_answer = on_answer,
+	                                         .arg = p};
+	p->options = *o;
+	p->pools = watch.pools;
+	evtimer_assign(&p->timer, all->connections->loop, on_timer, p);
+	if (timer_start(&p->timer, POOL_STATUS_CHECK_MS) < 0)
+		abort(); // base/must.h
+	p->watch = o->watches ? pool_watch_new(&watch) : NULL;
+	return p;
 }
 
 void policy_pools_disconnect(struct policy_pools *p)
@@ -110,15 +101,9 @@ void policy_pools_free(struct policy_pools *p)
 {
 	if (!p)
 		return;
-	if (p->timer)
-		event_free(p->timer);
+	event_del(&p->timer);
 	pools_free(p->pools);
 	free(p);
-}
-
-bool policy_pools_are_known(const struct policy_pools *p)
-{
-	return !p->watch || pool_watch_has_answer(p->watch);
 }
 
 int policy_pools_read_files(void *arg, struct err *e)

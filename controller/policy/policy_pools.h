@@ -5,11 +5,11 @@
 #ifndef GPUSCALE_CONTROLLER_POLICY_POLICY_POOLS_H
 #define GPUSCALE_CONTROLLER_POLICY_POLICY_POOLS_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct err;
-struct event;
 struct event_recorder;
 struct managed_policies;
 struct managed_policy;
@@ -37,17 +37,14 @@ struct policy_pools {
 	struct policy_pools_options options;
 	struct pools *pools;
 	struct pool_watch *watch; // NULL: no pools from the API server
-	struct event *timer;      // of the status
+	struct event timer;       // of the status
 };
 
-// Returns NULL and *e: ERR_INTERNAL, or an error of the watch.
-struct policy_pools *policy_pools_new(const struct policy_pools_options *options, struct err *e);
+struct policy_pools *policy_pools_new(const struct policy_pools_options *options);
 // Stops the watch. Call before the client is freed.
 void policy_pools_disconnect(struct policy_pools *p);
 // Call after the policies were freed. NULL is fine, as it is for the function above.
 void policy_pools_free(struct policy_pools *p);
-// Returns whether the pools of the API server were listed, or cannot be.
-bool policy_pools_are_known(const struct policy_pools *p);
 // Reads the pools of the policy files again, before the policies: the callback of struct file_source_options; arg: the
 // pools. If one is invalid, all stay as they were, and *e says so.
 int policy_pools_read_files(void *arg, struct err *e);

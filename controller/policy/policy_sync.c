@@ -12,7 +12,6 @@
 #include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
-#include "controller/policy/policy_ownership.h"
 #include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
 #include "k8s/client/scale.h"

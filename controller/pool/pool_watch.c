@@ -2,7 +2,6 @@
 #include "controller/pool/pool_watch.h"
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "base/timer.h"
 #include "controller/pool/pools.h"
 #include "controller/source/object_watch.h"
@@ -28,16 +26,6 @@
 #define ASK_ATTEMPTS   2
 #define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
-
-struct pool_watch {
-	struct pool_watch_options options;
-	struct object_watch *objects; // NULL: not watching
-	struct k8s_call *asking;
-	struct event timer; // asks, or closes a watch of a resource that is gone
-	bool is_gone, has_answer;
-	char *error;                            // logged; NULL: none
-	struct schema_errors *errors, *unknown; // of the current object
-};
 
 static void report_answer(void *arg)
 {
@@ -115,13 +103,13 @@ struct pool_object *pool_object_read(const char *name, const char *json, size_t 
 
 static void put(struct pool_watch *w, const char *name, const char *json, size_t len)
 {
-	struct pool_object *o = pool_object_read(name, json, len, w->errors, w->unknown);
+	struct pool_object *o = pool_object_read(name, json, len, &w->errors, &w->unknown);
 	struct err e;
 	if (o->fault[0]) {
 		LOG(w->options.log, LOG_ERROR, "Invalid pool", LOG_S("pool", name), LOG_S("err", o->fault));
-	} else if (w->unknown->n > 0) {
+	} else if (w->unknown.n > 0) {
 		char fields[POOL_FAULT_BYTES];
-		pool_object_put_errors(w->unknown, fields, sizeof fields);
+		pool_object_put_errors(&w->unknown, fields, sizeof fields);
 		LOG(w->options.log, LOG_WARNING, "Pool has unknown fields, which are ignored", LOG_S("pool", name),
 		    LOG_S("fields", fields));
 	}
@@ -161,7 +149,7 @@ static void on_error(void *arg, const struct err *error)
 		report_answer(w);
 }
 
-static int open_watch(struct pool_watch *w, struct err *e)
+static void open_watch(struct pool_watch *w)
 {
 	w->objects = object_watch_new(&(struct object_watch_options){.client = w->options.client,
 	                                                             .plural = POOL_WATCH_PLURAL,
@@ -171,8 +159,8 @@ static int open_watch(struct pool_watch *w, struct err *e)
 	                                                             .on_answer = report_answer,
 	                                                             .on_error = on_error,
 	                                                             .arg = w},
-	                              e);
-	return w->objects ? 0 : -1;
+	                              NULL);
+	must_alloc(w->objects);
 }
 
 static void close_watch(struct pool_watch *w)
@@ -213,9 +201,8 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	bool is_absent = error && error->kind == ERR_NOT_FOUND;
 	int is_served = response ? has_pools(response, &e) : is_absent ? 0 : -1;
 	if (is_served > 0) {
-		if (open_watch(w, NULL) < 0)
-			abort(); // base/must.h
-		return;          // the watch reports the answer
+		open_watch(w); // which reports the answer
+		return;
 	}
 	set_error(w, is_served == 0 ? NULL : response ? &e : error);
 	report_answer(w);
@@ -251,20 +238,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 // ---- life ----
 
-struct pool_watch *pool_watch_new(const struct pool_watch_options *options, struct err *e)
+struct pool_watch *pool_watch_new(const struct pool_watch_options *options)
 {
-	struct pool_watch *w = err_calloc(sizeof *w, e);
-	if (!w)
-		return NULL;
+	struct pool_watch *w = must_alloc(calloc(1, sizeof *w));
 	w->options = *options;
 	evtimer_assign(&w->timer, k8s_client_loop(options->client), on_timer, w);
-	w->errors = malloc(sizeof *w->errors);
-	w->unknown = malloc(sizeof *w->unknown);
-	if (!w->errors || !w->unknown) {
-		err_no_memory(e);
-		pool_watch_free(w);
-		return NULL;
-	}
 	ask(w);
 	return w;
 }
@@ -277,18 +255,6 @@ void pool_watch_free(struct pool_watch *w)
 		k8s_call_cancel(w->asking);
 	event_del(&w->timer);
 	object_watch_free(w->objects); // the pools stay
-	free(w->errors);
-	free(w->unknown);
 	free(w->error);
 	free(w);
-}
-
-bool pool_watch_has_answer(const struct pool_watch *w)
-{
-	return w->has_answer;
-}
-
-struct object_watch *pool_watch_objects(const struct pool_watch *w)
-{
-	return w->objects;
 }

@@ -4,17 +4,19 @@
 #ifndef GPUSCALE_CONTROLLER_POOL_POOL_WATCH_H
 #define GPUSCALE_CONTROLLER_POOL_POOL_WATCH_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/schema/schema.h"
+
 struct err;
+struct k8s_call;
 struct k8s_client;
 struct log;
 struct object_watch;
 struct pool_object;
-struct pool_watch;
 struct pools;
-struct schema_errors;
 
 #define POOL_WATCH_PLURAL   "gpupools"
 #define POOL_WATCH_ASK_MS   60000
@@ -29,15 +31,22 @@ struct pool_watch_options { // owns nothing
 	void *arg;
 };
 
-// Starts to look for pools. Returns NULL and *e when memory is exhausted.
-struct pool_watch *pool_watch_new(const struct pool_watch_options *options, struct err *e);
+// Other files read it; pool_watch.c alone changes it.
+struct pool_watch {
+	struct pool_watch_options options;
+	struct object_watch *objects; // NULL: the cluster does not serve pools
+	struct k8s_call *asking;
+	struct event timer; // asks, or closes a watch of a resource that is gone
+	bool is_gone;
+	bool has_answer;                      // on_answer was called
+	char *error;                          // logged; NULL: none
+	struct schema_errors errors, unknown; // of the current object
+};
+
+// Starts to look for pools.
+struct pool_watch *pool_watch_new(const struct pool_watch_options *options);
 // The pools stay. Call before the client is freed. NULL is fine.
 void pool_watch_free(struct pool_watch *w);
-// Returns whether on_answer was called.
-bool pool_watch_has_answer(const struct pool_watch *w);
-// Returns the watch of the pools, which belongs to `w`; NULL: the cluster does not serve pools. Valid until the loop
-// runs.
-struct object_watch *pool_watch_objects(const struct pool_watch *w);
 
 // Returns a version of an object for pools_put_object(), which frees it. Its errors are left in `errors`, and its
 // unknown fields, which have no effect, in `unknown`; an object with errors has a fault. Aborts when memory is

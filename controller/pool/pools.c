@@ -14,9 +14,7 @@
 
 struct pools *pools_new(const struct pools_options *options)
 {
-	struct pools *p = calloc(1, sizeof *p);
-	if (!p)
-		return NULL;
+	struct pools *p = must_alloc(calloc(1, sizeof *p));
 	p->options = *options;
 	p->started_ms = -1;
 	p->read_ms = p->resumed_ms = POOL_NEVER_MS;

@@ -11,6 +11,7 @@
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
 #include "base/print.h"
 #include "base/process/log.h"
 #include "controller/controller.h"
@@ -91,31 +92,31 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		return;
 	struct controller *c = arg;
 	const struct managed_policies *all = &c->policies;
-	struct controller_view v;
-	controller_get_view(c, &v);
 	size_t ticked;
 	bool ready = controller_is_ready(c, &ticked), from_cluster = c->options.policies_from_cluster;
-	bool listed = !from_cluster || v.objects.is_synced;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
-		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", all->n, v.n_invalid,
-		         v.n_waiting);
+		const char *error = controller_watch_error(c);
+		bool listed = c->watch && c->watch->objects->list > 0, failed = c->folder && c->folder->failed;
+		size_t n_waiting = policy_sync_count_waiting(&c->sync);
+		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", all->n,
+		         policy_store_counts(all->store)->invalid, n_waiting);
 		write_shards(&b, c->ownership.shards);
 		print_to(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, all->n);
 		if (all->n_conflicts_awaited)
 			print_to(&b, "[-]conflicts of %zu of %zu policies are not known yet\n",
-			         all->n_conflicts_awaited, all->n + v.n_waiting);
+			         all->n_conflicts_awaited, all->n + n_waiting);
 		if (from_cluster)
-			print_to(&b, "[%c]watch %s\n", listed && !v.objects.error[0] ? '+' : '-',
-			         v.objects.error[0] ? v.objects.error
-			         : listed           ? "of the policies is open"
-			                            : "of the policies has not begun");
+			print_to(&b, "[%c]watch %s\n", listed && !error[0] ? '+' : '-',
+			         error[0] ? error
+			         : listed ? "of the policies is open"
+			                  : "of the policies has not begun");
 		write_targets(&b, c->connections->targets);
 		write_sources(&b, c->connections->queries);
-		print_to(&b, "[%c]reload %s (informative)\n", v.files.failed ? '-' : '+',
-		         v.files.failed ? "failed; the last good policies stay in force" : "ok");
-		buf_puts(&b, v.files.report);
+		print_to(&b, "[%c]reload %s (informative)\n", failed ? '-' : '+',
+		         failed ? "failed; the last good policies stay in force" : "ok");
+		buf_puts(&b, controller_file_report(c));
 	}
 	buf_puts(&b, ready ? "ok\n" : "not ready\n");
 	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
@@ -140,20 +141,20 @@ static struct metrics_watch targets_watch(const struct target_store *targets)
 
 static struct metrics_watch objects_watch(const char *resource, const struct object_watch *objects)
 {
-	const struct informer_state s = object_watch_get_state(objects).watch;
+	const struct informer_state s = informer_get_state(objects->informer, NULL);
 	return watch_numbers(resource, &s, s.streaming > 0);
 }
 
-// Returns an array of *ret_n, which the caller frees; NULL: memory is exhausted, or no fleet runs.
+// Returns an array of *ret_n, which the caller frees; NULL: no fleet runs.
 static struct fleet_numbers *fleets_of(const struct controller *c, size_t *ret_n)
 {
 	const struct managed_policy *m = NULL;
 	size_t n = 0;
 	while ((m = policy_sync_next_fleet(&c->sync, m)))
 		n++;
-	struct fleet_numbers *list = n ? calloc(n, sizeof *list) : NULL;
+	struct fleet_numbers *list = n ? must_alloc(calloc(n, sizeof *list)) : NULL;
 	*ret_n = 0;
-	while (list && (m = policy_sync_next_fleet(&c->sync, m)))
+	while ((m = policy_sync_next_fleet(&c->sync, m)))
 		list[(*ret_n)++] = fleet_get_numbers(m->fleet);
 	return list;
 }
@@ -165,45 +166,41 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct controller *c = arg;
 	const struct connections *to = c->connections;
 	const size_t n = c->policies.n;
-	struct controller_view v;
-	controller_get_view(c, &v);
-	struct metrics_policy *policies = calloc(n ? n : 1, sizeof *policies);
-	if (!policies) {
-		http_exchange_reply_text(x, 500, "out of memory\n");
-		return;
-	}
+	const struct price_book *prices = controller_prices(c);
+	struct managed_policy *const *sorted = managed_policies_sort(&c->policies);
+	struct metrics_policy *policies = must_alloc(calloc(n ? n : 1, sizeof *policies));
 	for (size_t i = 0; i < n; i++) {
-		const struct reconciler *r = v.policies[i]->reconciler;
+		const struct reconciler *r = sorted[i]->reconciler;
 		const struct decided d = reconciler_decided(r);
 		policies[i] = (struct metrics_policy){.policy = d.policy,
 		                                      .key = r->subject.binding->key,
 		                                      .workload = d.target->name,
 		                                      .decision = d.decision,
-		                                      .gpu_time = &v.policies[i]->report.gpu_time,
-		                                      .values_limited = v.policies[i]->report.values_limited,
+		                                      .gpu_time = &sorted[i]->report.gpu_time,
+		                                      .values_limited = sorted[i]->report.values_limited,
 		                                      .gpus = reconciler_gpus(r),
 		                                      .variants = d.variants,
 		                                      .n_variants = d.n_variants};
 	}
 	struct metrics_view mv = {.policies = policies,
 	                          .n_policies = n,
-	                          .n_bad_files = v.files.n_bad_files,
-	                          .n_invalid = v.n_invalid,
-	                          .n_waiting = v.n_waiting,
+	                          .n_bad_files = c->folder ? c->folder->set.n_bad_files : 0,
+	                          .n_invalid = policy_store_counts(c->policies.store)->invalid,
+	                          .n_waiting = policy_sync_count_waiting(&c->sync),
 	                          .queries = to->queries,
-	                          .prices = v.prices,
+	                          .prices = prices,
 	                          .dry_run = c->options.dry_run};
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;
 	mv.n_pools = policy_pools_summarize(c->pools, pools);
 	struct metrics_watch watches[4];
 	mv.watches = watches;
-	const struct object_watch *pool_objects = c->pools->watch ? pool_watch_objects(c->pools->watch) : NULL;
+	const struct object_watch *pool_objects = c->pools->watch ? c->pools->watch->objects : NULL;
 	if (c->watch)
-		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, policy_watch_objects(c->watch));
+		watches[mv.n_watches++] = objects_watch(POLICY_WATCH_PLURAL, c->watch->objects);
 	if (c->scaled_objects)
-		watches[mv.n_watches++] = objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural,
-		                                        policy_watch_objects(c->scaled_objects));
+		watches[mv.n_watches++] =
+		        objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural, c->scaled_objects->objects);
 	if (pool_objects)
 		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_objects);
 	if (to->targets)
@@ -494,8 +491,7 @@ static bool has_synced(void *arg)
 	const struct controller *c = s->options.controller;
 	if (s->has_synced)
 		return true;
-	if (c->options.policies_from_cluster &&
-	    (!c->watch || !object_watch_get_state(policy_watch_objects(c->watch)).is_synced))
+	if (c->options.policies_from_cluster && (!c->watch || c->watch->objects->list == 0))
 		return false;
 	for (size_t i = 0; i < c->policies.n; i++) {
 		const struct managed_policy *m = c->policies.list[i];

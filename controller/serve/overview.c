@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/http/http_server.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_conflicts.h"
@@ -398,9 +399,9 @@ static struct shards_view shards_view_of(const struct controller *c)
 }
 
 // Writes one problem per line; cuts what does not fit.
-static void find_problems(const struct controller *c, const struct controller_view *v, char out[PROBLEMS_BYTES])
+static void find_problems(const struct controller *c, char out[PROBLEMS_BYTES])
 {
-	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->files.report);
+	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", controller_file_report(c));
 	const struct shards_view shards = shards_view_of(c);
 	struct informer_state targets = {0};
 	if (c->connections->targets)
@@ -408,7 +409,7 @@ static void find_problems(const struct controller *c, const struct controller_vi
 	const struct {
 		const char *what, *error;
 	} rows[] = {
-	        {"policies cannot be watched", v->objects.error},
+	        {"policies cannot be watched", controller_watch_error(c)},
 	        {"leases", shards.error},
 	        {"targets cannot be watched, so each tick reads them", targets.broken_why ? targets.broken_why : ""}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -441,33 +442,30 @@ struct items {
 	size_t n_invalid, n_waiting;
 };
 
-static bool items_find(const struct controller *c, const struct controller_view *v, struct items *ret_items)
+static struct items items_find(struct controller *c)
 {
+	struct managed_policy *const *in_force = managed_policies_sort(&c->policies);
+	size_t room = c->policies.n + 1;
 	struct decided decided;
 	struct status_facts facts;
-	size_t room = c->policies.n;
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
+	for (const struct stored_binding *b = NULL; (b = policy_store_next(c->policies.store, b));)
 		room++;
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
-		room++;
-	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct managed_policy *))};
-	if (!ret_items->list)
-		return false;
+	struct items items = {.list = must_alloc(calloc(room, sizeof(struct managed_policy *)))};
 	for (size_t i = 0; i < c->policies.n; i++) {
-		ret_items->list[ret_items->n++] = v->policies[i];
-		ret_items->n_invalid += managed_policy_facts(v->policies[i], &decided, &facts) && facts.fault;
+		items.list[items.n++] = in_force[i];
+		items.n_invalid += managed_policy_facts(in_force[i], &decided, &facts) && facts.fault;
 	}
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));) {
-		ret_items->list[ret_items->n++] = m;
-		ret_items->n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
-		ret_items->n_waiting += m->stored->binding != NULL;
+		items.list[items.n++] = m;
+		items.n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
+		items.n_waiting += m->stored->binding != NULL;
 	}
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
-		ret_items->list[ret_items->n++] = m;
-		ret_items->n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
+		items.list[items.n++] = m;
+		items.n_invalid += policy_entry_error(m->stored->entry)[0] != '\0';
 	}
-	qsort(ret_items->list, ret_items->n, sizeof(struct managed_policy *), managed_policy_compare);
-	return true;
+	qsort(items.list, items.n, sizeof(struct managed_policy *), managed_policy_compare);
+	return items;
 }
 
 // One policy as the overview shows it, with the data that it refers to.
@@ -477,7 +475,7 @@ struct shown {
 	char why[POLICY_ERROR_BYTES_MAX];
 };
 
-static void show(const struct controller *c, const struct controller_view *v, const struct managed_policy *m,
+static void show(const struct controller *c, const struct price_book *prices, const struct managed_policy *m,
                  struct shown *ret_shown)
 {
 	struct overview_policy *p = &ret_shown->policy;
@@ -486,7 +484,7 @@ static void show(const struct controller *c, const struct controller_view *v, co
 	                              .key = m->key,
 	                              .dry_run = c->options.dry_run,
 	                              .last_scale_ms = -1,
-	                              .prices = v->prices};
+	                              .prices = prices};
 	if (m->fleet) {
 		p->fleet = m->fleet;
 		p->policy = &m->body->policy;
@@ -567,29 +565,24 @@ static void write_head(struct json_writer *w, const struct controller *c, const 
 static void get_overview(void *arg, struct http_exchange *x)
 {
 	struct controller *c = arg;
-	struct controller_view v;
-	struct items items;
 	struct shown shown;
 	struct json_writer w;
 	struct buf b;
 	char problems[PROBLEMS_BYTES];
 	if (!endpoint_is_read(x))
 		return;
-	controller_get_view(c, &v);
-	find_problems(c, &v, problems);
+	const struct price_book *prices = controller_prices(c);
+	find_problems(c, problems);
 	if (is_known(x, c, problems))
 		return;
 	const char *history = http_exchange_query(x, "history");
-	if (!items_find(c, &v, &items)) {
-		http_exchange_reply_text(x, 500, "out of memory\n");
-		return;
-	}
+	const struct items items = items_find(c);
 	bool with_history = history && strcmp(history, "true") == 0 && items.n <= OVERVIEW_HISTORIES_MAX;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
 	write_head(&w, c, &items, problems);
 	for (size_t i = 0; i < items.n && !b.failed; i++) {
-		show(c, &v, items.list[i], &shown);
+		show(c, prices, items.list[i], &shown);
 		overview_add(&w, &shown.policy, with_history);
 	}
 	overview_end(&w);
@@ -599,12 +592,12 @@ static void get_overview(void *arg, struct http_exchange *x)
 }
 
 // Returns the first one with that id; NULL: there is none.
-static const struct managed_policy *find_policy(const struct controller *c, const struct controller_view *v,
-                                                const char *id)
+static const struct managed_policy *find_policy(struct controller *c, const char *id)
 {
+	struct managed_policy *const *in_force = managed_policies_sort(&c->policies);
 	for (size_t i = 0; i < c->policies.n; i++)
-		if (managed_policy_has_id(v->policies[i], id))
-			return v->policies[i];
+		if (managed_policy_has_id(in_force[i], id))
+			return in_force[i];
 	const struct managed_policy *m = NULL;
 	while ((m = policy_sync_next_idle(&c->sync, m)))
 		if (managed_policy_has_id(m, id))
@@ -617,7 +610,6 @@ static const struct managed_policy *find_policy(const struct controller *c, cons
 static void get_policy(void *arg, struct http_exchange *x)
 {
 	struct controller *c = arg;
-	struct controller_view v;
 	struct shown shown;
 	struct json_writer w;
 	struct buf b;
@@ -632,8 +624,8 @@ static void get_policy(void *arg, struct http_exchange *x)
 		reply_error(x, 400, "policy=NAMESPACE/NAME is missing");
 		return;
 	}
-	controller_get_view(c, &v);
-	const struct managed_policy *found = find_policy(c, &v, key);
+	const struct price_book *prices = controller_prices(c);
+	const struct managed_policy *found = find_policy(c, key);
 	if (!found) {
 		char text[QUERY_KEY_SHOW + 64];
 		snprintf(text, sizeof text, "there is no policy %.*s here", QUERY_KEY_SHOW, key);
@@ -644,7 +636,7 @@ static void get_policy(void *arg, struct http_exchange *x)
 		return;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	show(c, &v, found, &shown);
+	show(c, prices, found, &shown);
 	overview_write_detail(&w, &shown.policy, c->history);
 	buf_putc(&b, '\n');
 	endpoint_reply(x, 200, JSON_TYPE, &b);

@@ -5,27 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/source/policy_store.h"
-#include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 #include "runtime/metrics/metrics.h"
-
-struct file_source {
-	struct file_source_options options;
-	struct event *timer;
-	struct file_set set;
-	struct buf report; // errors of the last reading
-	bool failed;
-	uint64_t seen_fingerprint; // of the last reading, valid or not: an invalid file is not read again until it
-	                           // changes
-	uint64_t new_fingerprint;  // of the last check, when that differed
-	bool is_lost;              // a path could not be read; logged
-};
 
 void file_source_log(struct log *log, const char *message, const char *report)
 {
@@ -38,11 +25,6 @@ void file_source_log(struct log *log, const char *message, const char *report)
 		LOG(log, LOG_ERROR, message, LOG_S("err", line));
 		report += n + (report[n] == '\n');
 	}
-}
-
-static void log_report(const struct file_source *f)
-{
-	file_source_log(f->options.log, "Invalid policy", buf_str(&f->report));
 }
 
 static int compare(const struct policy *a, const struct policy *b)
@@ -83,7 +65,7 @@ static int read_all(struct file_source *f, struct err *e)
 	int64_t now_ms = clock_wall_ms(f->options.clock);
 	buf_reset(&f->report);
 	bool is_before_bad = f->options.before && f->options.before(f->options.arg, e) < 0;
-	if ((is_before_bad && !f->timer) ||
+	if ((is_before_bad && !f->is_started) ||
 	    file_set_load(&set, f->options.paths, f->options.n_paths, &f->set, &f->report, e) < 0) {
 		buf_printf(&f->report, "%s\n", e->msg);
 		f->failed = true;
@@ -109,7 +91,7 @@ static void read_again(struct file_source *f, const char *why)
 	}
 	LOG(f->options.log, f->failed ? LOG_WARNING : LOG_INFO, "Read policies", LOG_S("why", why),
 	    LOG_I("policies", (int64_t)f->set.n_policies), LOG_I("errors", (int64_t)f->set.n_errors));
-	log_report(f);
+	file_source_log(f->options.log, "Invalid policy", buf_str(&f->report));
 }
 
 void file_source_reload(struct file_source *f, const char *why)
@@ -131,48 +113,34 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 		read_again(f, is_lost ? "files cannot be read" : "files changed");
 	}
 	f->new_fingerprint = now;
-	if (timer_start(f->timer, has_changed && !is_at_rest ? FILE_SOURCE_REST_MS : FILE_SOURCE_WATCH_MS) < 0)
+	if (timer_start(&f->timer, has_changed && !is_at_rest ? FILE_SOURCE_REST_MS : FILE_SOURCE_WATCH_MS) < 0)
 		LOG(f->options.log, LOG_ERROR, "Cannot watch policy files; SIGHUP still reloads them",
 		    LOG_S("err", "out of memory"));
 }
 
 struct file_source *file_source_new(const struct file_source_options *options, struct err *e)
 {
-	struct file_source *f = err_calloc(sizeof *f, e);
-	if (!f)
-		return NULL;
+	struct file_source *f = must_alloc(calloc(1, sizeof *f));
 	f->options = *options;
 	buf_init(&f->report, FILE_SOURCE_REPORT_MAX);
-	if (read_all(f, e) < 0)
-		goto fail;
-	log_report(f);
-	f->timer = evtimer_new(options->loop, on_watch, f);
-	if (f->timer && timer_start(f->timer, FILE_SOURCE_WATCH_MS) == 0)
-		return f;
-	err_set(e, ERR_INTERNAL, "cannot watch the policy files");
-fail:
-	file_source_free(f);
-	return NULL;
+	evtimer_assign(&f->timer, options->loop, on_watch, f);
+	if (read_all(f, e) < 0) {
+		file_source_free(f);
+		return NULL;
+	}
+	f->is_started = true;
+	file_source_log(f->options.log, "Invalid policy", buf_str(&f->report));
+	if (timer_start(&f->timer, FILE_SOURCE_WATCH_MS) < 0)
+		abort(); // base/must.h
+	return f;
 }
 
 void file_source_free(struct file_source *f)
 {
 	if (!f)
 		return;
-	if (f->timer)
-		event_free(f->timer);
+	event_del(&f->timer);
 	file_set_done(&f->set);
 	buf_done(&f->report);
 	free(f);
-}
-
-void file_source_get_state(const struct file_source *f, struct file_source_state *ret_state)
-{
-	*ret_state = (struct file_source_state){
-	        .n_policies = f->set.n_policies,
-	        .n_bad_files = f->set.n_bad_files,
-	        .n_errors = f->set.n_errors,
-	        .failed = f->failed,
-	        .report = buf_str(&f->report),
-	};
 }

@@ -4,15 +4,19 @@
 #ifndef GPUSCALE_CONTROLLER_SOURCE_FILE_SOURCE_H
 #define GPUSCALE_CONTROLLER_SOURCE_FILE_SOURCE_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "policies/load/file_set.h"
 
 struct clock;
 struct err;
 struct event_base;
 struct log;
 struct metrics;
-struct file_source;
 struct policy_store;
 
 #define FILE_SOURCE_WATCH_MS   2000 // interval of the checks of the files
@@ -33,6 +37,20 @@ struct file_source_options { // owns nothing
 	void *arg;
 };
 
+// Other files read it; file_source.c alone changes it.
+struct file_source {
+	struct file_source_options options;
+	struct event timer;
+	struct file_set set;
+	struct buf report;         // one error of the last reading per line
+	bool is_started;           // the first reading has ended
+	bool failed;               // the last reading had errors
+	uint64_t seen_fingerprint; // of the last reading, valid or not: an invalid file is not read again until it
+	                           // changes
+	uint64_t new_fingerprint;  // of the last check, when that differed
+	bool is_lost;              // a path could not be read; logged
+};
+
 // Reads all files, and checks them every FILE_SOURCE_WATCH_MS; reads a changed file when it has been the same for
 // FILE_SOURCE_REST_MS. Returns NULL and *e when a path cannot be read at all.
 struct file_source *file_source_new(const struct file_source_options *options, struct err *e);
@@ -40,13 +58,6 @@ struct file_source *file_source_new(const struct file_source_options *options, s
 void file_source_free(struct file_source *f);
 // Reads every file again at once. why: for the log.
 void file_source_reload(struct file_source *f, const char *why);
-
-struct file_source_state {
-	size_t n_policies, n_bad_files, n_errors;
-	bool failed;        // the last reading had errors
-	const char *report; // one error per line; "": none
-};
-void file_source_get_state(const struct file_source *f, struct file_source_state *ret_state);
 
 // Logs each line of a report as an error.
 void file_source_log(struct log *log, const char *message, const char *report);

@@ -10,15 +10,6 @@
 #include "base/must.h"
 #include "policies/schema/policy_schema.h"
 
-struct object_watch {
-	struct object_watch_options options;
-	struct informer *informer;
-	struct informer_item all; // all objects, or those of the namespace
-	uint32_t list;            // number of the latest complete list; 0: none
-	bool has_answer;
-	char *error; // NULL: none
-};
-
 static struct watched_object *object_of(struct informer_item *item)
 {
 	uintptr_t at = (uintptr_t)item - offsetof(struct watched_object, item);
@@ -83,8 +74,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 static void report_answer(struct object_watch *w)
 {
 	w->has_answer = true;
-	if (w->options.on_answer)
-		w->options.on_answer(w->options.arg);
+	w->options.on_answer(w->options.arg);
 }
 
 static void on_change(void *arg)
@@ -123,12 +113,8 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 
 struct object_watch *object_watch_new(const struct object_watch_options *options, struct err *e)
 {
-	struct object_watch *w = calloc(1, sizeof *w);
+	struct object_watch *w = must_alloc(calloc(1, sizeof *w));
 	char key[INFORMER_KEY_BYTES], group_path[INFORMER_RESOURCE_BYTES];
-	if (!w) {
-		err_no_memory(e);
-		return NULL;
-	}
 	w->options = *options;
 	if (!w->options.group_version)
 		w->options.group_version = POLICY_API_VERSION;
@@ -174,12 +160,4 @@ void object_watch_verify(struct object_watch *w, const char *namespace_name, con
 	struct informer_item *item = w ? informer_get(w->informer, namespace_name, name) : NULL;
 	if (item)
 		(void)informer_refetch(item, 0);
-}
-
-struct object_watch_state object_watch_get_state(const struct object_watch *w)
-{
-	return (struct object_watch_state){.has_answer = w->has_answer,
-	                                   .is_synced = w->list > 0,
-	                                   .error = w->error ? w->error : "",
-	                                   .watch = informer_get_state(w->informer, NULL)};
 }

@@ -12,7 +12,6 @@
 
 struct err;
 struct k8s_client;
-struct object_watch;
 
 #define WATCHED_UID_BYTES 64
 
@@ -23,10 +22,9 @@ enum object_change {
 	OBJECT_NEW,    // it was not kept, or another object of the same name replaced it
 };
 
-// An object. Callers may change `user` alone.
+// An object.
 struct watched_object {
 	struct informer_item item;
-	void *user; // NULL in a new object
 	int64_t generation;
 	const char *name; // in key
 	char uid[WATCHED_UID_BYTES];
@@ -46,11 +44,21 @@ struct object_watch_options {
 	bool (*on_object)(void *arg, struct watched_object *o, enum object_change change, const char *json, size_t len);
 	// A kept object was deleted, or is being deleted; `o` is freed afterwards.
 	void (*on_gone)(void *arg, struct watched_object *o);
-	// A list is complete, or the first attempt failed. May be NULL.
+	// A list is complete, or the first attempt failed.
 	void (*on_answer)(void *arg);
 	// The watch fails with this error, or works again (NULL).
 	void (*on_error)(void *arg, const struct err *error);
 	void *arg;
+};
+
+// Other files read it; object_watch.c alone changes it.
+struct object_watch {
+	struct object_watch_options options;
+	struct informer *informer;
+	struct informer_item all; // all objects, or those of the namespace
+	uint32_t list;            // number of the latest complete list, in which every object was reported; 0: none
+	bool has_answer;          // a list is complete, or the first attempt failed
+	char *error;              // why listing or watching fails; NULL: it does not
 };
 
 // Creates a watch and starts it. Returns NULL and *e: ERR_INTERNAL.
@@ -62,13 +70,5 @@ void object_watch_free(struct object_watch *w);
 
 // Checks whether an object still exists, which the API server denied. NULL and unknown names are fine.
 void object_watch_verify(struct object_watch *w, const char *namespace_name, const char *name);
-
-struct object_watch_state {
-	bool has_answer;   // a list is complete, or the first attempt failed
-	bool is_synced;    // a list is complete: every object was reported
-	const char *error; // why listing or watching fails, valid until the loop runs; "" when it does not
-	struct informer_state watch;
-};
-struct object_watch_state object_watch_get_state(const struct object_watch *w);
 
 #endif

@@ -479,9 +479,9 @@ const struct policy_identity *policy_entry_identity(const struct policy_entry *e
 	return entry->versions[source].identity;
 }
 
-void policy_store_get_counts(const struct policy_store *s, struct policy_counts *ret_counts)
+const struct policy_counts *policy_store_counts(const struct policy_store *s)
 {
-	*ret_counts = s->counts;
+	return &s->counts;
 }
 
 // ---- life ----

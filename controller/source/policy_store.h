@@ -112,6 +112,6 @@ struct policy_counts {
 	size_t entries, in_force; // in_force: have a body, whether or not they own their target
 	size_t invalid;           // versions with an error
 };
-void policy_store_get_counts(const struct policy_store *s, struct policy_counts *ret_counts);
+const struct policy_counts *policy_store_counts(const struct policy_store *s);
 
 #endif

@@ -23,14 +23,6 @@
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
 
-struct policy_watch {
-	struct policy_watch_options options;
-	struct object_watch *objects;
-	struct schema_errors *errors, *unknown; // of the current GPUAutoscaler
-	struct trigger_auths *auths;            // of ScaledObjects; NULL: not read
-	bool is_full;                           // logged
-};
-
 // ---- the store ----
 
 // What the store has of an object, and what is put into it.
@@ -71,11 +63,11 @@ static int put_bad(struct policy_watch *w, const struct read_object *o, const ch
 
 static void warn_unknown(struct policy_watch *w, const struct read_object *o)
 {
-	if (w->unknown->n == 0)
+	if (w->unknown.n == 0)
 		return;
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	policy_object_print_errors(w->unknown, &text);
+	policy_object_print_errors(&w->unknown, &text);
 	LOG(w->options.log, LOG_WARNING, "Policy has unknown fields, which are ignored",
 	    LOG_S("namespace", o->namespace_name), LOG_S("policy", o->name), LOG_S("fields", buf_str(&text)));
 	buf_done(&text);
@@ -87,9 +79,9 @@ static int put_policy(struct policy_watch *w, const struct watched_object *objec
 {
 	struct policy_object o;
 	struct policy_document document;
-	schema_errors_init(w->errors, "");
-	schema_errors_init(w->unknown, "");
-	bool is_good = policy_object_decode(json, len, &fresh->arena, &o, &document, w->errors, w->unknown) == 0;
+	schema_errors_init(&w->errors, "");
+	schema_errors_init(&w->unknown, "");
+	bool is_good = policy_object_decode(json, len, &fresh->arena, &o, &document, &w->errors, &w->unknown) == 0;
 	policy_ref_set(fresh, &document);
 	*ret = (struct read_object){
 	        o.namespace_name,
@@ -110,7 +102,7 @@ static int put_policy(struct policy_watch *w, const struct watched_object *objec
 	}
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
-	policy_object_print_errors(w->errors, &text);
+	policy_object_print_errors(&w->errors, &text);
 	if (is_nameless)
 		LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name",
 		    LOG_I("bytes", (int64_t)len), LOG_S("err", buf_str(&text)));
@@ -282,10 +274,9 @@ static void on_gone(void *arg, struct watched_object *object)
 	policy_store_remove(w->options.store, w->options.source, namespace_name, object->name);
 }
 
-static const char *plural_of(const struct policy_watch *w)
+static const char *plural_of(enum policy_source source)
 {
-	return w->options.source == POLICY_FROM_OBJECT ? POLICY_WATCH_PLURAL
-	                                               : autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural;
+	return source == POLICY_FROM_OBJECT ? POLICY_WATCH_PLURAL : autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural;
 }
 
 static void on_error(void *arg, const struct err *error)
@@ -295,21 +286,21 @@ static void on_error(void *arg, const struct err *error)
 		LOG(w->options.log, LOG_ERROR, "Cannot watch policies; trying again",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else
-		LOG(w->options.log, LOG_INFO, "Watching policies again", LOG_S("resource", plural_of(w)));
+		LOG(w->options.log, LOG_INFO, "Watching policies again",
+		    LOG_S("resource", plural_of(w->options.source)));
 }
 
 static void on_answer(void *arg)
 {
 	const struct policy_watch *w = arg;
-	if (w->options.on_synced)
-		w->options.on_synced(w->options.arg);
+	w->options.on_synced(w->options.arg);
 }
 
 // ---- life ----
 
-static int open_parts(struct policy_watch *w, struct err *e)
+struct policy_watch *policy_watch_new(const struct policy_watch_options *o, struct err *e)
 {
-	const struct policy_watch_options *o = &w->options;
+	struct policy_watch *w = must_alloc(calloc(1, sizeof *w));
 	const struct trigger_auths_options auths = {.client = o->client,
 	                                            .sources = o->sources,
 	                                            .log = o->log,
@@ -320,30 +311,17 @@ static int open_parts(struct policy_watch *w, struct err *e)
 	        .group_version = o->source == POLICY_FROM_OBJECT
 	                                 ? NULL
 	                                 : autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].group_version,
-	        .plural = plural_of(w),
+	        .plural = plural_of(o->source),
 	        .namespace_name = o->namespace_name,
 	        .on_object = on_object,
 	        .on_gone = on_gone,
 	        .on_answer = on_answer,
 	        .on_error = on_error,
 	        .arg = w};
-	w->errors = malloc(sizeof *w->errors);
-	w->unknown = malloc(sizeof *w->unknown);
-	if (!w->errors || !w->unknown)
-		return err_no_memory(e);
-	if (o->authenticates && !(w->auths = trigger_auths_new(&auths, e)))
-		return -1;
+	w->options = *o;
+	w->auths = o->authenticates ? trigger_auths_new(&auths) : NULL;
 	w->objects = object_watch_new(&objects, e);
-	return w->objects ? 0 : -1;
-}
-
-struct policy_watch *policy_watch_new(const struct policy_watch_options *options, struct err *e)
-{
-	struct policy_watch *w = err_calloc(sizeof *w, e);
-	if (!w)
-		return NULL;
-	w->options = *options;
-	if (open_parts(w, e) == 0)
+	if (w->objects)
 		return w;
 	policy_watch_free(w);
 	return NULL;
@@ -355,12 +333,5 @@ void policy_watch_free(struct policy_watch *w)
 		return;
 	trigger_auths_free(w->auths);
 	object_watch_free(w->objects);
-	free(w->errors);
-	free(w->unknown);
 	free(w);
-}
-
-struct object_watch *policy_watch_objects(const struct policy_watch *w)
-{
-	return w->objects;
 }

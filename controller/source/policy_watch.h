@@ -6,14 +6,15 @@
 
 #include <stdbool.h>
 
+#include "base/schema/schema.h"
 #include "controller/source/policy_store.h"
 
 struct err;
 struct k8s_client;
 struct log;
 struct object_watch;
-struct policy_watch;
 struct promql_sources;
+struct trigger_auths;
 
 #define POLICY_WATCH_PLURAL "gpuautoscalers"
 
@@ -22,7 +23,7 @@ struct policy_watch_options { // nothing of it owned
 	const char *namespace_name; // NULL: all namespaces
 	struct policy_store *store;
 	struct log *log;
-	// A list is complete, or the first attempt failed. Called from the loop; must not free the watch. May be NULL.
+	// A list is complete, or the first attempt failed. Called from the loop; must not free the watch.
 	void (*on_synced)(void *arg);
 	void *arg;
 	enum policy_source source; // POLICY_FROM_OBJECT or POLICY_FROM_SCALED_OBJECT
@@ -31,13 +32,20 @@ struct policy_watch_options { // nothing of it owned
 	bool authenticates;             // read TriggerAuthentications and the Secrets that they name
 };
 
+// Other files read `objects`; policy_watch.c alone uses the rest.
+struct policy_watch {
+	struct policy_watch_options options;
+	// An object that object_watch_verify finds absent is removed from the store; once a list is complete, the store
+	// contains the policies as of the last report.
+	struct object_watch *objects;
+	struct schema_errors errors, unknown; // of the current GPUAutoscaler
+	struct trigger_auths *auths;          // of ScaledObjects; NULL: not read
+	bool is_full;                         // logged
+};
+
 // Creates a policy watch and starts it. Returns NULL and *e when memory is exhausted.
 struct policy_watch *policy_watch_new(const struct policy_watch_options *options, struct err *e);
 // Frees the watch. The policies stay in the store. Call before the k8s_client is freed. NULL is fine.
 void policy_watch_free(struct policy_watch *w);
-
-// Returns the watch of the objects, which belongs to `w`. An object that object_watch_verify finds absent is removed
-// from the store; once object_watch_state.is_synced, the store contains the policies as of the last report.
-struct object_watch *policy_watch_objects(const struct policy_watch *w);
 
 #endif

@@ -2,6 +2,7 @@
 #include "controller/source/trigger_auth.h"
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,7 +242,7 @@ struct trigger_auths {
 	struct trigger_auths_options options;
 	struct trigger_auth *list;
 	size_t n;
-	struct event *timer;
+	struct event timer;
 	bool closing;
 	char why[TRIGGER_AUTH_WHY_BYTES];
 };
@@ -385,7 +386,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct trigger_auths *t = arg;
 	for (struct trigger_auth *a = t->list; a; a = a->next)
 		read_again(a);
-	timer_start(t->timer, TRIGGER_AUTH_READ_MS);
+	timer_start(&t->timer, TRIGGER_AUTH_READ_MS);
 }
 
 // ---- uses ----
@@ -468,18 +469,14 @@ const char *trigger_auths_find(struct trigger_auths *t, const struct trigger_aut
 
 // ---- life ----
 
-struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *options, struct err *e)
+struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *options)
 {
-	struct trigger_auths *t = err_calloc(sizeof *t, e);
-	if (!t)
-		return NULL;
+	struct trigger_auths *t = must_alloc(calloc(1, sizeof *t));
 	t->options = *options;
-	t->timer = evtimer_new(k8s_client_loop(options->client), on_timer, t);
-	if (t->timer && timer_start(t->timer, TRIGGER_AUTH_READ_MS) == 0)
-		return t;
-	trigger_auths_free(t);
-	err_no_memory(e);
-	return NULL;
+	evtimer_assign(&t->timer, k8s_client_loop(options->client), on_timer, t);
+	if (timer_start(&t->timer, TRIGGER_AUTH_READ_MS) < 0)
+		abort(); // base/must.h
+	return t;
 }
 
 void trigger_auths_free(struct trigger_auths *t)
@@ -493,10 +490,9 @@ void trigger_auths_free(struct trigger_auths *t)
 		if (a->call)
 			k8s_call_cancel(a->call);
 		end_reading(a);
-		while (a->waiting) {
-			struct waiting *next = a->waiting->next;
-			free(a->waiting);
-			a->waiting = next;
+		for (struct waiting *w; (w = a->waiting);) {
+			a->waiting = w->next;
+			free(w);
 		}
 		free(a->namespace_name);
 		free(a->name);
@@ -504,7 +500,6 @@ void trigger_auths_free(struct trigger_auths *t)
 		free(a->like);
 		free(a);
 	}
-	if (t->timer)
-		event_free(t->timer);
+	event_del(&t->timer);
 	free(t);
 }

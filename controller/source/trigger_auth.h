@@ -37,8 +37,7 @@ struct trigger_auth_use {
 	const char *like;                    // the source whose servers are queried
 };
 
-// Returns NULL and *e when memory is exhausted.
-struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *options, struct err *e);
+struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *options);
 // Cancels outstanding requests. Call before the client is freed. NULL is fine.
 void trigger_auths_free(struct trigger_auths *t);
 // Returns the name of the source with these credentials, valid until trigger_auths_free(). Returns NULL and *ret_why,

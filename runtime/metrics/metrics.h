@@ -232,7 +232,9 @@ struct metrics_watch {
 struct metrics_view {
 	const struct metrics_policy *policies;
 	size_t n_policies;
-	size_t n_bad_files, n_invalid, n_waiting; // as in struct controller_view
+	size_t n_bad_files;
+	size_t n_invalid; // policies whose newest version has faults
+	size_t n_waiting; // valid policies that are not in force
 	const struct query_hub *queries;
 	const struct price_book *prices; // NULL: no costs
 	bool dry_run;

@@ -155,20 +155,16 @@ static void file_that_rests_is_taken_at_its_word(void **state)
 
 static bool has_failed(const struct world *w)
 {
-	struct file_source_state s;
-	file_source_get_state(w->policies, &s);
-	return s.failed;
+	return w->policies->failed;
 }
 
 static void bad_file_leaves_the_last_good_policy(void **state)
 {
 	struct world *w = *state;
-	struct file_source_state s;
 	write_file(w, "kind: [\n");
 	TEST_BECOMES(w->loop, has_failed(w));
-	file_source_get_state(w->policies, &s);
-	assert_int_equal(s.n_policies, 1);
-	assert_non_null(strstr(s.report, "policies.yaml"));
+	assert_int_equal(w->policies->set.n_policies, 1);
+	assert_non_null(strstr(buf_str(&w->policies->report), "policies.yaml"));
 	assert_non_null(policy_store_find(w->store, "ns", "llama"));
 	assert_int_equal(w->removals, 0);
 }
@@ -176,13 +172,11 @@ static void bad_file_leaves_the_last_good_policy(void **state)
 static void unreadable_file_is_reported_and_its_policy_stays(void **state)
 {
 	struct world *w = *state;
-	struct file_source_state s;
 	char text[FILE_BYTES], aside[sizeof w->path + 8];
 	snprintf(aside, sizeof aside, "%s.aside", w->path);
 	assert_int_equal(rename(w->path, aside), 0);
 	TEST_BECOMES(w->loop, has_failed(w));
-	file_source_get_state(w->policies, &s);
-	assert_non_null(strstr(s.report, "No such file"));
+	assert_non_null(strstr(buf_str(&w->policies->report), "No such file"));
 	assert_non_null(policy_store_find(w->store, "ns", "llama"));
 	assert_int_equal(w->removals, 0);
 	assert_int_equal(rename(aside, w->path), 0); // as it was

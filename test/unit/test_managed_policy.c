@@ -414,7 +414,6 @@ static void do_something(struct world *w, uint64_t *seed)
 {
 	const uint32_t what = random_below(seed, 100);
 	const int i = (int)random_below(seed, ANY_POLICIES), generation = (int)random_below(seed, 3);
-	struct controller_view view;
 	if (what < 24)
 		world_put(w, POLICY_FROM_OBJECT, i, generation, 1 + random_below(seed, 3));
 	else if (what < 36)
@@ -443,7 +442,7 @@ static void do_something(struct world *w, uint64_t *seed)
 	else if (what < 83)
 		ticks_run(w->c->policies.ticks);
 	else if (what < 85)
-		controller_get_view(w->c, &view);
+		(void)controller_prices(w->c);
 	else if (what < 86)
 		world_put_pool(w, 100);
 	else if (what < 87)

@@ -152,7 +152,7 @@ static void bad_version_leaves_the_last_good_one_in_force(void **state)
 	assert_news(f, "+a +a");
 	assert_int_equal(max_of(f, "a"), 4);
 	assert_string_equal(policy_entry_error(find(f, "a")), "spec.maxReplicas: no");
-	policy_store_get_counts(f->store, &counts);
+	counts = *policy_store_counts(f->store);
 	assert_int_equal(counts.invalid, 1);
 	assert_int_equal(counts.in_force, 1);
 	put_bad(f, "a", "spec.maxReplicas: no");
@@ -160,7 +160,7 @@ static void bad_version_leaves_the_last_good_one_in_force(void **state)
 	put_object(f, "a", "t", 6, 1);
 	assert_news(f, "+a");
 	assert_string_equal(policy_entry_error(find(f, "a")), "");
-	policy_store_get_counts(f->store, &counts);
+	counts = *policy_store_counts(f->store);
 	assert_int_equal(counts.invalid, 0);
 }
 
@@ -173,12 +173,12 @@ static void policy_that_was_never_valid_is_known_and_not_in_force(void **state)
 	assert_null(find(f, "a")->body);
 	assert_null(stored_binding_winner(find(f, "a")->bindings[0]));
 	assert_string_equal(policy_entry_error(find(f, "a")), "spec: no");
-	policy_store_get_counts(f->store, &counts);
+	counts = *policy_store_counts(f->store);
 	assert_int_equal(counts.entries, 1);
 	assert_int_equal(counts.in_force, 0);
 	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "a");
 	assert_news(f, "x-a");
-	policy_store_get_counts(f->store, &counts);
+	counts = *policy_store_counts(f->store);
 	assert_int_equal(counts.entries, 0);
 	assert_int_equal(counts.invalid, 0);
 }

@@ -132,8 +132,8 @@ static int32_t max_of(struct fixture *f, const char *name)
 
 static const char *watch_error(struct fixture *f)
 {
-	const struct object_watch_state s = object_watch_get_state(policy_watch_objects(f->watch));
-	return s.error;
+	const char *error = f->watch->objects->error;
+	return error ? error : "";
 }
 
 // ---- what becomes of objects ----
@@ -298,9 +298,9 @@ static void policy_that_the_server_denies_is_removed_without_an_event(void **sta
 	const struct policy_ref *same = policy_store_find(f->store, "serving", "b")->body;
 	fake_apiserver_mute(f->h.server, true);
 	delete (f, "a");
-	object_watch_verify(policy_watch_objects(f->watch), "serving", "b");
-	object_watch_verify(policy_watch_objects(f->watch), "serving", "never-existed");
-	object_watch_verify(policy_watch_objects(f->watch), "serving", "a");
+	object_watch_verify(f->watch->objects, "serving", "b");
+	object_watch_verify(f->watch->objects, "serving", "never-existed");
+	object_watch_verify(f->watch->objects, "serving", "a");
 	assert_true(test_loop_until(f->h.loop, &f->removed, 1, WAIT));
 	assert_true(f->last_deleted);
 	assert_null(policy_store_find(f->store, "serving", "a"));
