@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
@@ -324,15 +325,15 @@ static int open_status(struct controller *c, struct err *e)
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
 	s->status_env.on_missing = on_missing;
 	s->status_env.arg = &c->watch;
-	s->status_env.writer = status_writer_new(to->k8s, e);
-	s->status_env.events = s->status_env.writer ? event_recorder_new(&events, e) : NULL;
+	s->status_env.writer = status_writer_new(to->k8s);
+	s->status_env.events = event_recorder_new(&events, e);
 	s->scaled_object_env = s->status_env;
 	s->scaled_object_env.is_scaled_object = s->scaled_object_env.is_read_only = true; // until KEDA's state is known
 	s->scaled_object_env.arg = &c->scaled_objects;
 	return s->status_env.events ? 0 : -1;
 }
 
-static int open_policies(struct controller *c, struct metrics *metrics, struct err *e)
+static void open_policies(struct controller *c, struct metrics *metrics)
 {
 	struct connections *to = c->connections;
 	struct managed_policies *all = &c->policies;
@@ -365,9 +366,7 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 		all->revision = (uint64_t)all->changed_ms << 20;
 	c->history = decision_history_new();
 	all->store = policy_store_new(&listener);
-	all->ticks = ticks_new(&ticks, e);
-	if (!c->history || !all->store || !all->ticks)
-		return err_no_memory(e);
+	all->ticks = ticks_new(&ticks);
 	s->report_env = (struct policy_report_env){
 	        .log = c->options.log,
 	        .metrics = metrics,
@@ -376,7 +375,6 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	        .keep_sparklines = c->options.keep_sparklines,
 	};
 	s->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, &c->ownership};
-	return 0;
 }
 
 static const struct price_book *prices_of(void *arg)
@@ -390,13 +388,10 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	struct connections *to = c->connections;
 	const struct controller_options *o = &c->options;
 	struct managed_policies *all = &c->policies;
-	if (open_policies(c, metrics, e) < 0)
-		return -1;
+	open_policies(c, metrics);
 	c->prices = price_follower_new(o->prices, o->log, e);
-	if (!c->prices) {
-		err_wrap(e, "--prices");
-		return -1;
-	}
+	if (!c->prices)
+		return err_wrap(e, "--prices");
 	// With --once, a single tick per policy is done before a watch is synced.
 	if (!o->once && connections_watch_targets(to, on_target_error, c, e) < 0)
 		return -1;
@@ -442,9 +437,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
                                   struct metrics *metrics, struct err *e)
 {
-	struct controller *c = err_calloc(sizeof *c, e);
-	if (!c)
-		return NULL;
+	struct controller *c = must_alloc(calloc(1, sizeof *c));
 	c->connections = connections;
 	c->options = *options;
 	if (make_parts(c, metrics, e) == 0 && open_sources(c, e) == 0)

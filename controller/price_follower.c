@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
+#include "base/must.h"
 #include "base/process/log.h"
 #include "policies/price/price_book.h"
 
@@ -38,10 +39,8 @@ static void priced_free(struct priced *p)
 // Replaces the prices, or leaves them and sets *e, with the first faults of the file.
 static int read_prices(struct price_follower *f, struct err *e)
 {
-	struct priced *p = calloc(1, sizeof *p);
+	struct priced *p = must_alloc(calloc(1, sizeof *p));
 	struct buf report;
-	if (!p)
-		return err_no_memory(e);
 	arena_init(&p->arena, ARENA_MAX);
 	buf_init(&report, REPORT_MAX);
 	if (f->path)
@@ -61,9 +60,7 @@ static int read_prices(struct price_follower *f, struct err *e)
 
 struct price_follower *price_follower_new(const char *path, struct log *log, struct err *e)
 {
-	struct price_follower *f = err_calloc(sizeof *f, e);
-	if (!f)
-		return NULL;
+	struct price_follower *f = must_alloc(calloc(1, sizeof *f));
 	f->path = path;
 	f->log = log;
 	if (path && read_prices(f, e) < 0) {

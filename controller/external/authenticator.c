@@ -10,6 +10,7 @@
 #include "base/http/http_server.h"
 #include "base/http/http_server_peer.h"
 #include "base/http/http_text.h"
+#include "base/must.h"
 #include "k8s/server/k8s_user.h"
 #include "k8s/server/request_header.h"
 
@@ -31,9 +32,7 @@ static int make_trust(const char *pem, const char *key, struct tls_trust **ret_t
 
 struct authenticator *authenticator_new(const char *json, size_t len, struct err *e)
 {
-	struct authenticator *a = err_calloc(sizeof *a, e);
-	if (!a)
-		return NULL;
+	struct authenticator *a = must_alloc(calloc(1, sizeof *a));
 	arena_init(&a->arena, REQUEST_HEADER_BYTES_MAX);
 	if (request_header_read(json, len, &a->arena, &a->config, e) < 0 ||
 	    make_trust(a->config.proxy_ca_pem, "requestheader-client-ca-file", &a->proxy, e) < 0 ||

@@ -11,8 +11,6 @@
 #include <openssl/sha.h>
 #include <utlist.h>
 
-#define HASH_NONFATAL_OOM 1
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -50,11 +48,9 @@ _Static_assert(REVIEW_KEY_BYTES == SHA256_DIGEST_LENGTH, "a key is a SHA-256");
 
 struct review_cache *review_cache_new(size_t max, int64_t ttl_ms)
 {
-	struct review_cache *c = calloc(1, sizeof *c);
-	if (c) {
-		c->max = max;
-		c->ttl_ms = ttl_ms;
-	}
+	struct review_cache *c = must_alloc(calloc(1, sizeof *c));
+	c->max = max;
+	c->ttl_ms = ttl_ms;
 	return c;
 }
 
@@ -106,17 +102,11 @@ void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY
 		drop(c, entry);
 	while (*list && HASH_COUNT(*list) >= c->max)
 		drop(c, *list);
-	entry = calloc(1, sizeof *entry);
-	if (!entry)
-		return;
+	entry = must_alloc(calloc(1, sizeof *entry));
 	memcpy(entry->key, key, REVIEW_KEY_BYTES);
 	entry->answer = *answer;
 	entry->until_ms = mono_ms + c->ttl_ms;
 	HASH_ADD(hh, *list, key, REVIEW_KEY_BYTES, entry);
-	if (!entry->hh.tbl) {
-		free(entry);
-		return;
-	}
 	if (entry->answer.user)
 		k8s_user_ref(entry->answer.user);
 }
@@ -212,9 +202,7 @@ static void on_error(void *arg, const struct err *error)
 
 struct delegated_auth *delegated_auth_new(struct k8s_client *client, struct log *log, struct err *e)
 {
-	struct delegated_auth *a = err_calloc(sizeof *a, e);
-	if (!a)
-		return NULL;
+	struct delegated_auth *a = must_alloc(calloc(1, sizeof *a));
 	a->client = client;
 	a->log = log;
 	a->tokens = review_cache_new(DELEGATED_AUTH_CACHE_MAX, DELEGATED_AUTH_TTL_MS);
@@ -226,10 +214,7 @@ struct delegated_auth *delegated_auth_new(struct k8s_client *client, struct log 
 	        .callbacks = {on_list, on_object, on_deleted, on_synced, on_error},
 	        .arg = a,
 	};
-	if (!a->tokens || !a->accesses)
-		err_no_memory(e);
-	else
-		a->watch = k8s_watch_new(&watch, e);
+	a->watch = k8s_watch_new(&watch, e);
 	if (!a->watch) {
 		delegated_auth_free(a);
 		return NULL;

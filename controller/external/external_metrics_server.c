@@ -285,9 +285,7 @@ static int serve(struct external_metrics_server *m, struct err *e)
 struct external_metrics_server *external_metrics_server_new(const struct external_metrics_server_options *options,
                                                             struct err *e)
 {
-	struct external_metrics_server *m = err_calloc(sizeof *m, e);
-	if (!m)
-		return NULL;
+	struct external_metrics_server *m = must_alloc(calloc(1, sizeof *m));
 	m->options = *options;
 	if (!(m->auth = delegated_auth_new(options->client, options->log, e)) || serve(m, e) < 0) {
 		err_wrap(e, "external metrics");

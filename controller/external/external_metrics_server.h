@@ -140,8 +140,7 @@ struct review_answer {
 	char reason[REVIEW_REASON_BYTES]; // why not, for people
 };
 
-// max: entries of positive answers, and as many of negative ones, so that neither evict the others. Returns NULL when
-// memory is exhausted.
+// max: entries of positive answers, and as many of negative ones, so that neither evict the others.
 struct review_cache *review_cache_new(size_t max, int64_t ttl_ms);
 void review_cache_free(struct review_cache *c); // NULL is fine
 // Writes the SHA-256 of the question.
@@ -149,7 +148,7 @@ void review_cache_key(const void *question, size_t len, unsigned char out[REVIEW
 // Returns NULL when there is no answer, or it is too old. Valid until the next put.
 const struct review_answer *review_cache_get(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                                              int64_t mono_ms);
-// Stores an answer, replacing one to the same question. Does nothing when memory is exhausted.
+// Stores an answer, replacing one to the same question.
 void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                       const struct review_answer *answer, int64_t mono_ms);
 

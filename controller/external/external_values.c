@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"
@@ -181,9 +182,7 @@ static int write_object(const struct query *q, const char *metric, struct buf *o
 
 static int write_found(const struct query *q, const char *metric, struct buf *out, struct err *e)
 {
-	struct external_metric_value *values = calloc(q->n_found ? q->n_found : 1, sizeof *values);
-	if (!values)
-		return err_no_memory(e);
+	struct external_metric_value *values = must_alloc(calloc(q->n_found ? q->n_found : 1, sizeof *values));
 	for (size_t i = 0; i < q->n_found; i++) {
 		values[i] = q->found[i].value;
 		values[i].labels = q->found[i].labels;
@@ -216,8 +215,8 @@ static int answer(struct query *q, const char *metric, const char *selector, ext
 	if (!parsed)
 		return -1;
 	q->selector = parsed;
-	q->found = calloc(EXTERNAL_VALUES_MAX, sizeof *q->found);
-	int rc = q->found ? search(q, next, arg, metric, out, e) : err_no_memory(e);
+	q->found = must_alloc(calloc(EXTERNAL_VALUES_MAX, sizeof *q->found));
+	int rc = search(q, next, arg, metric, out, e);
 	free(q->found);
 	label_selector_free(parsed);
 	return rc;

@@ -298,8 +298,3 @@ void ownership_close(struct ownership *o)
 	if (o->leaving)
 		event_free(o->leaving);
 }
-
-bool ownership_is_first(const struct ownership *o)
-{
-	return !o->shards || o->shard[0].is_owned;
-}

@@ -186,7 +186,5 @@ void ownership_close(struct ownership *o);
 uint32_t ownership_term(const struct managed_policy *m);
 // The callback of struct restore_env; arg: the ownership.
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e);
-// Returns whether this process does what only one of those that share the policies may do.
-bool ownership_is_first(const struct ownership *o);
 
 #endif

@@ -39,7 +39,7 @@ struct keda_watch {
 	struct keda_watch_options options;
 	struct informer *informer;
 	struct informer_item lease; // wanted
-	struct event *expiry;       // fires when the Lease was not renewed
+	struct event expiry;        // fires when the Lease was not renewed
 	enum keda_state state;
 	bool has_error;                  // logged
 	char renewed[LEASE_STAMP_BYTES]; // renewTime at the last change
@@ -78,7 +78,7 @@ static void on_lease(void *arg, struct informer_item *item, const char *namespac
 		return;
 	}
 	if (!record.holder[0]) {
-		event_del(w->expiry);
+		event_del(&w->expiry);
 		set_state(w, KEDA_STOPPED);
 		return;
 	}
@@ -89,14 +89,14 @@ static void on_lease(void *arg, struct informer_item *item, const char *namespac
 	                                                    : record.duration_ms;
 	snprintf(w->renewed, sizeof w->renewed, "%s", record.renew_stamp);
 	snprintf(w->text, sizeof w->text, "KEDA's operator (Lease %.200s, held by %.200s)", w->key, record.holder);
-	timer_start(w->expiry, ms);
+	timer_start(&w->expiry, ms);
 	set_state(w, KEDA_RUNS);
 }
 
 static void on_no_lease(void *arg, struct informer_item *item)
 {
 	struct keda_watch *w = arg;
-	event_del(w->expiry);
+	event_del(&w->expiry);
 	set_state(w, KEDA_STOPPED);
 }
 
@@ -116,13 +116,11 @@ static void on_lease_error(void *arg, const char *namespace_name, const struct e
 
 struct keda_watch *keda_watch_new(const struct keda_watch_options *options, struct err *e)
 {
-	struct keda_watch *w = err_calloc(sizeof *w, e);
-	if (!w)
-		return NULL;
+	struct keda_watch *w = must_alloc(calloc(1, sizeof *w));
 	w->options = *options;
 	snprintf(w->key, sizeof w->key, "%s/" KEDA_LEASE, options->namespace_name);
 	snprintf(w->text, sizeof w->text, "KEDA's operator (Lease %.200s)", w->key);
-	w->expiry = evtimer_new(k8s_client_loop(options->client), on_expiry, w);
+	evtimer_assign(&w->expiry, k8s_client_loop(options->client), on_expiry, w);
 	w->informer = informer_new(
 	        &(struct informer_options){
 	                .client = options->client,
@@ -131,9 +129,7 @@ struct keda_watch *keda_watch_new(const struct keda_watch_options *options, stru
 	                .callbacks = {.on_object = on_lease, .on_absent = on_no_lease, .on_error = on_lease_error},
 	                .arg = w},
 	        e);
-	if (!w->expiry)
-		err_no_memory(e);
-	if (w->expiry && w->informer && informer_put(w->informer, &w->lease, w->key, NULL, e) == 0)
+	if (w->informer && informer_put(w->informer, &w->lease, w->key, NULL, e) == 0)
 		return w;
 	keda_watch_free(w);
 	return NULL;
@@ -145,8 +141,7 @@ void keda_watch_free(struct keda_watch *w)
 		return;
 	informer_remove(&w->lease);
 	informer_free(w->informer);
-	if (w->expiry)
-		event_free(w->expiry);
+	event_del(&w->expiry);
 	free(w);
 }
 
@@ -176,9 +171,7 @@ struct conflicts *conflicts_new(struct managed_policies *all, struct err *e)
 {
 	const struct conflict_watch_options options = {
 	        .client = all->connections->k8s, .on_change = on_change, .skip_scaled_objects = all->keda != NULL};
-	struct conflicts *c = err_calloc(sizeof *c, e);
-	if (!c)
-		return NULL;
+	struct conflicts *c = must_alloc(calloc(1, sizeof *c));
 	c->watch = conflict_watch_new(&options, e);
 	if (c->watch)
 		return c;

@@ -59,7 +59,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (all->stopping)
 		return;
 	// Only one of the processes that share the policies counts the spending and writes the status.
-	if (ownership_is_first(all->ownership) && all->has_synced(all->arg) && pools_count(p->pools) > 0)
+	bool is_first = !all->ownership->shards || all->ownership->shard[0].is_owned;
+	if (is_first && all->has_synced(all->arg) && pools_count(p->pools) > 0)
 		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
 	timer_start(&p->timer, POOL_STATUS_CHECK_MS);
 }

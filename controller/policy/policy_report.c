@@ -121,7 +121,7 @@ static void log_decision(const struct policy_report_env *env, const struct recon
 	    LOG_I("readyReplicas", d->ready), LOG_I("pendingReplicas", d->pending), LOG_S("message", sentence));
 }
 
-// decision NULL: the tick made none. Without memory there is no sparkline; nothing depends on it.
+// decision NULL: the tick made none.
 static void add_to_sparkline(struct policy_report *p, const struct policy_report_env *env, const struct policy *policy,
                              int64_t now_ms, const struct decision *decision)
 {
@@ -131,8 +131,6 @@ static void add_to_sparkline(struct policy_report *p, const struct policy_report
 		return;
 	if (!p->sparkline)
 		p->sparkline = sparkline_new(policy->interval_ms, SPARKLINE_SIGNALS + policy->n_signals);
-	if (!p->sparkline)
-		return;
 	if (decision) {
 		values[SPARKLINE_CURRENT] = decision->current;
 		values[SPARKLINE_DESIRED] = decision->desired;

@@ -308,7 +308,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	        .owner = m};
 	m->body = policy_ref_acquire(body);
 	m->term = ownership_term(m);
-	m->reconciler = must_alloc(reconciler_new(&s->env, &subject));
+	m->reconciler = reconciler_new(&s->env, &subject);
 	managed_policies_enlist(m);
 	log_policy(m, "Policy in force");
 	s->n_added++;
@@ -330,8 +330,7 @@ static void change_policy(struct managed_policy *m, struct policy_ref *body)
 	const struct binding *before = managed_policy_binding(m, m->body), *after = managed_policy_binding(m, body);
 	if (!binding_has_same_targets(before, after))
 		pool_membership_forget(m->membership, clock_real_mono_us() / 1000);
-	if (reconciler_set_policy(m->reconciler, after, body->generation) < 0)
-		abort();
+	reconciler_set_policy(m->reconciler, after, body->generation);
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
 	early_check_forget(m);
 	policy_ref_release(m->body);
@@ -358,12 +357,9 @@ static uint32_t slot_key_of(const struct policy *p)
 // sent once.
 static void start_ticks(struct managed_policy *m, int64_t now_ms)
 {
-	struct ticks *ticks = m->all->ticks;
-	struct err e;
 	const struct policy *p = &m->body->policy;
-	if (ticks_add(ticks, &m->ticker, p->interval_ms, slot_key_of(p), &e) < 0)
-		abort();
-	ticks_ask(ticks, &m->ticker, now_ms);
+	ticks_add(m->all->ticks, &m->ticker, p->interval_ms, slot_key_of(p));
+	ticks_ask(m->all->ticks, &m->ticker, now_ms);
 }
 
 // ---- policies without a reconciler ----
@@ -393,8 +389,8 @@ static void sync_status(struct managed_policy *m)
 	struct policy_status *before = m->status;
 	m->status = NULL;
 	if (wanted)
-		m->status = must_alloc(policy_status_new(
-		        env, &(struct status_place){m->namespace_name, m->name, id ? id->uid : "", m->key}));
+		m->status = policy_status_new(
+		        env, &(struct status_place){m->namespace_name, m->name, id ? id->uid : "", m->key});
 	if (m->reconciler)
 		reconciler_set_status(m->reconciler, m->status);
 	policy_status_free(before);

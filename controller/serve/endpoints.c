@@ -530,9 +530,7 @@ static int serve_external(struct http_servers *s, struct err *e)
 
 struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e)
 {
-	struct http_servers *s = err_calloc(sizeof *s, e);
-	if (!s)
-		return NULL;
+	struct http_servers *s = must_alloc(calloc(1, sizeof *s));
 	s->options = *options;
 	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
 	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {

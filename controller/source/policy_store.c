@@ -23,7 +23,7 @@ struct policy_claim { // a target, and the bindings for it
 
 struct policy_claimant {
 	struct stored_binding *b;
-	struct policy_claim *claim; // NULL: memory was exhausted
+	struct policy_claim *claim; // NULL: the name of its target is too long
 	struct policy_claimant *prev, *next;
 };
 
@@ -155,9 +155,7 @@ static int enter_claim(struct policy_store *s, struct policy_claimant *c, size_t
 	struct policy_claim *claim = NULL;
 	HASH_FIND_STR(s->claims, key, claim);
 	if (!claim) {
-		claim = calloc(1, sizeof *claim + (size_t)n + 1);
-		if (!claim)
-			return err_set(e, ERR_INTERNAL, "out of memory for a policy");
+		claim = must_alloc(calloc(1, sizeof *claim + (size_t)n + 1));
 		memcpy(claim->key, key, (size_t)n + 1);
 		HASH_ADD_STR(s->claims, key, claim);
 	}
@@ -264,16 +262,14 @@ static int update_entry(struct policy_store *s, struct policy_entry *entry, bool
 	return rc;
 }
 
-// Counts one more entry of the namespace. Returns NULL when memory is exhausted.
+// Counts one more entry of the namespace.
 static struct space *enter_space(struct policy_store *s, const char *namespace_name)
 {
 	struct space *space;
 	HASH_FIND_STR(s->spaces, namespace_name, space);
 	if (!space) {
 		size_t size = strlen(namespace_name) + 1;
-		space = calloc(1, sizeof *space + size);
-		if (!space)
-			return NULL;
+		space = must_alloc(calloc(1, sizeof *space + size));
 		memcpy(space->name, namespace_name, size);
 		HASH_ADD_STR(s->spaces, name, space);
 	}
@@ -298,7 +294,7 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 	*v = (struct policy_version){0};
 	if (source_of(entry) != POLICY_SOURCE__COUNT) {
 		struct err e;
-		(void)update_entry(s, entry, true, &e); // without memory the entry has no claim
+		(void)update_entry(s, entry, true, &e); // a binding whose name is too long has no claim
 		*v = gone;
 		drop_version(s, v);
 		return;
@@ -353,12 +349,8 @@ static struct policy_entry *entry_for(struct policy_store *s, enum policy_source
 	char key[KEY_BYTES];
 	key_of(key, namespace_name, name);
 	size_t size = strlen(key) + 1;
-	struct row *row = calloc(1, sizeof *row + size);
-	if (!row || !(row->space = enter_space(s, namespace_name))) {
-		free(row);
-		err_set(e, ERR_INTERNAL, "out of memory for policy %s/%s", namespace_name, name);
-		return NULL;
-	}
+	struct row *row = must_alloc(calloc(1, sizeof *row + size));
+	row->space = enter_space(s, namespace_name);
 	memcpy(row->key, key, size);
 	row->entry.namespace_name = row->space->name;
 	row->entry.name = row->key + strlen(namespace_name) + 1;
@@ -373,7 +365,7 @@ static bool is_replaced(const struct policy_version *v, const struct policy_iden
 	return v->is_there && v->identity && identity && strcmp(v->identity->uid, identity->uid) != 0;
 }
 
-// Stores the identity of a version; *ret_is_news: its generation changed. Returns -1 when memory is exhausted.
+// Stores the identity of a version; *ret_is_news: its generation changed.
 static void set_identity(struct policy_version *v, const struct policy_identity *identity, bool *ret_is_news)
 {
 	*ret_is_news = !v->is_there || !v->identity != !identity ||
@@ -488,9 +480,8 @@ const struct policy_counts *policy_store_counts(const struct policy_store *s)
 
 struct policy_store *policy_store_new(const struct policy_listener *listener)
 {
-	struct policy_store *s = calloc(1, sizeof *s);
-	if (s)
-		s->listener = *listener;
+	struct policy_store *s = must_alloc(calloc(1, sizeof *s));
+	s->listener = *listener;
 	return s;
 }
 

@@ -71,7 +71,7 @@ struct policy_listener {
 	void *arg;
 };
 
-// Returns NULL when memory is exhausted. The listener must not change the store from its callbacks.
+// The listener must not change the store from its callbacks.
 struct policy_store *policy_store_new(const struct policy_listener *listener);
 // Calls no callback. NULL is fine.
 void policy_store_free(struct policy_store *s);
@@ -79,7 +79,7 @@ void policy_store_free(struct policy_store *s);
 // Stores a valid version; its name is the policy's. Takes over the reference on body, also on failure. If the store
 // already holds this body, only the identity is replaced. identity is NULL for a policy from a file. An identity with a
 // new uid is a new policy of that name: the previous one is removed. Returns 0, or -1 and *e: ERR_LIMIT above
-// POLICY_STORE_MAX or POLICY_STORE_NAMESPACE_MAX, ERR_INTERNAL.
+// POLICY_STORE_MAX or POLICY_STORE_NAMESPACE_MAX.
 int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
                      const struct policy_identity *identity, struct err *e);
 // Stores why the latest version cannot be used.

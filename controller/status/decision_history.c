@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
+#include "base/must.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 
@@ -22,7 +23,7 @@ struct decision_history {
 
 struct decision_history *decision_history_new(void)
 {
-	return calloc(1, sizeof(struct decision_history));
+	return must_alloc(calloc(1, sizeof(struct decision_history)));
 }
 
 static void entry_done(struct entry *e)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
+
 struct sparkline {
 	int64_t interval_ms, end_ms;
 	uint32_t ticks_per_row; // a power of two
@@ -58,10 +60,8 @@ static double value_of(int16_t cell)
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns)
 {
 	assert(interval_ms > 0 && n_columns >= 1 && n_columns <= SPARKLINE_COLUMNS_MAX);
-	struct sparkline *t = malloc(sizeof *t + SPARKLINE_POINTS_MAX * n_columns * sizeof t->cells[0]);
-	if (t)
-		*t = (struct sparkline){
-		        .interval_ms = interval_ms, .ticks_per_row = 1, .n_columns = (uint16_t)n_columns};
+	struct sparkline *t = must_alloc(malloc(sizeof *t + SPARKLINE_POINTS_MAX * n_columns * sizeof t->cells[0]));
+	*t = (struct sparkline){.interval_ms = interval_ms, .ticks_per_row = 1, .n_columns = (uint16_t)n_columns};
 	return t;
 }
 

@@ -18,8 +18,7 @@ enum { SPARKLINE_CURRENT, SPARKLINE_DESIRED, SPARKLINE_SIGNALS };
 
 struct sparkline;
 
-// interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. Makes its only allocation. Returns NULL
-// when memory is exhausted.
+// interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. Makes its only allocation.
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns);
 void sparkline_free(struct sparkline *t); // NULL is fine
 // Records one tick as of now_ms. values: one per column; NaN, and what exceeds 9.99e17, is unknown; what is below 1e-16

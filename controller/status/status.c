@@ -74,9 +74,7 @@ struct policy_status *policy_status_new(const struct status_env *env, const stru
 	const char *key = place->key && !env->dir ? place->key : NULL; // a file has the status of one binding
 	size_t name_at = strlen(place->namespace_name) + 1, uid_at = name_at + strlen(place->name) + 1;
 	size_t key_at = uid_at + strlen(place->uid) + 1;
-	struct policy_status *s = calloc(1, sizeof *s + key_at + (key ? strlen(key) + 1 : 0));
-	if (!s)
-		return NULL;
+	struct policy_status *s = must_alloc(calloc(1, sizeof *s + key_at + (key ? strlen(key) + 1 : 0)));
 	s->env = env;
 	memcpy(s->namespace_name, place->namespace_name, name_at);
 	s->name = memcpy(s->namespace_name + name_at, place->name, uid_at - name_at);

@@ -45,7 +45,7 @@ struct status_place {
 	const char *key; // of the binding; NULL: it is the only one
 };
 
-// Creates the status of one binding; copies the place. env must outlive it. Returns NULL when memory is exhausted.
+// Creates the status of one binding; copies the place. env must outlive it.
 struct policy_status *policy_status_new(const struct status_env *env, const struct status_place *place);
 void policy_status_free(struct policy_status *s); // NULL is fine
 // Restores `state`, which must be fresh, from the status that an earlier process wrote. json: the whole object. Returns

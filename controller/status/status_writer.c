@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -31,7 +32,7 @@ struct status_writer {
 	int in_flight;
 	bool sending;         // in send_some()
 	int64_t next_mono_ms; // when the next patch may be sent at an even pace; the burst is that much ahead of it
-	struct event *timer;
+	struct event timer;
 	size_t n_deferred;
 	struct status_writer_stats stats;
 };
@@ -50,18 +51,12 @@ static void on_pace(evutil_socket_t fd, short what, void *arg)
 	send_some(arg);
 }
 
-struct status_writer *status_writer_new(struct k8s_client *client, struct err *e)
+struct status_writer *status_writer_new(struct k8s_client *client)
 {
-	struct status_writer *w = err_calloc(sizeof *w, e);
-	if (!w)
-		return NULL;
+	struct status_writer *w = must_alloc(calloc(1, sizeof *w));
 	w->client = client;
-	w->timer = event_new(k8s_client_loop(client), -1, 0, on_pace, w);
-	if (w->timer)
-		return w;
-	free(w);
-	err_set(e, ERR_INTERNAL, "cannot create a timer");
-	return NULL;
+	evtimer_assign(&w->timer, k8s_client_loop(client), on_pace, w);
+	return w;
 }
 
 void status_writer_free(struct status_writer *w)
@@ -71,7 +66,7 @@ void status_writer_free(struct status_writer *w)
 	while (w->last)
 		free_last(w->last);
 	assert(!w->queue && w->in_flight == 0);
-	event_free(w->timer);
+	event_del(&w->timer);
 	free(w);
 }
 
@@ -155,7 +150,7 @@ static void send_some(struct status_writer *w)
 			break;
 		int64_t wait_ms = left_ms(w);
 		if (wait_ms > 0) {
-			timer_start(w->timer, wait_ms); // without memory for it, the next answer or patch goes on
+			timer_start(&w->timer, wait_ms); // without memory for it, the next answer or patch goes on
 			break;
 		}
 		count_one(w);

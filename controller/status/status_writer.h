@@ -44,7 +44,7 @@ struct status_writer_stats {
 	uint64_t waiting, in_flight; // now; waiting: queued, and deferred
 };
 
-struct status_writer *status_writer_new(struct k8s_client *client, struct err *e);
+struct status_writer *status_writer_new(struct k8s_client *client);
 // Cancel every slot and free the k8s_client first: until then, requests in flight may still be answered.
 void status_writer_free(struct status_writer *w);
 // Returns what would happen to a patch of the slot's object now.

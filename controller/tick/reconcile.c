@@ -108,19 +108,12 @@ static void acquire_victims(struct reconciler *r)
 
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
 {
-	struct reconciler *r = calloc(1, sizeof *r);
-	if (!r)
-		return NULL;
+	struct reconciler *r = must_alloc(calloc(1, sizeof *r));
 	r->env = env;
 	r->subject = *subject;
 	r->policy = subject->binding->policy;
 	r->variants = variant_scale_new(&env->sources, env->log, subject->binding);
-	void *state = malloc(decide_state_bytes(r->policy));
-	if (!state) {
-		variant_scale_free(r->variants);
-		free(r);
-		return NULL;
-	}
+	void *state = must_alloc(malloc(decide_state_bytes(r->policy)));
 	decide_state_init(r->policy, state);
 	if (subject->last_scale_ms >= 0)
 		decide_record_last_scale(r->policy, state, subject->last_scale_ms);
@@ -172,18 +165,12 @@ void reconciler_free(struct reconciler *r)
 	free(r);
 }
 
-int reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation)
+void reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation)
 {
 	const struct policy *policy = binding->policy;
 	assert(!r->work);
 	reconcile_drop_order(r);
-	void *state = malloc(decide_state_bytes(policy)), *before = malloc(decide_state_bytes(r->policy));
-	if (!state || !before) {
-		free(state);
-		free(before);
-		return -1;
-	}
-	decide_state_unpack(r->policy, r->packed, before);
+	void *state = must_alloc(malloc(decide_state_bytes(policy))), *before = unpack_state(r);
 	decide_state_init(policy, state);
 	decide_state_migrate(r->policy, before, policy, state);
 	free(before);
@@ -205,7 +192,6 @@ int reconciler_set_policy(struct reconciler *r, const struct binding *binding, i
 	r->subject.generation = generation;
 	forget_decision(r); // it names signals of the old policy
 	r->needs_refill = refill_is_needed(policy);
-	return 0;
 }
 
 void reconciler_set_status(struct reconciler *r, struct policy_status *status)

@@ -139,13 +139,12 @@ struct reconciler {
 	bool is_target_wanted; // this policy holds a reference to its target
 };
 
-// Returns NULL when memory is exhausted.
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject);
 // Must be idle.
 void reconciler_free(struct reconciler *r);
 // Replaces the policy by another version (same namespace and name). Keeps the history that still makes sense. Must be
-// idle. Returns -1 when memory is exhausted.
-int reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation);
+// idle.
+void reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation);
 // Replaces the status; NULL: none. Must be idle unless status is NULL: a tick in progress whose policy is no longer
 // current ends without the status.
 void reconciler_set_status(struct reconciler *r, struct policy_status *status);

@@ -3,12 +3,13 @@
 
 #include <assert.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
+#include "base/must.h"
 #include "base/timer.h"
 
 struct tick_slot {
@@ -21,7 +22,7 @@ struct tick_slot {
 struct tick_group {
 	struct ticks *ticks;
 	int64_t interval_ms;
-	struct event *timer;
+	struct event timer;
 	struct tick_slot *slots;
 	size_t n_slots;  // a power of two
 	size_t n_visits; // a power of two: the tick and the looks
@@ -42,7 +43,7 @@ struct ticks {
 	struct queue due[2];         // [is_slow]
 	struct queue in_progress[2]; // [is_slow], in order of their start, without fast ones that write
 	struct write_turns turns;
-	struct event *slow_timer;
+	struct event slow_timer;
 	bool is_starting, is_stopped;
 };
 
@@ -64,12 +65,12 @@ static void take(struct queue *q, struct ticker *t)
 static void set_slow_timer(struct ticks *s)
 {
 	const struct ticker *oldest = s->in_progress[false].head;
-	if (!oldest || event_pending(s->slow_timer, EV_TIMEOUT, NULL))
+	if (!oldest || event_pending(&s->slow_timer, EV_TIMEOUT, NULL))
 		return;
 	int64_t left_ms = oldest->since_mono_ms + TICKS_SLOW_MS - clock_mono_ms(s->options.clock);
 	if (left_ms < 1)
 		left_ms = s->in_progress[true].n < TICKS_SLOW_MAX ? 1 : TICKS_SLOW_MS;
-	timer_start(s->slow_timer, left_ms);
+	timer_start(&s->slow_timer, left_ms);
 }
 
 static void move_slow_ticks(struct ticks *s)
@@ -146,7 +147,7 @@ bool ticks_take_turn(struct ticks *s, struct ticker *t)
 		return false;
 	leave_place(s, t);
 	if (s->due[false].n + s->due[true].n > 0)
-		event_active(s->slow_timer, EV_TIMEOUT, 0); // its place is free
+		event_active(&s->slow_timer, EV_TIMEOUT, 0); // its place is free
 	return true;
 }
 
@@ -207,25 +208,21 @@ static int64_t time_of(const struct tick_group *g, int64_t turn)
 	return g->start_mono_ms + turn * g->interval_ms / n_turns(g);
 }
 
-static int set_timer(struct tick_group *g)
+static void set_timer(struct tick_group *g)
 {
 	int64_t left_ms = time_of(g, g->turn) - clock_mono_ms(g->ticks->options.clock);
-	return timer_start(g->timer, left_ms > 1 ? left_ms : 1);
+	if (timer_start(&g->timer, left_ms > 1 ? left_ms : 1) < 0)
+		abort(); // base/must.h
 }
 
-static bool slot_put(struct tick_slot *slot, struct ticker *t)
+static void slot_put(struct tick_slot *slot, struct ticker *t)
 {
 	if (slot->n == slot->cap) {
-		size_t cap = slot->cap ? slot->cap * 2 : 4;
-		struct ticker **members = realloc(slot->members, cap * sizeof(struct ticker *));
-		if (!members)
-			return false;
-		slot->members = members;
-		slot->cap = cap;
+		slot->cap = slot->cap ? slot->cap * 2 : 4;
+		slot->members = must_alloc(realloc(slot->members, slot->cap * sizeof(struct ticker *)));
 	}
 	t->index = slot->n;
 	slot->members[slot->n++] = t;
-	return true;
 }
 
 static void free_slots(struct tick_slot *slots, size_t n)
@@ -255,21 +252,13 @@ static size_t visits_wanted(const struct tick_group *g)
 	return (size_t)n;
 }
 
-// Moves the members to n slots. Without memory for those, the group keeps the ones that it has.
+// Moves the members to n slots.
 static void move_members(struct tick_group *g, size_t n)
 {
-	struct tick_slot *slots = calloc(n, sizeof *slots);
-	bool ok = slots != NULL;
-	for (size_t i = 0; ok && i < g->n_slots; i++)
-		for (size_t k = 0; ok && k < g->slots[i].n; k++)
-			ok = slot_put(&slots[slot_of(g->slots[i].members[k]->key, n)], g->slots[i].members[k]);
-	if (!ok) {
-		free_slots(slots, slots ? n : 0);
-		for (size_t i = 0; i < g->n_slots; i++)
-			for (size_t k = 0; k < g->slots[i].n; k++)
-				g->slots[i].members[k]->index = k;
-		return;
-	}
+	struct tick_slot *slots = must_alloc(calloc(n, sizeof *slots));
+	for (size_t i = 0; i < g->n_slots; i++)
+		for (size_t k = 0; k < g->slots[i].n; k++)
+			slot_put(&slots[slot_of(g->slots[i].members[k]->key, n)], g->slots[i].members[k]);
 	free_slots(g->slots, g->n_slots);
 	g->slots = slots;
 	g->n_slots = n;
@@ -291,7 +280,7 @@ static void divide(struct tick_group *g)
 	g->turn = (g->turn * now + before - 1) / before;
 	while (time_of(g, g->turn - 1) > clock_mono_ms(g->ticks->options.clock))
 		g->turn--;
-	set_timer(g); // it is pending, so this cannot fail
+	set_timer(g);
 }
 
 static void queue_member(struct tick_group *g, struct ticker *t, int64_t due_mono_ms, int64_t now_ms)
@@ -359,36 +348,28 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 static void free_group(struct ticks *s, struct tick_group *g)
 {
 	HASH_DEL(s->groups, g);
-	if (g->timer)
-		event_free(g->timer);
-	free_slots(g->slots, g->slots ? g->n_slots : 0);
+	event_del(&g->timer);
+	free_slots(g->slots, g->n_slots);
 	free(g);
 }
 
-static struct tick_group *group_for(struct ticks *s, int64_t interval_ms, struct err *e)
+static struct tick_group *group_for(struct ticks *s, int64_t interval_ms)
 {
 	struct tick_group *g = NULL;
 	HASH_FIND(hh, s->groups, &interval_ms, sizeof interval_ms, g);
 	if (g)
 		return g;
-	g = calloc(1, sizeof *g);
-	if (!g) {
-		err_set(e, ERR_INTERNAL, "out of memory for a timer");
-		return NULL;
-	}
+	g = must_alloc(calloc(1, sizeof *g));
 	g->ticks = s;
 	g->interval_ms = interval_ms;
 	g->start_mono_ms = clock_mono_ms(s->options.clock);
 	g->n_slots = g->n_visits = 1;
 	g->turn = 1; // an interval from now
 	HASH_ADD(hh, s->groups, interval_ms, sizeof g->interval_ms, g);
-	g->slots = calloc(1, sizeof *g->slots);
-	g->timer = event_new(s->options.loop, -1, 0, on_turn, g);
-	if (g->slots && g->timer && set_timer(g) == 0)
-		return g;
-	free_group(s, g);
-	err_set(e, ERR_INTERNAL, "cannot create a timer");
-	return NULL;
+	g->slots = must_alloc(calloc(1, sizeof *g->slots));
+	evtimer_assign(&g->timer, s->options.loop, on_turn, g);
+	set_timer(g);
+	return g;
 }
 
 static void leave_group(struct ticks *s, struct ticker *t)
@@ -406,27 +387,20 @@ static void leave_group(struct ticks *s, struct ticker *t)
 		divide(g);
 }
 
-int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t key, struct err *e)
+void ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t key)
 {
 	if (t->group && t->group->interval_ms == interval_ms && t->key == key)
-		return 0;
+		return;
 	if (!t->group && t->state == TICK_IDLE)
 		t->due_mono_ms = clock_mono_ms(s->options.clock) - interval_ms; // it had no tick
 	leave_group(s, t);
-	struct tick_group *g = group_for(s, interval_ms, e);
-	if (!g)
-		return -1;
-	if (!slot_put(&g->slots[slot_of(key, g->n_slots)], t)) {
-		if (g->n == 0)
-			free_group(s, g);
-		return err_set(e, ERR_INTERNAL, "out of memory for a timer");
-	}
+	struct tick_group *g = group_for(s, interval_ms);
+	slot_put(&g->slots[slot_of(key, g->n_slots)], t);
 	t->group = g;
 	t->key = key;
 	t->is_new = true;
 	g->n++;
 	divide(g);
-	return 0;
 }
 
 void ticks_remove(struct ticks *s, struct ticker *t)
@@ -441,19 +415,13 @@ void ticks_remove(struct ticks *s, struct ticker *t)
 
 // ---- life ----
 
-struct ticks *ticks_new(const struct ticks_options *options, struct err *e)
+struct ticks *ticks_new(const struct ticks_options *options)
 {
-	struct ticks *s = err_calloc(sizeof *s, e);
-	if (!s)
-		return NULL;
+	struct ticks *s = must_alloc(calloc(1, sizeof *s));
 	s->options = *options;
 	s->turns.max = TICKS_WRITES_MAX;
-	s->slow_timer = event_new(options->loop, -1, 0, on_slow, s);
-	if (s->slow_timer)
-		return s;
-	free(s);
-	err_set(e, ERR_INTERNAL, "cannot create a timer");
-	return NULL;
+	evtimer_assign(&s->slow_timer, options->loop, on_slow, s);
+	return s;
 }
 
 void ticks_free(struct ticks *s)
@@ -469,7 +437,7 @@ void ticks_free(struct ticks *s)
 				g->slots[i].members[k]->group = NULL;
 		free_group(s, g);
 	}
-	event_free(s->slow_timer);
+	event_del(&s->slow_timer);
 	free(s);
 }
 

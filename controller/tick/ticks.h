@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 struct clock;
-struct err;
 struct event_base;
 struct tick_group;
 struct ticks;
@@ -122,15 +121,15 @@ struct ticks_options {
 	void *arg;
 };
 
-struct ticks *ticks_new(const struct ticks_options *options, struct err *e);
+struct ticks *ticks_new(const struct ticks_options *options);
 // No tick may be in progress. NULL is fine.
 void ticks_free(struct ticks *s);
 
 // Lets t tick every interval_ms, starting with the next time of its slot. Tickers with equal keys share a slot; others
 // are spread by their keys, which must be evenly distributed. Replaces the interval and the key of a ticker that was
 // added before. If there are several slots and t had a tick less than half an interval before the first time of its
-// slot, its ticks start an interval later. Returns -1 when memory is exhausted.
-int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t key, struct err *e);
+// slot, its ticks start an interval later.
+void ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t key);
 // Stops the ticks of t. A tick in progress still ends with ticks_end(), and t must live until then.
 void ticks_remove(struct ticks *s, struct ticker *t);
 // Queues a tick as of now_ms, beside the interval. Does nothing while a tick is in progress; a queued tick becomes one

@@ -58,7 +58,7 @@ static void world_start(struct world *w)
 	harness_start_client(&w->h, 2);
 	if (fake_apiserver_put(w->h.server, object_json, &e) < 0)
 		fail_msg("%s", e.msg);
-	w->env.writer = status_writer_new(w->h.client, &e);
+	w->env.writer = status_writer_new(w->h.client);
 	w->env.events = event_recorder_new(
 	        &(struct event_recorder_options){w->h.client, &w->h.clock, "gpuscale", "test-0"}, &e);
 	w->status = policy_status_new(&w->env, &(struct status_place){"serving", "llama", uid_of(w), NULL});
