@@ -261,6 +261,7 @@ struct values {
 
 static const char *write_value(struct json_writer *w, const char *conversion, struct values *v)
 {
+	char text[NUM_TEXT_BYTES];
 	switch (conversion[0]) {
 	case 's':
 		json_write_str(w, va_arg(v->ap, const char *));
@@ -274,6 +275,10 @@ static const char *write_value(struct json_writer *w, const char *conversion, st
 	case 'i':
 		json_write_bool(w, va_arg(v->ap, int));
 		return conversion + 1;
+	case 'j':
+		num_format_rfc3339_ms(text, va_arg(v->ap, int64_t));
+		json_write_str(w, text);
+		return conversion + 2;
 	default:
 		assert(strncmp(conversion, "ld", 2) == 0 || strncmp(conversion, "zu", 2) == 0);
 		json_write_i64(w, va_arg(v->ap, int64_t)); // a size_t of the program is smaller than INT64_MAX

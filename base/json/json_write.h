@@ -47,7 +47,8 @@ void json_write_member_bool(struct json_writer *w, const char *key, bool value);
 void json_write_member_null(struct json_writer *w, const char *key);
 // Several members in the form of the document, as in "{name:%s,score:{late:%g,changes:%d". A colon follows a key.
 // Braces and brackets begin and end objects and arrays, which need not end in the same call. Values are a string or
-// NULL (%s), int (%d), int64_t (%ld), size_t (%zu), double (%g) or bool (%i), each as its function above writes it.
+// NULL (%s), int (%d), int64_t (%ld), size_t (%zu), double (%g), bool (%i), or a time in ms (%jd, as RFC 3339 in UTC),
+// each as its function writes it.
 void json_write_format(struct json_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // For a message that people read: unsafe characters are visible (base/text.h) to every reader of the document, also to
 // one that prints what it decodes. NULL writes null.

@@ -313,9 +313,8 @@ static void put_conditions(struct fleet *f, struct json_writer *w, const struct 
 		if (f->conditions[i] != status || f->since_ms[i] == 0)
 			f->since_ms[i] = f->now_ms - f->now_ms % 1000;
 		f->conditions[i] = status;
-		json_write_member_time(w, "lastTransitionTime", f->since_ms[i]);
-		json_write_member_i64(w, "observedGeneration", f->identity.generation);
-		json_write_object_end(w);
+		json_write_format(w, "lastTransitionTime:%jd,observedGeneration:%ld}", f->since_ms[i],
+		                  f->identity.generation);
 	}
 	json_write_array_end(w);
 }
@@ -368,13 +367,10 @@ static uint64_t put_patch(struct fleet *f, struct buf *body)
 {
 	struct json_writer w;
 	json_write_init(&w, body, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
+	json_write_format(&w, "{status:{");
 	put_body(f, &w);
 	uint64_t print = hash_bytes(HASH_START, body->data, body->len);
-	json_write_member_time(&w, "lastUpdateTime", f->now_ms);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "lastUpdateTime:%jd}}", f->now_ms);
 	return print;
 }
 

@@ -90,9 +90,7 @@ void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_write
 		json_write_member_null(w, "spending");
 		return;
 	}
-	json_write_member_object(w, "spending");
-	json_write_member_time(w, "since", l->since_ms);
-	json_write_member_time(w, "until", l->until_ms);
+	json_write_format(w, "spending:{since:%jd,until:%jd", l->since_ms, l->until_ms);
 	put_money(w, "spent", l->spent_micro, 6);
 	put_money(w, "assumed", l->assumed_micro, 6);
 	put_money(w, "perHour", l->rate_micro, 6);
@@ -102,13 +100,11 @@ void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_write
 		int64_t start_ms = (l->until_ms / DAY_MS - k) * DAY_MS;
 		if (start_ms + DAY_MS <= l->since_ms)
 			break;
-		json_write_object_begin(w);
-		json_write_member_time(w, "start", start_ms);
+		json_write_format(w, "{start:%jd", start_ms);
 		put_money(w, "spent", l->day_micro[k], 6);
 		json_write_object_end(w);
 	}
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "]}");
 }
 
 static bool to_ledger(const struct pool_status_spending *s, struct pool_ledger *ret)
@@ -207,16 +203,10 @@ static void put_body(const struct pool *pool, int64_t now_ms, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
-	json_write_member_str(&w, "kind", POOL_KIND);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "name", pool->name);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "status");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{name:%s},status:{", POLICY_API_VERSION, POOL_KIND,
+	                  pool->name);
 	pool_spending_write(pool, now_ms, &w);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "}}");
 	buf_putc(out, '\n');
 }
 

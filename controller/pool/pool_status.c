@@ -249,14 +249,11 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	r->is_missing = false;
 	buf_init(&body, POOL_STATUS_BYTES_MAX);
 	json_write_init(&w, &body, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
+	json_write_format(&w, "{status:{");
 	put_body(p, sum, &w);
 	uint64_t print = hash_bytes(HASH_START, body.data, body.len);
 	pool_spending_write(p, now_ms, &w);
-	json_write_member_time(&w, "lastUpdateTime", now_ms);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "lastUpdateTime:%jd}}", now_ms);
 	if (!body.failed && is_due(p, print, now_mono_ms)) {
 		snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/gpupools/%s/status", p->name);
 		status_past_write(&r->past, print, 0, now_mono_ms);

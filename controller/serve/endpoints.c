@@ -235,20 +235,13 @@ static bool is_asked_for(const char *only, const struct managed_policy *m)
 	return !only || managed_policy_has_id(m, only);
 }
 
-// Opens an object about a policy, or about one of its bindings.
-static void begin_policy(struct json_writer *w, const struct managed_policy *m)
+// Writes an object with one text about a policy, or about one of its bindings.
+static void write_text(struct json_writer *w, const struct managed_policy *m, const char *key, const char *text)
 {
-	json_write_object_begin(w);
-	json_write_member_str(w, "namespace", m->namespace_name);
-	json_write_member_str(w, "name", m->name);
+	json_write_format(w, "{namespace:%s,name:%s", m->namespace_name, m->name);
 	if (m->key)
 		json_write_member_str(w, "target", m->key);
-}
-
-static void write_error(struct json_writer *w, const struct managed_policy *m, const char *error)
-{
-	begin_policy(w, m);
-	json_write_member_str(w, "error", error);
+	json_write_member_str(w, key, text);
 	json_write_object_end(w);
 }
 
@@ -309,16 +302,16 @@ static void write_errors(struct json_writer *w, struct controller *c, const char
 		const struct managed_policy *m = policies[i];
 		const char *error = managed_policy_error(m);
 		if (error[0] && is_asked_for(only, m))
-			write_error(w, m, error);
+			write_text(w, m, "error", error);
 	}
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
 		if (fleet_error(m->fleet)[0] && (!only || is_fleet_asked_for(only, m)))
-			write_error(w, m, fleet_error(m->fleet));
+			write_text(w, m, "error", fleet_error(m->fleet));
 	char why[POLICY_ERROR_BYTES_MAX];
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		if (is_asked_for(only, m)) {
 			policy_awaits_explain(m, why, sizeof why);
-			write_error(w, m, why);
+			write_text(w, m, "error", why);
 		}
 }
 
@@ -326,21 +319,13 @@ static void write_errors(struct json_writer *w, struct controller *c, const char
 static void write_phases(struct json_writer *w, struct controller *c, const char *only)
 {
 	struct managed_policy *const *policies = managed_policies_sort(&c->policies);
-	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
-		if (only && !is_fleet_asked_for(only, m))
-			continue;
-		begin_policy(w, m);
-		json_write_member_str(w, "phase", tick_phase_names[fleet_phase(m->fleet)]);
-		json_write_object_end(w);
-	}
-	for (size_t i = 0; i < c->policies.n; i++) {
-		const struct managed_policy *m = policies[i];
-		if (!is_asked_for(only, m))
-			continue;
-		begin_policy(w, m);
-		json_write_member_str(w, "phase", tick_phase_names[reconciler_phase(m->reconciler)]);
-		json_write_object_end(w);
-	}
+	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
+		if (!only || is_fleet_asked_for(only, m))
+			write_text(w, m, "phase", tick_phase_names[fleet_phase(m->fleet)]);
+	for (size_t i = 0; i < c->policies.n; i++)
+		if (is_asked_for(only, policies[i]))
+			write_text(w, policies[i], "phase",
+			           tick_phase_names[reconciler_phase(policies[i]->reconciler)]);
 }
 
 // items: the last decision of each policy. errors: policies whose last tick made no decision, and those not in force.
@@ -359,23 +344,16 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	struct json_writer w;
 	json_write_init(&w, &b, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "apiVersion", POLICY_API_VERSION);
-	json_write_member_str(&w, "kind", "DecisionList");
-	json_write_member_array(&w, "items");
+	json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", POLICY_API_VERSION, "DecisionList");
 	write_decisions(&w, c, only);
 	write_fleets(&w, c, only);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "errors");
+	json_write_format(&w, "],errors:[");
 	write_errors(&w, c, only);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "phases");
+	json_write_format(&w, "],phases:[");
 	write_phases(&w, c, only);
-	json_write_array_end(&w);
-	json_write_member_array(&w, "history");
+	json_write_format(&w, "],history:[");
 	decision_history_write(c->history, &w, only);
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 	buf_putc(&b, '\n');
 	endpoint_reply(x, 200, "application/json", &b);
 }

@@ -41,12 +41,6 @@
 #define PROBLEMS_BYTES 8192
 #define QUERY_KEY_SHOW 128 // limit on an unknown name in the error
 
-static void write_kind(struct json_writer *w, const char *kind)
-{
-	json_write_member_str(w, "apiVersion", POLICY_API_VERSION);
-	json_write_member_str(w, "kind", kind);
-}
-
 // ---- the head ----
 
 static void write_controller(struct json_writer *w, const struct overview_head *h)
@@ -59,22 +53,17 @@ static void write_controller(struct json_writer *w, const struct overview_head *
 		json_write_member_bool(w, "leader", h->shards_owned == 1);
 	if (h->leader && h->leader[0])
 		json_write_member_str(w, "leaderIdentity", h->leader);
-	if (h->identity) {
-		json_write_member_i64(w, "shardsOwned", h->shards_owned);
-		json_write_member_i64(w, "shardsTotal", h->shards_total);
-	}
-	json_write_member_time(w, "startTime", h->start_ms);
-	json_write_object_end(w);
+	if (h->identity)
+		json_write_format(w, "shardsOwned:%d,shardsTotal:%d", h->shards_owned, h->shards_total);
+	json_write_format(w, "startTime:%jd}", h->start_ms);
 }
 
 static void write_source(struct json_writer *w, const struct overview_source *s)
 {
 	static const char *const states[PROMQL_HEALTH__COUNT] = {"Up", "Degraded", "Down"};
 	json_write_format(w, "{name:%s,url:%s,state:%s,error:%s", s->name, s->url, states[s->state], s->error);
-	if (s->last_answer_ms > 0) {
-		json_write_member_time(w, "lastSuccessTime", s->last_answer_ms);
-		json_write_member_f64(w, "latencySeconds", s->last_seconds);
-	}
+	if (s->last_answer_ms > 0)
+		json_write_format(w, "lastSuccessTime:%jd,latencySeconds:%g", s->last_answer_ms, s->last_seconds);
 	json_write_object_end(w);
 }
 
@@ -92,10 +81,8 @@ static void write_problems(struct json_writer *w, const char *lines)
 
 void overview_begin(struct json_writer *w, const struct overview_head *h)
 {
-	json_write_object_begin(w);
-	write_kind(w, "Overview");
-	json_write_member_time(w, "time", h->time_ms);
-	json_write_member_str(w, "version", GPUSCALE_VERSION);
+	json_write_format(w, "{apiVersion:%s,kind:%s,time:%jd,version:%s", POLICY_API_VERSION, "Overview", h->time_ms,
+	                  GPUSCALE_VERSION);
 	write_controller(w, h);
 	json_write_member_array(w, "sources");
 	for (size_t i = 0; i < h->n_sources; i++)
@@ -108,30 +95,22 @@ void overview_begin(struct json_writer *w, const struct overview_head *h)
 
 void overview_end(struct json_writer *w)
 {
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "]}");
 }
 
 // ---- one policy ----
-
-static void write_target(struct json_writer *w, const struct scale_target *t)
-{
-	json_write_format(w, "target:{kind:%s,name:%s}", t->kind, t->name);
-}
 
 static void write_decision(struct json_writer *w, const struct decided *d)
 {
 	const struct decision *dec = d->decision;
 	char message[RENDER_SENTENCE_BYTES];
-	json_write_member_time(w, "time", dec->time_ms);
-	json_write_member_i64(w, "currentReplicas", dec->current);
+	json_write_format(w, "time:%jd,currentReplicas:%d", dec->time_ms, dec->current);
 	if (dec->ready >= 0)
 		json_write_member_i64(w, "readyReplicas", dec->ready);
 	json_write_format(w, "desiredReplicas:%d,action:%s,reason:%s", dec->desired, action_name(dec->action),
 	                  reason_info(dec->reason)->name);
 	explain_message(d, message);
-	json_write_member_str(w, "message", message);
-	json_write_member_bool(w, "held", dec->action == ACTION_HOLD);
+	json_write_format(w, "message:%s,held:%i", message, dec->action == ACTION_HOLD);
 }
 
 // What the signal is compared with; while its data is missing, what it would be compared with.
@@ -169,15 +148,13 @@ static void write_signal(struct json_writer *w, const struct decided *d, size_t 
 		snprintf(error, sizeof error, "%s", reason_info(s->reason)->name);
 	json_write_format(w, "{name:%s,value:%g,target:%g", d->policy->signals[i].name, s->value,
 	                  target_of(&d->policy->signals[i], s));
-	if (is_per_replica(&d->policy->signals[i])) { // the target is one replica's; the value is that of all
-		json_write_member_bool(w, "perReplica", true);
-		json_write_member_f64(w, "compared", s->state == SIGNAL_MISSING ? NAN : compared_of(d->decision, i));
-	}
+	if (is_per_replica(&d->policy->signals[i])) // the target is one replica's; the value is that of all
+		json_write_format(w, "perReplica:%i,compared:%g", true,
+		                  s->state == SIGNAL_MISSING ? (double)NAN : compared_of(d->decision, i));
 	json_write_member_str(w, "state", signal_state_name(s->state));
 	if (s->age_ms >= 0)
 		json_write_member_f64(w, "ageSeconds", (double)s->age_ms / 1000);
-	json_write_member_str(w, "error", error);
-	json_write_object_end(w);
+	json_write_format(w, "error:%s}", error);
 }
 
 static void write_signals(struct json_writer *w, const struct decided *d)
@@ -254,23 +231,18 @@ static void write_column(struct json_writer *w, const struct sparkline *t, size_
 
 static void write_history(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_member_object(w, "history");
-	json_write_member_f64(w, "stepSeconds", (double)sparkline_step_ms(p->trend) / 1000);
-	json_write_member_time(w, "endTime", sparkline_end_ms(p->trend));
-	json_write_key(w, "current");
+	json_write_format(w, "history:{stepSeconds:%g,endTime:%jd,current:", (double)sparkline_step_ms(p->trend) / 1000,
+	                  sparkline_end_ms(p->trend));
 	write_column(w, p->trend, SPARKLINE_CURRENT);
 	json_write_key(w, "desired");
 	write_column(w, p->trend, SPARKLINE_DESIRED);
 	json_write_member_array(w, "signals");
 	for (size_t i = 0; i < p->policy->n_signals; i++) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", p->policy->signals[i].name);
-		json_write_key(w, "values");
+		json_write_format(w, "{name:%s,values:", p->policy->signals[i].name);
 		write_column(w, p->trend, SPARKLINE_SIGNALS + i);
 		json_write_object_end(w);
 	}
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "]}");
 }
 
 // What a replica uses, and with it what these replicas cost per hour; -1: their number is unknown.
@@ -283,10 +255,9 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 	                  price_basis_names[basis]);
 	if (replicas >= 0)
 		json_write_member_i64(w, "count", replicas * gpus->per_replica);
-	if (replicas >= 0 && basis != PRICE_NONE) {
-		json_write_member_f64(w, "costPerHour", (double)(replicas * gpus->per_replica) * (double)micro / 1e6);
-		json_write_member_str(w, "currency", p->prices->currency);
-	}
+	if (replicas >= 0 && basis != PRICE_NONE)
+		json_write_format(w, "costPerHour:%g,currency:%s",
+		                  (double)(replicas * gpus->per_replica) * (double)micro / 1e6, p->prices->currency);
 	json_write_object_end(w);
 }
 
@@ -312,13 +283,11 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	}
 	if (p->key)
 		json_write_member_str(w, "key", p->key);
-	if (p->policy) {
-		write_target(w, p->target);
-		json_write_format(w, "minReplicas:%d,maxReplicas:%d,paused:%i,dryRun:%i",
-		                  d ? d->min_replicas : p->policy->min_replicas,
+	if (p->policy)
+		json_write_format(w, "target:{kind:%s,name:%s},minReplicas:%d,maxReplicas:%d,paused:%i,dryRun:%i",
+		                  p->target->kind, p->target->name, d ? d->min_replicas : p->policy->min_replicas,
 		                  d ? d->max_replicas : p->policy->max_replicas, p->policy->paused,
 		                  p->policy->dry_run || p->dry_run);
-	}
 	if (d)
 		write_decision(w, &p->decided);
 	if (p->policy && p->gpus.set)
@@ -339,9 +308,7 @@ void overview_write_detail(struct json_writer *w, const struct overview_policy *
 	char key[KEY_BYTES];
 	int name_at = snprintf(key, sizeof key, "%s/", p->namespace_name);
 	binding_format(key + name_at, sizeof key - (size_t)name_at, p->name, p->key);
-	json_write_object_begin(w);
-	write_kind(w, "PolicyDetail");
-	json_write_key(w, "policy");
+	json_write_format(w, "{apiVersion:%s,kind:%s,policy:", POLICY_API_VERSION, "PolicyDetail");
 	overview_add(w, p, true);
 	json_write_key(w, "decision");
 	if (p->decided.decision)
@@ -350,8 +317,7 @@ void overview_write_detail(struct json_writer *w, const struct overview_policy *
 		json_write_null(w);
 	json_write_member_array(w, "decisions");
 	decision_history_write(decisions, w, key);
-	json_write_array_end(w);
-	json_write_object_end(w);
+	json_write_format(w, "]}");
 }
 
 // ---- what all replies share ----
@@ -380,9 +346,7 @@ static void reply_error(struct http_exchange *x, int status, const char *text)
 	struct json_writer w;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "error", text);
-	json_write_object_end(&w);
+	json_write_format(&w, "{error:%s}", text);
 	buf_putc(&b, '\n');
 	set_headers(x, NULL);
 	endpoint_reply(x, status, JSON_TYPE, &b);

@@ -109,8 +109,7 @@ void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *do
 	const struct policy_origin *origin = doc->binding ? policy_ref_of(doc->binding->policy)->origin : NULL;
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
+	json_write_format(&w, "{status:{");
 	write_conditions(&w, doc);
 	json_write_member_null(&w, "hpaName");
 	if (origin)
@@ -121,8 +120,7 @@ void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *do
 		if (scaled_object_is_active(doc->facts))
 			json_write_member_time(&w, "lastActiveTime", time_ms - time_ms % 1000);
 	}
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "}}");
 }
 
 // ---- reading ----

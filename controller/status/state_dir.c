@@ -88,12 +88,12 @@ void state_file_write(struct buf *out, const struct binding *binding, const stru
 	target_of(&target, binding->target);
 	snprintf(offset, sizeof offset, "%lld", (long long)clock->offset_ms);
 	json_write_init(&w, &body, 0);
-	json_write_format(&w, "{apiVersion:%s,kind:%s,metadata:{namespace:%s,name:%s", POLICY_API_VERSION, POLICY_KIND,
-	                  policy->namespace_name, policy->name);
-	json_write_member_i64(&w, "generation", 0); // a file has no generation
-	json_write_format(&w, "},target:%s,bootId:%s", buf_str(&target), clock->boot_id);
-	json_write_member_str(&w, "clockOffsetMs", offset); // as text, because JSON numbers are exact only up to 2^53
-	json_write_object_end(&w);
+	// A file has no generation. The offset is a text, because JSON numbers are exact only up to 2^53.
+	json_write_format(&w,
+	                  "{apiVersion:%s,kind:%s,metadata:{namespace:%s,name:%s,generation:%d},target:%s,bootId:%s,"
+	                  "clockOffsetMs:%s}",
+	                  POLICY_API_VERSION, POLICY_KIND, policy->namespace_name, policy->name, 0, buf_str(&target),
+	                  clock->boot_id, offset);
 	// Merges the two objects into one.
 	if (body.len > 0)
 		body.data[--body.len] = '\0';

@@ -68,15 +68,12 @@ static void write_conditions(struct json_writer *w, const struct status_doc *doc
 		int64_t since_ms = doc->record->since_ms[i];
 		if (!c->reason[0])
 			continue;
-		json_write_object_begin(w);
-		json_write_member_str(w, "type", condition_type_names[i]);
-		json_write_member_str(w, "status", condition_status_names[c->status]);
-		json_write_member_str(w, "reason", c->reason);
+		json_write_format(w, "{type:%s,status:%s,reason:%s", condition_type_names[i],
+		                  condition_status_names[c->status], c->reason);
 		if (c->message[0]) // old API servers take "" inside an array of a merge-PATCH for null, and refuse it
 			json_write_member_text(w, "message", c->message);
-		json_write_member_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
-		json_write_member_i64(w, "observedGeneration", doc->generation);
-		json_write_object_end(w);
+		json_write_format(w, "lastTransitionTime:%jd,observedGeneration:%ld}", since_ms - since_ms % 1000,
+		                  doc->generation);
 	}
 	json_write_array_end(w);
 }
@@ -106,26 +103,27 @@ static void write_summary(struct json_writer *w, const struct status_doc *doc)
 	buf_done(&text);
 }
 
+// Writes nothing for what is not finite.
+static void write_quantity(struct json_writer *w, const char *key, double value)
+{
+	char text[NUM_TEXT_BYTES];
+	if (!isfinite(value))
+		return;
+	num_format_f64(text, value);
+	json_write_member_str(w, key, text);
+}
+
 static void write_signals(struct json_writer *w, const struct status_doc *doc)
 {
 	const struct decision *d = doc->facts->decided->decision;
 	json_write_member_array(w, "signals");
 	for (size_t i = 0; i < d->n_signals; i++) {
 		const struct decision_signal *s = &d->signals[i];
-		char text[NUM_TEXT_BYTES];
-		json_write_object_begin(w);
-		json_write_member_str(w, "name", doc->policy->signals[i].name);
-		if (isfinite(s->value)) {
-			num_format_f64(text, s->value);
-			json_write_member_str(w, "value", text);
-		}
-		if (isfinite(s->target)) {
-			num_format_f64(text, s->target);
-			json_write_member_str(w, "target", text);
-		}
-		json_write_member_i64(w, "proposal", s->proposal);
-		json_write_member_str(w, "state", signal_state_name(s->state));
-		json_write_member_str(w, "reason", reason_info(s->reason)->name);
+		json_write_format(w, "{name:%s", doc->policy->signals[i].name);
+		write_quantity(w, "value", s->value);
+		write_quantity(w, "target", s->target);
+		json_write_format(w, "proposal:%d,state:%s,reason:%s", s->proposal, signal_state_name(s->state),
+		                  reason_info(s->reason)->name);
 		if (s->age_ms >= 0)
 			json_write_member_time(w, "sampleTime", d->time_ms - s->age_ms);
 		json_write_object_end(w);
@@ -161,12 +159,10 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	}
 	const struct decision *d = decided->decision;
 	char message[RENDER_SENTENCE_BYTES];
-	bool scaled = doc->facts->phase == STATUS_SCALED;
-	json_write_member_i64(w, "currentReplicas", scaled ? d->desired : d->current);
-	json_write_member_i64(w, "desiredReplicas", d->desired);
+	json_write_format(w, "currentReplicas:%d,desiredReplicas:%d",
+	                  doc->facts->phase == STATUS_SCALED ? d->desired : d->current, d->desired);
 	write_number(w, "readyReplicas", d->ready);
-	json_write_member_str(w, "action", action_name(d->action));
-	json_write_member_str(w, "reason", reason_info(d->reason)->name);
+	json_write_format(w, "action:%s,reason:%s", action_name(d->action), reason_info(d->reason)->name);
 	explain_message(decided, message);
 	json_write_member_text(w, "message", message);
 	write_summary(w, doc);
@@ -218,21 +214,13 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 	size_t n = thin_out(recommendations,
 	                    decide_recommendations(doc->policy, doc->state, recommendations, 2 * DECIDE_HISTORY_MAX));
 	json_write_member_array(w, "recommendations");
-	for (size_t i = 0; i < n; i++) {
-		json_write_object_begin(w);
-		json_write_member_time(w, "time", recommendations[i].time_ms);
-		json_write_member_i64(w, "replicas", recommendations[i].replicas);
-		json_write_object_end(w);
-	}
+	for (size_t i = 0; i < n; i++)
+		json_write_format(w, "{time:%jd,replicas:%d}", recommendations[i].time_ms, recommendations[i].replicas);
 	json_write_array_end(w);
 	n = decide_scale_events(doc->policy, doc->state, events, 2 * DECIDE_HISTORY_MAX);
 	json_write_member_array(w, "scaleEvents");
-	for (size_t i = n > STATUS_EVENTS_MAX ? n - STATUS_EVENTS_MAX : 0; i < n; i++) {
-		json_write_object_begin(w);
-		json_write_member_time(w, "time", events[i].time_ms);
-		json_write_member_i64(w, "change", events[i].change);
-		json_write_object_end(w);
-	}
+	for (size_t i = n > STATUS_EVENTS_MAX ? n - STATUS_EVENTS_MAX : 0; i < n; i++)
+		json_write_format(w, "{time:%jd,change:%d}", events[i].time_ms, events[i].change);
 	json_write_array_end(w);
 	int64_t last_ms = decide_last_scale_ms(doc->policy, doc->state);
 	if (last_ms >= 0)
@@ -253,12 +241,8 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 	json_write_member_array(w, "decisions");
 	for (size_t i = 0; i < r->n_decisions; i++) {
 		const struct status_decision *d = &r->decisions[i];
-		json_write_object_begin(w);
-		json_write_member_time(w, "time", d->time_ms);
-		json_write_member_str(w, "action", action_name(d->action));
-		json_write_member_str(w, "reason", reason_info(d->reason)->name);
-		json_write_member_i64(w, "from", d->from);
-		json_write_member_i64(w, "to", d->to);
+		json_write_format(w, "{time:%jd,action:%s,reason:%s,from:%d,to:%d", d->time_ms, action_name(d->action),
+		                  reason_info(d->reason)->name, d->from, d->to);
 		json_write_member_text(w, "message", d->message);
 		json_write_object_end(w);
 	}
@@ -284,12 +268,10 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
+	json_write_format(&w, "{status:{");
 	if (doc->key)
 		begin_target(&w, doc);
-	json_write_member_i64(&w, "observedGeneration", doc->generation);
-	json_write_member_time(&w, "lastUpdateTime", doc->now_ms);
+	json_write_format(&w, "observedGeneration:%ld,lastUpdateTime:%jd", doc->generation, doc->now_ms);
 	write_decision(&w, doc);
 	if (doc->policy)
 		write_state(&w, doc);
@@ -297,36 +279,27 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	if (doc->facts->decided || doc->record->n_decisions > 0)
 		write_decisions(&w, doc->record);
 	write_conditions(&w, doc);
-	for (int depth = doc->key ? 4 : 2; depth > 0; depth--)
-		json_write_object_end(&w);
+	json_write_format(&w, doc->key ? "}}}}" : "}}");
 }
 
 void status_doc_write_replicas(struct buf *out, const char *key, int32_t replicas, int64_t generation)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
-	if (key) {
-		json_write_member_object(&w, "targets");
+	json_write_format(&w, key ? "{status:{targets:{" : "{status:{");
+	if (key)
 		json_write_member_object(&w, key);
-	}
-	json_write_member_i64(&w, "currentReplicas", replicas);
-	json_write_member_i64(&w, "observedGeneration", generation);
-	for (int depth = key ? 4 : 2; depth > 0; depth--)
-		json_write_object_end(&w);
+	json_write_format(&w, "currentReplicas:%d,observedGeneration:%ld", replicas, generation);
+	json_write_format(&w, key ? "}}}}" : "}}");
 }
 
 void status_doc_write_removal(struct buf *out, const char *key)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "status");
-	json_write_member_object(&w, "targets");
+	json_write_format(&w, "{status:{targets:{");
 	json_write_member_null(&w, key);
-	for (int depth = 3; depth > 0; depth--)
-		json_write_object_end(&w);
+	json_write_format(&w, "}}}");
 }
 
 // ---- reading ----

@@ -319,10 +319,11 @@ static void formats_write_members_as_their_functions_do(void **state)
 	json_write_format(&w, "{name:%s,none:%s,n:%d,big:%ld,size:%zu,inner:{ratio:%g,nan:%g},items:[", "a\"b",
 	                  (const char *)*state, -1, INT64_MAX, (size_t)7, 0.25, NAN);
 	json_write_str(&w, "x");
-	json_write_format(&w, "{ok:%i}],last:%i}", true, false);
+	json_write_format(&w, "{ok:%i}],last:%i,at:%jd}", true, false, INT64_C(1767603600000));
 	assert_string_equal(buf_str(&out),
 	                    "{\"name\":\"a\\\"b\",\"none\":null,\"n\":-1,\"big\":9223372036854775807,\"size\":7,"
-	                    "\"inner\":{\"ratio\":0.25,\"nan\":null},\"items\":[\"x\",{\"ok\":true}],\"last\":false}");
+	                    "\"inner\":{\"ratio\":0.25,\"nan\":null},\"items\":[\"x\",{\"ok\":true}],\"last\":false,"
+	                    "\"at\":\"2026-01-05T09:00:00Z\"}");
 	buf_done(&out);
 }
 
