@@ -253,10 +253,10 @@ static void run_fleet(struct plan *p, const struct policy *policy)
 	struct fleet *f = fleet_new(&p->env, policy_ref_of(policy), NULL, p);
 	p->fleets[p->n_fleets++] = f;
 	fleet_tick(f, p->now_ms);
-	if (fleet_phase(f) != TICK_PHASE_IDLE)
+	if (f->phase != TICK_PHASE_IDLE)
 		event_base_dispatch(p->connections.loop);
-	if (fleet_error(f)[0]) {
-		print_error("gpuscale plan: %s/%s: %s\n", policy->namespace_name, policy->name, fleet_error(f));
+	if (f->error[0]) {
+		print_error("gpuscale plan: %s/%s: %s\n", policy->namespace_name, policy->name, f->error);
 		p->n_failed_fleets++;
 	}
 	fleet_each(f, add_row, p);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/fleet/fleet_private.h"
+#include "controller/fleet/fleet_record.h"
 #include "k8s/cache/conflict_watch.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
@@ -24,9 +24,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql.h"
-#include "promql/promql_source.h"
 #include "runtime/metrics/metrics.h"
-#include "runtime/query/query_failover.h"
 
 #define EARLY_TICKS 5   // without a status
 #define PATH_BYTES  700 // namespace and name have at most 253 each
@@ -293,11 +291,6 @@ static void write_more(struct fleet *f)
 		end_tick(f, NULL);
 }
 
-static void on_recorded(struct fleet *f)
-{
-	write_more(f);
-}
-
 // Before the first scale, the status records the replicas requested until then: if this process dies before it writes
 // more, the next one can compare. A failed write of it does not block scaling.
 static void act(struct fleet *f)
@@ -305,7 +298,7 @@ static void act(struct fleet *f)
 	struct err e;
 	f->phase = TICK_PHASE_RECORD;
 	if (!f->first_write || f->is_recorded || !f->env->writer || f->identity.generation == 0 ||
-	    fleet_status_send(f, on_recorded, &e) < 0)
+	    fleet_status_send(f, write_more, &e) < 0)
 		write_more(f);
 }
 
@@ -482,32 +475,6 @@ static void on_answer(void *arg, struct query_answer *a)
 	finish_one(slot->fleet);
 }
 
-static void ask_signal(struct fleet *f, size_t i, struct buf *scratch)
-{
-	const struct policy *p = f->policy;
-	const struct policy_signal *s = &p->signals[i];
-	struct query_hub *hub = f->env->tick->sources.queries;
-	struct err e;
-	const char *query = promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, f->queries[i],
-	                                         scratch, NULL, &e);
-	f->slots[i] = (struct fleet_slot){f, i};
-	f->n_pending++;
-	if (!query) {
-		struct query_answer *a =
-		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, e.msg);
-		on_answer(&f->slots[i], a);
-		query_answer_unref(a);
-		return;
-	}
-	const struct query_question question = {.source = s->source,
-	                                        .query = query,
-	                                        .stale_after_ms = s->stale_after_ms,
-	                                        .max_series = FLEET_SERIES_MAX,
-	                                        .namespace_name = p->namespace_name,
-	                                        .wait_ms = p->interval_ms};
-	query_failover_ask(hub, &question, f->now_ms, on_answer, &f->slots[i]);
-}
-
 static void observe(struct fleet *f)
 {
 	const struct fleet *unlisted = find_unlisted(f);
@@ -535,8 +502,15 @@ static void observe(struct fleet *f)
 	f->n_pending = 1; // this function itself
 	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < f->policy->n_signals; i++)
-		if (f->queries[i])
-			ask_signal(f, i, &scratch);
+		if (f->queries[i]) {
+			const struct policy_signal *s = &f->policy->signals[i];
+			const struct observe_query query = {s->source, f->queries[i], s->stale_after_ms,
+			                                    FLEET_SERIES_MAX};
+			f->slots[i] = (struct fleet_slot){f, i};
+			f->n_pending++;
+			observe_ask_query(f->env->tick->sources.queries, f->policy, &query, f->now_ms, &scratch,
+			                  on_answer, &f->slots[i]);
+		}
 	buf_done(&scratch);
 	finish_one(f);
 }
@@ -709,16 +683,6 @@ void fleets_disconnect(struct fleet_env *env)
 		if (awaited_list)
 			end_tick(f, NULL); // may free the fleet
 	}
-}
-
-enum tick_phase fleet_phase(const struct fleet *f)
-{
-	return f->phase;
-}
-
-const char *fleet_error(const struct fleet *f)
-{
-	return f->error;
 }
 
 void fleet_each(const struct fleet *f, void (*fn)(void *arg, const struct fleet_row *row), void *arg)

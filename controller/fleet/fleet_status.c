@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The status of a fleet: sums and counts, the worst targets, and the record for the next process. It does not grow with
 // the changes, only the record does with the targets.
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/must.h"
-#include "controller/fleet/fleet_private.h"
+#include "controller/fleet/fleet.h"
+#include "controller/fleet/fleet_record.h"
 #include "controller/status/status_conditions.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/events/event_recorder.h"
@@ -227,75 +229,66 @@ static const char *const condition_types[FLEET_CONDITION__COUNT] = {[FLEET_READY
                                                                     [FLEET_CONFLICT] = "Conflict",
                                                                     [FLEET_DRY_RUN] = "DryRun"};
 
+static struct condition_row condition(bool is_true, const char *reason, const char *message, ...)
+        __attribute__((format(printf, 3, 4)));
+static struct condition_row condition(bool is_true, const char *reason, const char *message, ...)
+{
+	struct condition_row row = {.is_true = is_true, .reason = reason};
+	va_list ap;
+	va_start(ap, message);
+	vsnprintf(row.message, sizeof row.message, message, ap);
+	va_end(ap);
+	return row;
+}
+
 static struct condition_row ready(const struct fleet *f, const struct counts *c)
 {
-	struct condition_row row = {.is_true = !f->error[0] && f->targets.n_beyond == 0 && c->sum.failed == 0,
-	                            .reason = "Ready"};
-	if (f->error[0]) {
-		row.reason = "FailedGetScale";
-		snprintf(row.message, sizeof row.message, "%s", f->error);
-	} else if (f->targets.n_beyond > 0) {
-		row.reason = "TooManyTargets";
-		snprintf(row.message, sizeof row.message,
-		         "more than %d objects are selected: the others are not scaled", FLEET_TARGETS_MAX);
-	} else if (c->sum.failed > 0) {
-		row.reason = "FailedUpdateScale";
-		snprintf(row.message, sizeof row.message, "%zu targets cannot be scaled", c->sum.failed);
-	}
-	return row;
+	if (f->error[0])
+		return condition(false, "FailedGetScale", "%s", f->error);
+	if (f->targets.n_beyond > 0)
+		return condition(false, "TooManyTargets",
+		                 "more than %d objects are selected: the others are not scaled", FLEET_TARGETS_MAX);
+	if (c->sum.failed > 0)
+		return condition(false, "FailedUpdateScale", "%zu targets cannot be scaled", c->sum.failed);
+	return (struct condition_row){true, "Ready", ""};
 }
 
 static struct condition_row scaling_active(const struct fleet *f, const struct counts *c)
 {
-	bool is_empty = c->sum.targets == 0 && !f->error[0];
+	bool is_empty = c->sum.targets == 0 && !f->error[0], holds = c->sum.holding == c->sum.targets;
 	const char *fault = f->error[0] ? f->error : is_empty ? "" : f->query_error;
-	struct condition_row row = {.is_true = !fault[0] && !is_empty && c->sum.holding < c->sum.targets};
-	if (fault[0]) {
-		row.reason = "FailedGetMetrics";
-		snprintf(row.message, sizeof row.message, "%s", fault);
-		return row;
-	}
-	row.reason = is_empty                           ? "NoTargets"
-	             : c->sum.holding == c->sum.targets ? "AllTargetsHold"
-	             : f->n_unmatched                   ? "UnmatchedSeries"
-	                                                : "ValidMetricFound";
+	if (fault[0])
+		return condition(false, "FailedGetMetrics", "%s", fault);
 	if (is_empty)
-		snprintf(row.message, sizeof row.message, "the selector matches no object");
-	else if (f->n_unmatched)
-		snprintf(row.message, sizeof row.message, "%zu series have no target, such as \"%s\"", f->n_unmatched,
-		         f->unmatched);
-	return row;
+		return condition(false, "NoTargets", "the selector matches no object");
+	const char *reason = holds ? "AllTargetsHold" : f->n_unmatched ? "UnmatchedSeries" : "ValidMetricFound";
+	if (f->n_unmatched)
+		return condition(!holds, reason, "%zu series have no target, such as \"%s\"", f->n_unmatched,
+		                 f->unmatched);
+	return (struct condition_row){!holds, reason, ""};
 }
 
-static struct condition_row condition_of(const struct fleet *f, const struct counts *c, enum fleet_condition which)
+static struct condition_row condition_of(const struct fleet *f, const struct counts *c, int which)
 {
-	struct condition_row row = {0};
 	switch (which) {
 	case FLEET_READY:
 		return ready(f, c);
 	case FLEET_SCALING_ACTIVE:
 		return scaling_active(f, c);
 	case FLEET_CONFLICT:
-		row.is_true = c->sum.conflicts + c->overlaps > 0;
-		row.reason = row.is_true ? "TargetsShared" : "NoConflict";
-		if (row.is_true)
-			snprintf(row.message, sizeof row.message,
-			         "%zu targets are left to others; another fleet selects %zu", c->sum.conflicts,
-			         c->overlaps);
-		return row;
-	case FLEET_DRY_RUN:
-	case FLEET_CONDITION__COUNT:
-		break;
+		if (c->sum.conflicts + c->overlaps == 0)
+			return (struct condition_row){false, "NoConflict", ""};
+		return condition(true, "TargetsShared", "%zu targets are left to others; another fleet selects %zu",
+		                 c->sum.conflicts, c->overlaps);
+	default:
+		return (struct condition_row){is_dry_run(f), is_dry_run(f) ? "DryRun" : "Writing", ""};
 	}
-	row.is_true = is_dry_run(f);
-	row.reason = row.is_true ? "DryRun" : "Writing";
-	return row;
 }
 
 // Writes the members that the status and the status page have in common; returns enum condition_status.
 static int put_condition(const struct fleet *f, struct json_writer *w, const struct counts *c, int which)
 {
-	const struct condition_row row = condition_of(f, c, (enum fleet_condition)which);
+	const struct condition_row row = condition_of(f, c, which);
 	int status = row.is_true ? CONDITION_TRUE : CONDITION_FALSE;
 	json_write_format(w, "type:%s,status:%s,reason:%s", condition_types[which], condition_status_names[status],
 	                  row.reason);

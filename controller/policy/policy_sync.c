@@ -143,7 +143,7 @@ static void on_remove(void *arg, struct stored_binding *b, bool deleted)
 	m->status = NULL;
 	if (m->reconciler)
 		reconciler_set_status(m->reconciler, NULL);
-	if (status && !s->all->stopping && (policy_status_is_file(status) ? b->binding != NULL : !deleted))
+	if (status && !s->all->stopping && (status->env->dir ? b->binding != NULL : !deleted))
 		policy_status_forget(status, b->binding);
 	policy_status_free(status); // a tick that waits for it ends here, and others start
 	managed_policy_mark(m);
@@ -383,7 +383,7 @@ static void sync_status(struct managed_policy *m)
 	                                                                                       : &s->status_env;
 	const struct policy_ref *body = m->stored->entry->body; // a fleet that runs writes a status of its own
 	bool wanted = (env->writer || env->dir) && ownership_term(m) && !(body && body->fleet.set);
-	bool is_same = m->status && policy_status_is_in(m->status, env);
+	bool is_same = m->status && m->status->env == env;
 	if (wanted == (m->status != NULL) && (!wanted || is_same))
 		return;
 	struct policy_status *before = m->status;
@@ -531,10 +531,9 @@ static void report(struct managed_policy *m, const struct tick_result *result)
 	                          .now_ms = result->now_ms};
 	managed_policy_facts(m, &decided, &u.facts);
 	policy_status_update(m->status, &u);
-	const char *error = policy_status_error(m->status); // of an earlier write
-	if (log_edge(&m->report.status_failed, error[0] != '\0') == LOG_EDGE_STARTED)
-		LOG(s->report_env.log, LOG_ERROR,
-		    policy_status_is_file(m->status) ? "Cannot save state" : "Cannot write status",
+	const char *error = m->status->error; // of an earlier write
+	if (log_edge(&m->report.status_failed, error != NULL) == LOG_EDGE_STARTED)
+		LOG(s->report_env.log, LOG_ERROR, m->status->env->dir ? "Cannot save state" : "Cannot write status",
 		    LOG_BINDING(subject->binding), LOG_S("err", error));
 }
 
@@ -609,7 +608,7 @@ void policy_sync_flush(struct policy_sync *s)
 	int64_t now_ms = clock_wall_ms(&s->all->connections->clock);
 	for (size_t i = 0; i < s->all->n; i++) {
 		const struct managed_policy *m = s->all->list[i];
-		if (m->status && policy_status_is_file(m->status))
+		if (m->status && m->status->env->dir)
 			flush(m, now_ms);
 	}
 }

@@ -2,7 +2,7 @@
 // What a tick of one policy reports to its pool, and what the pool grants.
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"

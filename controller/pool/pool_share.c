@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares one pool: fills the allocator's request from the seats, and keeps the grants until an input changes.
 #include "base/buf.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 #include "policies/engine/number.h"
 
 #define MONTH_EVERY_MS 60000 // between two looks at what a monthly budget allows

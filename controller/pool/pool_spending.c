@@ -13,7 +13,7 @@
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 #include "controller/status/state_dir.h"
 #include "controller/status/status_schema.h"
 #include "policies/pool/pool_allocate.h"

@@ -10,7 +10,7 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 #include "controller/status/status_schema.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"

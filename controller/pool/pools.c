@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "base/must.h"
-#include "controller/pool/pools_private.h"
 #include "policies/schema/binding.h"
 
 // ---- pools ----

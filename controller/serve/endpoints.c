@@ -305,8 +305,8 @@ static void write_errors(struct json_writer *w, struct controller *c, const char
 			write_text(w, m, "error", error);
 	}
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
-		if (fleet_error(m->fleet)[0] && (!only || is_fleet_asked_for(only, m)))
-			write_text(w, m, "error", fleet_error(m->fleet));
+		if (m->fleet->error[0] && (!only || is_fleet_asked_for(only, m)))
+			write_text(w, m, "error", m->fleet->error);
 	char why[POLICY_ERROR_BYTES_MAX];
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_idle(&c->sync, m));)
 		if (is_asked_for(only, m)) {
@@ -321,7 +321,7 @@ static void write_phases(struct json_writer *w, struct controller *c, const char
 	struct managed_policy *const *policies = managed_policies_sort(&c->policies);
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));)
 		if (!only || is_fleet_asked_for(only, m))
-			write_text(w, m, "phase", tick_phase_names[fleet_phase(m->fleet)]);
+			write_text(w, m, "phase", tick_phase_names[m->fleet->phase]);
 	for (size_t i = 0; i < c->policies.n; i++)
 		if (is_asked_for(only, policies[i]))
 			write_text(w, policies[i], "phase",

@@ -12,9 +12,6 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "controller/status/scaled_object_doc.h"
-#include "controller/status/state_dir.h"
-#include "controller/status/status_doc.h"
-#include "controller/status/status_writer.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decide.h"
@@ -24,28 +21,6 @@
 #include "policies/schema/policy_schema.h"
 
 #define KEY_BYTES 320 // kind and name of a target have at most 63 and 253
-
-struct policy_status {
-	const struct status_env *env;
-	const char *name, *uid, *key; // behind namespace_name; key: NULL: the status is the object's
-	struct status_record record;
-	struct status_slot slot;       // of an object
-	struct state_slot file;        // of a policy from a file
-	policy_status_begun_fn *begun; // NULL: no call is pending
-	void *begun_arg;
-	uint64_t seen;         // fingerprint of the last update; an equal one changes nothing
-	uint64_t major, minor; // fingerprints of the contents at the last update
-	struct status_past past;
-	enum status_phase written_phase; // of the last write
-	double *values;                  // of the signals in the last write; owned
-	size_t n_values;
-	bool is_recorded; // the API server holds a status with the known replicas
-	char *error;      // owned; NULL: none
-	// For Events.
-	enum status_phase phase;
-	bool has_fault;
-	char namespace_name[];
-};
 
 void policy_status_path(const struct policy_status *s, const char *suffix, char *out)
 {
@@ -121,16 +96,6 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 }
 
 // ---- in a file ----
-
-bool policy_status_is_in(const struct policy_status *s, const struct status_env *env)
-{
-	return s->env == env;
-}
-
-bool policy_status_is_file(const struct policy_status *s)
-{
-	return s->env->dir != NULL;
-}
 
 static void clock_now(const struct status_env *env, struct state_clock *ret_clock)
 {
@@ -255,11 +220,6 @@ void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms)
 	status_record_clock_was_set(&s->record, step_ms);
 }
 
-int32_t policy_status_replicas(const struct policy_status *s)
-{
-	return s->record.replicas;
-}
-
 bool policy_status_is_emptied(const struct policy_status *s)
 {
 	size_t i = s->record.n_decisions;
@@ -267,21 +227,6 @@ bool policy_status_is_emptied(const struct policy_status *s)
 	       !decide_reason_is_of_pool(s->record.decisions[i - 1].reason))
 		i--;
 	return i > 0 && s->record.decisions[i - 1].to == 0;
-}
-
-bool policy_status_lacks_scale_time(const struct policy_status *s)
-{
-	return s->record.is_unsure;
-}
-
-bool policy_status_is_recorded(const struct policy_status *s)
-{
-	return s->is_recorded;
-}
-
-const char *policy_status_error(const struct policy_status *s)
-{
-	return s->error ? s->error : "";
 }
 
 // ---- has something changed? ----

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/status/state_dir.h"
 #include "controller/status/status_conditions.h"
+#include "controller/status/status_doc.h"
+#include "controller/status/status_writer.h"
 
 struct buf;
 struct clock;
 struct err;
 struct event_recorder;
 struct binding;
-struct policy_status;
-struct state_dir;
-struct status_writer;
 
 #define POLICY_STATUS_PATH_BYTES 700 // namespace and name have at most 253 each
 
@@ -45,6 +45,35 @@ struct status_place {
 	const char *key; // of the binding; NULL: it is the only one
 };
 
+typedef void policy_status_begun_fn(void *arg);
+
+// Other files read it; status.c alone changes it.
+struct policy_status {
+	const struct status_env *env; // with a dir: the status is written to a file instead of an object
+	const char *name, *uid, *key; // behind namespace_name; key: NULL: the status is the object's
+	// record.replicas: those requested for the target when the restored status was written; record.is_unsure: it
+	// lacks the time of the last scale, so that the time of reading counts.
+	struct status_record record;
+	struct status_slot slot;       // of an object
+	struct state_slot file;        // of a policy from a file
+	policy_status_begun_fn *begun; // NULL: no call is pending
+	void *begun_arg;
+	uint64_t seen;         // fingerprint of the last update; an equal one changes nothing
+	uint64_t major, minor; // fingerprints of the contents at the last update
+	struct status_past past;
+	enum status_phase written_phase; // of the last write
+	double *values;                  // of the signals in the last write; owned
+	size_t n_values;
+	// The API server holds a status of this object with the known replicas, written by this process or an earlier
+	// one. False while another autoscaler controls the target, or the policy has no valid version.
+	bool is_recorded;
+	char *error; // why the last write failed; owned; NULL: it did not
+	// For Events.
+	enum status_phase phase;
+	bool has_fault;
+	char namespace_name[];
+};
+
 // Creates the status of one binding; copies the place. env must outlive it.
 struct policy_status *policy_status_new(const struct status_env *env, const struct status_place *place);
 void policy_status_free(struct policy_status *s); // NULL is fine
@@ -55,14 +84,10 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 
 // Notes that the API server answered a request for the object with `error`, as the status itself does for its writes.
 void policy_status_failed(const struct policy_status *s, const struct err *error);
-// Returns whether the status is written to a file instead of an object.
-bool policy_status_is_file(const struct policy_status *s);
-// Returns whether `env` says where the status is written.
-bool policy_status_is_in(const struct policy_status *s, const struct status_env *env);
 // Writes the path of the object to `out`, which has POLICY_STATUS_PATH_BYTES, with `suffix` after it.
 void policy_status_path(const struct policy_status *s, const char *suffix, char *out);
 // Appends the merge-PATCH that records only the replicas requested for the target, before its first scale. Valid only
-// unless policy_status_is_file().
+// unless the status is written to a file.
 void policy_status_write_replicas(const struct policy_status *s, const struct binding *binding, int32_t replicas,
                                   int64_t generation, struct buf *out);
 // Like policy_status_restore, from the state file of the policy. Returns 1, 0 when there is no file, or -1 and *e when
@@ -72,8 +97,7 @@ int policy_status_recall(struct policy_status *s, const struct binding *binding,
                          struct err *e);
 // Writes a file that records only the replicas requested for the target, before its first scale. done is called exactly
 // once: when the file is written or the write failed, at the latest when the status is freed. Valid only when
-// policy_status_is_file().
-typedef void policy_status_begun_fn(void *arg);
+// it is written to a file.
 void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg);
 // Removes the file of a deleted policy, or the entry of a binding that its object does not have any more.
@@ -82,17 +106,9 @@ void policy_status_forget(struct policy_status *s, const struct binding *binding
 // Reports that the wall clock was set by step_ms. All remembered times move with it.
 void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms);
 
-// Returns the replicas requested for the target when the restored status was written; -1: absent, or another
-// generation.
-int32_t policy_status_replicas(const struct policy_status *s);
 // Returns whether the restored status says that the pool of the policy emptied the target: since a decision that the
 // pool limited to 0, none was for more.
 bool policy_status_is_emptied(const struct policy_status *s);
-// Returns whether the restored status lacks the time of the last scale, so that the time of reading counts.
-bool policy_status_lacks_scale_time(const struct policy_status *s);
-// Returns whether the API server holds a status of this object with the known replicas, written by this process or an
-// earlier one. Returns false while another autoscaler controls the target, or the policy has no valid version.
-bool policy_status_is_recorded(const struct policy_status *s);
 
 struct status_update {
 	struct status_facts facts;
@@ -107,7 +123,5 @@ struct status_update {
 void policy_status_update(struct policy_status *s, const struct status_update *u);
 // Writes the pending status. Call before the process exits.
 void policy_status_flush(struct policy_status *s, const struct status_update *u);
-// Returns why the last write failed; "": it did not.
-const char *policy_status_error(const struct policy_status *s);
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/process/log.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status.h"
-#include "controller/tick/reconcile_private.h"
 #include "k8s/cache/target_store.h"
 #include "k8s/capacity/fit_store.h"
 #include "policies/engine/decide.h"
@@ -121,8 +120,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	free(state);
 	unacked_write_clear(&r->unacked);
 	acquire_victims(r);
-	r->needs_past =
-	        subject->has_past && subject->status && (env->sources.k8s || policy_status_is_file(subject->status));
+	r->needs_past = subject->has_past && subject->status && (env->sources.k8s || subject->status->env->dir);
 	r->needs_refill = refill_is_needed(r->policy);
 	reconcile_acquire_target(r);
 	return r;

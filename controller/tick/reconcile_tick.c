@@ -14,7 +14,7 @@
 #include "controller/pool/pools.h"
 #include "controller/status/scaled_object_doc.h"
 #include "controller/status/status.h"
-#include "controller/tick/reconcile_private.h"
+#include "controller/tick/reconcile.h"
 #include "controller/tick/victim_marks.h"
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
@@ -251,7 +251,7 @@ static void write_initial_status(struct reconciler *r)
 	struct buf body;
 	struct err e;
 	enter(r, TICK_PHASE_RECORD);
-	if (policy_status_is_file(r->subject.status)) {
+	if (r->subject.status->env->dir) {
 		policy_status_begin(r->subject.status, r->subject.binding, r->work->write_from, on_recorded, r);
 		return;
 	}
@@ -268,7 +268,7 @@ static void write_initial_status(struct reconciler *r)
 
 static void act(struct reconciler *r)
 {
-	if (r->subject.status && !policy_status_is_recorded(r->subject.status))
+	if (r->subject.status && !r->subject.status->is_recorded)
 		write_initial_status(r);
 	else
 		write_scale(r);
@@ -509,7 +509,7 @@ static void observe(struct reconciler *r)
 static void end_restore(struct reconciler *r)
 {
 	r->needs_past = false;
-	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
+	unacked_write_of_past(&r->unacked, r->subject.status->record.replicas);
 	r->is_emptied = policy_status_is_emptied(r->subject.status);
 	observe(r);
 }
@@ -534,7 +534,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}
-	if (policy_status_lacks_scale_time(r->subject.status))
+	if (r->subject.status->record.is_unsure)
 		LOG(r->env->log, LOG_WARNING, "Status has no time of the last scale; using now",
 		    LOG_BINDING(r->subject.binding));
 	end_restore(r);
@@ -608,7 +608,7 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms)
 		return;
 	}
 	enter(r, TICK_PHASE_RESTORE);
-	if (policy_status_is_file(r->subject.status))
+	if (r->subject.status->env->dir)
 		recall(r);
 	else
 		fetch_past(r);

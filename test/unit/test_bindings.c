@@ -24,7 +24,7 @@
 #include "cli/term/output.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 #include "controller/serve/endpoints.h"
 #include "controller/status/status_writer.h"
 #include "policies/load/policy_ref.h"

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
-#include "controller/pool/pools_private.h"
+#include "controller/pool/pools.h"
 
 #define HOUR_MS  INT64_C(3600000)
 #define DAY_MS   (24 * HOUR_MS)
