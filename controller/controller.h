@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_sync.h"
 #include "controller/source/file_source.h"
@@ -25,6 +24,7 @@ struct log;
 struct metrics;
 struct policy_watch;
 struct price_book;
+struct price_follower;
 
 struct controller_options {
 	const char *const *policy_paths; // files and folders of policies
@@ -96,4 +96,13 @@ const char *controller_watch_error(const struct controller *c);
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
+// ---- price_follower.c ----
+
+// path: of a PriceBook, must live as long; NULL: the shipped prices, which are decoded when they are first needed.
+// Returns NULL and *e unless the file holds a valid price book.
+struct price_follower *price_follower_new(const char *path, struct log *log, struct err *e);
+void price_follower_free(struct price_follower *f); // NULL is fine
+// Looks at the file, at most once a second. The book is valid until the next call; NULL: out of memory.
+const struct price_book *price_follower_book(struct price_follower *f, int64_t now_ms);
+
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/price_follower.h"
+// The price book of the controller: the shipped one, or a file that is read again when it changes. When a changed file
+// cannot be used, an error is logged and the previous prices stay in use.
+#include "controller/controller.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "cli/term/cli.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/source/policy_object.h"
-#include "controller/status/scaled_object_doc.h"
+#include "controller/status/status_doc.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"

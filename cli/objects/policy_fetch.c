@@ -5,7 +5,7 @@
 
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
-#include "controller/status/scaled_object_doc.h"
+#include "controller/status/status_doc.h"
 #include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
@@ -116,7 +116,7 @@ static void read_gpus(struct policy_view *p, const struct doc_node *gpus)
 		p->gpus_per_replica = 0;
 }
 
-// A ScaledObject has the status of its policy in a condition (controller/status/scaled_object_doc.h). Without one,
+// A ScaledObject has the status of its policy in a condition (controller/status/status_doc.h). Without one,
 // Ready has the cause.
 static int read_scaled_object(struct policy_views *v, struct policy_view *p, const struct doc_node *spec,
                               const struct doc_node *status, struct err *e)

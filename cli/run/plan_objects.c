@@ -4,7 +4,6 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
-#include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
 #include "k8s/client/object_name.h"

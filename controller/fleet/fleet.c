@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/fleet/fleet_record.h"
+#include "controller/fleet/fleet_targets.h"
 #include "k8s/cache/conflict_watch.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"

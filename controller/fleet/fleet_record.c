@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/fleet/fleet_record.h"
+// What the next process must know about the targets of a fleet, as one text in its status: for each target the replicas
+// that the fleet requested, and the scales that cooldowns and rate limits still count. An entry is
+// "HASH=REPLICAS" or "HASH=REPLICAS@SECONDS+ADDED-REMOVED", with the hash of the key of the target.
+#include "controller/fleet/fleet_targets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +13,6 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/num.h"
-#include "controller/fleet/fleet_targets.h"
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide_state.h"
 #include "policies/engine/number.h"

@@ -13,7 +13,7 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "controller/fleet/fleet.h"
-#include "controller/fleet/fleet_record.h"
+#include "controller/fleet/fleet_targets.h"
 #include "controller/status/status_conditions.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/events/event_recorder.h"

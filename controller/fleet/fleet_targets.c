@@ -26,12 +26,6 @@ const char *const fleet_role_names[FLEET_ROLE__COUNT] = {
         [FLEET_BAD_BOUNDS] = "BadBounds",
 };
 
-static struct fleet_target *target_of(const struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct fleet_target, item);
-	return item ? (struct fleet_target *)at : NULL;
-}
-
 // ---- objects ----
 
 // Returns the replicas of an annotation, -1 when there is none, -2 when it is not a number of replicas.
@@ -73,7 +67,7 @@ static void remove_target(struct fleet_target *t)
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	remove_target(target_of(item));
+	remove_target((void *)item);
 }
 
 static void take_object(struct fleet_target *t, const struct target_fields *f, struct json_span annotations)
@@ -88,22 +82,18 @@ static void take_object(struct fleet_target *t, const struct target_fields *f, s
 	                    (t->max_replicas >= 0 && t->min_replicas > t->max_replicas);
 }
 
-static bool is_in_scope(const struct fleet_targets *all, const char *namespace_name)
-{
-	return !all->spaces || informer_get(all->spaces, "", namespace_name);
-}
-
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
 	struct fleet_targets *all = arg;
 	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
-	struct fleet_target *t = target_of(item);
+	struct fleet_target *t = (void *)item;
 	struct target_fields fields;
 	struct err e;
 	bool is_deleted = json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"';
-	if (is_deleted || !is_in_scope(all, namespace_name) || !namespace_name[0] ||
-	    target_decode(json, len, &fields, &e) < 0 || strlen(fields.resource_version) >= FLEET_VERSION_BYTES) {
+	bool is_in_scope = !all->spaces || informer_get(all->spaces, "", namespace_name);
+	if (is_deleted || !is_in_scope || !namespace_name[0] || target_decode(json, len, &fields, &e) < 0 ||
+	    strlen(fields.resource_version) >= FLEET_VERSION_BYTES) {
 		if (t)
 			remove_target(t);
 		return;
@@ -147,14 +137,9 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 // ---- namespaces ----
 
 struct fleet_space {
-	struct informer_item item;
-	char key[]; // "/NAME"
+	struct informer_item item; // first
+	char key[];                // "/NAME"
 };
-
-static struct fleet_space *space_of(struct informer_item *item)
-{
-	return (struct fleet_space *)(void *)((char *)item - offsetof(struct fleet_space, item));
-}
 
 static void on_space(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                      const char *json, size_t len)
@@ -173,7 +158,7 @@ static void on_space(void *arg, struct informer_item *item, const char *namespac
 static void on_space_absent(void *arg, struct informer_item *item)
 {
 	struct fleet_targets *all = arg;
-	struct fleet_space *space = space_of(item);
+	struct fleet_space *space = (void *)item;
 	const char *name = space->key + 1;
 	const size_t n = strlen(name);
 	informer_remove(item);
@@ -264,12 +249,12 @@ void fleet_target_free(struct fleet_target *t)
 void fleet_targets_close(struct fleet_targets *t)
 {
 	while (t->informer && informer_list(t->informer)) // first, so that the informer does not report them absent
-		remove_target(target_of(informer_list(t->informer)));
+		remove_target((void *)informer_list(t->informer));
 	if (t->informer)
 		informer_remove(&t->scope);
 	informer_free(t->informer);
 	while (t->spaces && informer_list(t->spaces)) {
-		struct fleet_space *space = space_of(informer_list(t->spaces));
+		struct fleet_space *space = (void *)informer_list(t->spaces);
 		informer_remove(&space->item);
 		free(space);
 	}
@@ -287,12 +272,12 @@ struct fleet_target *fleet_targets_next(const struct fleet_targets *all, const s
 {
 	if (!all->informer)
 		return NULL;
-	return target_of(t ? t->item.hh.next : informer_list(all->informer));
+	return t ? t->item.hh.next : (void *)informer_list(all->informer);
 }
 
 struct fleet_target *fleet_targets_find(const struct fleet_targets *all, const char *namespace_name, const char *name)
 {
-	return all->informer ? target_of(informer_get(all->informer, namespace_name, name)) : NULL;
+	return all->informer ? (void *)informer_get(all->informer, namespace_name, name) : NULL;
 }
 
 void fleet_target_scaled(struct fleet_target *t, const struct scale *scale)

@@ -18,6 +18,8 @@ struct err;
 struct fleet_selection;
 struct k8s_client;
 struct query_answer;
+struct buf;
+struct policy;
 
 #define FLEET_TARGETS_MAX    5000 // further objects are not scaled; the status has their number
 #define FLEET_SERIES_MAX     10000
@@ -42,7 +44,7 @@ extern const char *const fleet_role_names[FLEET_ROLE__COUNT]; // "Scales", ..
 
 // Kept small: there may be FLEET_TARGETS_MAX of them.
 struct fleet_target {
-	struct informer_item item;
+	struct informer_item item; // first, so that an item is its target
 	struct fleet_targets *all;
 	struct fleet_target *next_write;                        // in the queue of the fleet
 	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
@@ -111,5 +113,24 @@ struct fleet_deal {
 void fleet_deal(struct fleet_deal *ret_deal, const struct fleet_targets *all, size_t n, const char *namespace_name,
                 const struct query_answer *answer);
 void fleet_deal_done(struct fleet_deal *deal);
+
+// ---- fleet_record.c ----
+
+#define FLEET_RECORD_BYTES_MAX ((size_t)512 * 1024)
+
+struct fleet_record; // what an earlier process wrote
+
+// Appends the entry of a target, with a space before it unless it is the first. state: the engine's, unpacked; NULL:
+// fresh.
+void fleet_record_put(struct buf *out, const struct fleet_target *t, const struct policy *policy, const void *state,
+                      int64_t now_ms);
+// Reads a record, which may come from anywhere: entries that cannot be read are left out. Ends the process without
+// memory.
+struct fleet_record *fleet_record_read(const char *text, size_t len);
+void fleet_record_free(struct fleet_record *r); // NULL is fine
+// Restores a target, whose state must be fresh, as of now_ms. A scale that the record does not have is treated as one
+// of this moment.
+void fleet_record_restore(const struct fleet_record *r, struct fleet_target *t, const struct policy *policy,
+                          void *state, int64_t now_ms);
 
 #endif

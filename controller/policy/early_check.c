@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/policy/early_check.h"
+// Checks the signals of a policy between two of its ticks. When one has moved, the policy ticks at once, at most once
+// per interval in addition to its own ticks. An early check sends the queries of the policy, combined with similar ones
+// (runtime/query/early_query.c) or else with any others (runtime/query/query_hub.h). It neither reads the target nor
+// decides anything, so it costs a fraction of a tick.
+#include "controller/policy/managed_policy.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +12,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/must.h"
-#include "controller/policy/managed_policy.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/reconcile.h"
 #include "policies/load/policy_ref.h"

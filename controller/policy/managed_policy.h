@@ -187,4 +187,22 @@ uint32_t ownership_term(const struct managed_policy *m);
 // The callback of struct restore_env; arg: the ownership.
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e);
 
+// ---- early_check.c ----
+
+// The checks of all policies. Zero it before use.
+struct early_checks {
+	struct managed_policy *queue;
+	int in_flight; // those whose queries cannot be combined with similar ones, and so below
+	int64_t second;
+	int n_in_second; // queued in that second
+	bool is_starting;
+};
+
+// The callback of struct ticks_options.
+void early_check_start(void *arg, struct ticker *t, int64_t now_ms);
+// Call when a tick starts: a check from before it must not lead to a tick as of an earlier moment.
+void early_check_drop(struct managed_policy *m);
+// Call before the reconciler is freed: a check in flight then has no effect.
+void early_check_forget(struct managed_policy *m);
+
 #endif

@@ -10,7 +10,6 @@
 #include "base/must.h"
 #include "base/timer.h"
 #include "controller/policy/managed_policy.h"
-#include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/source/file_source.h"
 #include "controller/source/object_watch.h"

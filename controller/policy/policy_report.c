@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/tick/reconcile.h"
 #include "policies/engine/number.h"
@@ -217,8 +216,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 // ---- status ----
 
 bool policy_report_facts(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                         const struct policy_circumstances *circumstances, struct decided *ret_decided,
-                         struct status_facts *ret_facts)
+                         struct decided *ret_decided, struct status_facts *ret_facts)
 {
 	// A tick that records or writes has decided, and its outcome is not known yet.
 	enum status_phase phase = reconciler_phase(r) >= TICK_PHASE_RECORD ? STATUS_DECIDED : p->phase;
@@ -229,9 +227,6 @@ bool policy_report_facts(const struct policy_report *p, const struct policy_repo
 	        .phase = phase,
 	        .decided = ret_decided->decision && phase != STATUS_READ_FAILED ? ret_decided : NULL,
 	        .text = p->error,
-	        .fault = circumstances->fault,
-	        .conflict = circumstances->conflict,
-	        .watch_error = circumstances->watch_error,
 	        .dry_run = ret_decided->policy->dry_run || env->dry_run,
 	        .paused = ret_decided->policy->paused,
 	};

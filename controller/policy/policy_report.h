@@ -18,6 +18,7 @@ struct policy_gpus;
 struct reconciler;
 struct sparkline;
 struct tick_result;
+struct json_writer;
 
 // The GPU time of one policy: what its replicas used, and what maxReplicas would have used beyond that.
 struct gpu_time {
@@ -51,13 +52,6 @@ struct policy_report {
 	bool status_failed;      // the last status was not written, and that was logged
 };
 
-// What the owner of the reconciler knows about the policy beside its ticks. NULL: none.
-struct policy_circumstances {
-	const char *fault;       // faults of the newest version, while the last valid one is in force
-	const char *conflict;    // the autoscaler that controls the target of a policy that writes nothing
-	const char *watch_error; // why conflicting autoscalers may go undetected
-};
-
 void policy_report_init(struct policy_report *p);
 // Frees what it keeps, and initializes it again.
 void policy_report_reset(struct policy_report *p);
@@ -68,9 +62,22 @@ void policy_report_set_policy(struct policy_report *p, const struct policy *befo
 // status.
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                         const struct tick_result *result);
-// Describes the last tick for the conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
+// Describes the last tick for the conditions, apart from conflicts and faults of the policy; *ret_facts refers to
+// *ret_decided. Returns false before the first tick.
 bool policy_report_facts(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
-                         const struct policy_circumstances *circumstances, struct decided *ret_decided,
-                         struct status_facts *ret_facts);
+                         struct decided *ret_decided, struct status_facts *ret_facts);
+
+// ---- decision_history.c ----
+
+#define HISTORY_MAX       256
+#define HISTORY_BYTES_MAX (64 * 1024) // of one rendered decision
+
+struct decision_history *decision_history_new(void); // NULL when memory is exhausted
+void decision_history_free(struct decision_history *h);
+// Adds the decision of a binding of that key, which may be NULL.
+void decision_history_add(struct decision_history *h, const char *key, const struct decided *d);
+// Writes the entries as JSON values, oldest first, into an open array. policy: "namespace/name" to keep only those of
+// that policy, with "/" and a key behind it of one of its bindings; NULL = all.
+void decision_history_write(const struct decision_history *h, struct json_writer *w, const char *policy);
 
 #endif

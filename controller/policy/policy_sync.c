@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "controller/policy/early_check.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/policy/policy_pools.h"
@@ -30,12 +29,6 @@ static void free_policy(struct managed_policy *m)
 }
 
 // ---- which version should be in force ----
-
-// Returns the version to run if its target is free; NULL: none.
-static struct policy_ref *eligible_policy(const struct managed_policy *m)
-{
-	return policy_awaits_apart(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
-}
 
 // Returns the version to run now; NULL: none.
 static struct policy_ref *desired_policy(const struct managed_policy *m)
@@ -74,10 +67,12 @@ static const char *fault_of(const struct managed_policy *m)
 
 bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts)
 {
-	const struct policy_circumstances circumstances = {
-	        .fault = fault_of(m), .conflict = conflicts_find(m), .watch_error = conflicts_watch_error(m)};
-	return policy_report_facts(&m->report, &m->all->policy_sync->report_env, m->reconciler, &circumstances,
-	                           ret_decided, ret_facts);
+	if (!policy_report_facts(&m->report, &m->all->policy_sync->report_env, m->reconciler, ret_decided, ret_facts))
+		return false;
+	ret_facts->fault = fault_of(m);
+	ret_facts->conflict = conflicts_find(m);
+	ret_facts->watch_error = conflicts_watch_error(m);
+	return true;
 }
 
 // Returns whether this process owns the policy and no version of it is in force.
@@ -416,7 +411,8 @@ static void write_idle_status(struct managed_policy *m, int64_t now_ms)
 
 static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
-	struct policy_ref *eligible = eligible_policy(m);
+	// The version to run if its target is free.
+	struct policy_ref *eligible = policy_awaits_apart(m) == AWAITS_NOTHING ? m->stored->entry->body : NULL;
 	bool is_fleet = eligible && eligible->fleet.set; // which has conflicts target by target, and no pool
 	conflicts_sync(m, is_fleet ? NULL : eligible);
 	policy_awaits_update(m);

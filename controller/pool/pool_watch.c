@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/pool/pool_watch.h"
+// GPUPool objects as a source of pools. A cluster without the custom resource has none, which is not an error: whether
+// it was installed is looked up every POOL_WATCH_ASK_MS.
+#include "controller/pool/pools.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -14,7 +16,6 @@
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/timer.h"
-#include "controller/pool/pools.h"
 #include "controller/source/object_watch.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"

@@ -5,12 +5,14 @@
 #ifndef GPUSCALE_CONTROLLER_POOL_POOLS_H
 #define GPUSCALE_CONTROLLER_POOL_POOLS_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/hash_table.h"
+#include "base/schema/schema.h"
 #include "controller/status/state_dir.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
@@ -26,6 +28,9 @@ struct policy;
 struct pool;
 struct pools;
 struct status_writer;
+struct k8s_call;
+struct k8s_client;
+struct object_watch;
 
 #define POOLS_MAX            256 // from objects and files together
 #define POOL_UID_BYTES       64
@@ -321,5 +326,45 @@ int pool_spending_file_write(const struct pool *pool, struct state_dir *dir, str
 void pool_status_forget(struct pool *pool);
 // Appends why the pool is not shared: "pool h100 ..".
 void pool_put_state(const struct pool *p, struct buf *out);
+
+// ---- pool_watch.c ----
+
+#define POOL_WATCH_PLURAL   "gpupools"
+#define POOL_WATCH_ASK_MS   60000
+#define POOL_WATCH_RETRY_MS 5000 // after an error of that lookup
+
+struct pool_watch_options { // owns nothing
+	struct k8s_client *client;
+	struct pools *pools;
+	struct log *log;
+	// Called when the watch has delivered its first list, or cannot: the pools are as known as they can be.
+	void (*on_answer)(void *arg);
+	void *arg;
+};
+
+// Other files read it; pool_watch.c alone changes it.
+struct pool_watch {
+	struct pool_watch_options options;
+	struct object_watch *objects; // NULL: the cluster does not serve pools
+	struct k8s_call *asking;
+	struct event timer; // asks, or closes a watch of a resource that is gone
+	bool is_gone;
+	bool has_answer;                      // on_answer was called
+	char *error;                          // logged; NULL: none
+	struct schema_errors errors, unknown; // of the current object
+};
+
+// Starts to look for pools.
+struct pool_watch *pool_watch_new(const struct pool_watch_options *options);
+// The pools stay. Call before the client is freed. NULL is fine.
+void pool_watch_free(struct pool_watch *w);
+
+// Returns a version of an object for pools_put_object(), which frees it. Its errors are left in `errors`, and its
+// unknown fields, which have no effect, in `unknown`; an object with errors has a fault. Aborts when memory is
+// exhausted (base/must.h).
+struct pool_object *pool_object_read(const char *name, const char *json, size_t len, struct schema_errors *errors,
+                                     struct schema_errors *unknown);
+// Writes errors as one line, cut to `size` bytes.
+void pool_object_put_errors(const struct schema_errors *errors, char *out, size_t size);
 
 #endif

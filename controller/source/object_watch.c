@@ -10,12 +10,6 @@
 #include "base/must.h"
 #include "policies/schema/policy_schema.h"
 
-static struct watched_object *object_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct watched_object, item);
-	return item ? (struct watched_object *)at : NULL;
-}
-
 static struct watched_object *new_object(const char *namespace_name, const char *name)
 {
 	size_t space_len = strlen(namespace_name), size = space_len + 1 + strlen(name) + 1;
@@ -49,8 +43,9 @@ static enum object_change note_change(struct watched_object *o, struct json_span
 static void on_absent(void *arg, struct informer_item *item)
 {
 	const struct object_watch *w = arg;
-	w->options.on_gone(w->options.arg, object_of(item));
-	free_object(object_of(item));
+	struct watched_object *o = (void *)item;
+	w->options.on_gone(w->options.arg, o);
+	free_object(o);
 }
 
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
@@ -63,7 +58,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 			on_absent(w, item);
 		return;
 	}
-	struct watched_object *o = item ? object_of(item) : new_object(namespace_name, name);
+	struct watched_object *o = item ? (void *)item : new_object(namespace_name, name);
 	enum object_change change = note_change(o, metadata);
 	if (!w->options.on_object(w->options.arg, o, change, json, len))
 		free_object(o);
@@ -148,7 +143,7 @@ void object_watch_free(struct object_watch *w)
 		return;
 	// Removed first, so that the informer does not report them absent.
 	while (w->informer && informer_list(w->informer))
-		free_object(object_of(informer_list(w->informer)));
+		free_object((void *)informer_list(w->informer));
 	informer_remove(&w->all);
 	informer_free(w->informer);
 	free(w->error);

@@ -24,7 +24,7 @@ enum object_change {
 
 // An object.
 struct watched_object {
-	struct informer_item item;
+	struct informer_item item; // first, so that an item is its object
 	int64_t generation;
 	const char *name; // in key
 	char uid[WATCHED_UID_BYTES];

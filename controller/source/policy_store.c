@@ -34,7 +34,7 @@ struct space { // a namespace that has entries
 };
 
 struct row {                       // an entry in the table
-	struct policy_entry entry; // its texts are those of `space` and `key`
+	struct policy_entry entry; // first; its texts are those of `space` and `key`
 	struct space *space;
 	UT_hash_handle hh;
 	char key[]; // "namespace/name"
@@ -47,12 +47,6 @@ struct policy_store {
 	struct policy_listener listener;
 	struct policy_counts counts;
 };
-
-static struct row *row_of(const struct policy_entry *entry)
-{
-	uintptr_t at = (uintptr_t)entry - offsetof(struct row, entry);
-	return (struct row *)at;
-}
 
 static void row_free(struct row *row)
 {
@@ -306,7 +300,7 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 	for (size_t i = 0; i < entry->n_bindings; i++)
 		remove_binding(s, entry->bindings[i], deleted);
 	drop_version(s, v);
-	struct row *row = row_of(entry);
+	struct row *row = (void *)entry;
 	HASH_DEL(s->rows, row);
 	leave_space(s, row->space);
 	s->counts.entries--;
@@ -436,7 +430,7 @@ struct stored_binding *policy_store_next(const struct policy_store *s, const str
 {
 	if (b && b->index + 1 < b->entry->n_bindings)
 		return b->entry->bindings[b->index + 1];
-	const struct row *next = b ? row_of(b->entry)->hh.next : s->rows;
+	const struct row *row = b ? (void *)b->entry : NULL, *next = row ? row->hh.next : s->rows;
 	while (next && next->entry.n_bindings == 0)
 		next = next->hh.next;
 	return next ? next->entry.bindings[0] : NULL;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/status/scaled_object_doc.h"
+// The status of a ScaledObject as JSON: the fields that KEDA writes, and a condition of type GPUScaleState whose
+// message contains the status of the policy (controller/status/status_doc.h), for the next process. KEDA's schema drops
+// fields that it does not know, but keeps further conditions (docs/decisions/0052-scaled-objects.md). KEDA:
+// apis/keda/v1alpha1/scaledobject_types.go, condition_types.go.
+#include "controller/status/status_doc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +13,6 @@
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "controller/status/status_conditions.h"
-#include "controller/status/status_doc.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
-#include "controller/status/scaled_object_doc.h"
+#include "controller/status/status_doc.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decide.h"

@@ -75,4 +75,28 @@ void status_doc_write_removal(struct buf *out, const char *key);
 int status_doc_read(const char *json, size_t len, const struct binding *binding, void *state,
                     struct status_record *record, int64_t now_ms, struct err *e);
 
+// ---- scaled_object_doc.c ----
+
+#define SCALED_OBJECT_STATE     "GPUScaleState" // the type of that condition
+#define SCALED_OBJECT_BYTES_MAX (192 * 1024)    // a status with the quotes of its state escaped
+
+struct scaled_object_doc {
+	const struct status_facts *facts;   // NULL: nothing is known but the state
+	const struct condition *conditions; // CONDITION_TYPE__COUNT of them; NULL with the facts
+	const struct binding *binding;      // NULL: no version was ever valid
+	const char *state;                  // {"status":{..}} of the policy; NULL: none
+};
+
+// Returns whether a trigger is active, as KEDA's condition Active: a value above its activation threshold, or an open
+// schedule.
+bool scaled_object_is_active(const struct status_facts *facts);
+// Returns whether the fallback decides.
+bool scaled_object_is_in_fallback(const struct status_facts *facts);
+
+// Appends {"status":{..}} for a merge-PATCH.
+void scaled_object_doc_write(struct buf *out, const struct scaled_object_doc *doc);
+// Appends {"metadata":{..},"status":{..}} of the policy, as status_doc_read() reads it, from the ScaledObject `json`;
+// with an empty status if the object has no such state. Returns whether it has.
+bool scaled_object_doc_read(struct buf *out, const char *json, size_t len);
+
 #endif

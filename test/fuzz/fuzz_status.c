@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/fleet/fleet_record.h"
 #include "controller/fleet/fleet_targets.h"
 #include "controller/status/status_conditions.h"
 #include "controller/status/status_doc.h"

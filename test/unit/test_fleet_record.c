@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "controller/fleet/fleet_record.h"
 #include "controller/fleet/fleet_targets.h"
 #include "policies/engine/decide_state.h"
 #include "policies/engine/policy.h"

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
+#include "controller/controller.h"
 #include "controller/policy/policy_report.h"
-#include "controller/price_follower.h"
 #include "policies/engine/policy.h"
 #include "policies/price/price_book.h"
 

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "controller/policy/policy_report.h"
-#include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/tick/reconcile.h"
 #include "policies/schema/binding.h"
@@ -127,19 +126,17 @@ static void superseded_tick_changes_nothing(void **state)
 static void facts_exist_after_the_first_tick_only(void **state)
 {
 	struct fixture *f = *state;
-	const struct policy_circumstances circumstances = {.conflict = "HorizontalPodAutoscaler serving/llama"};
 	struct decided decided;
 	struct status_facts facts;
 	struct err e;
-	assert_false(policy_report_facts(&f->report, &f->report_env, f->reconciler, &circumstances, &decided, &facts));
+	assert_false(policy_report_facts(&f->report, &f->report_env, f->reconciler, &decided, &facts));
 	err_set(&e, ERR_AUTH, "forbidden");
 	report(f, (struct tick_result){.outcome = TICK_WRITE_FAILED, .is_current = true, .error = &e});
-	assert_true(policy_report_facts(&f->report, &f->report_env, f->reconciler, &circumstances, &decided, &facts));
+	assert_true(policy_report_facts(&f->report, &f->report_env, f->reconciler, &decided, &facts));
 	assert_int_equal(facts.phase, STATUS_WRITE_FAILED);
 	assert_string_equal(facts.text, "forbidden");
-	assert_string_equal(facts.conflict, "HorizontalPodAutoscaler serving/llama");
 	policy_report_set_policy(&f->report, &f->policy, &f->policy);
-	assert_false(policy_report_facts(&f->report, &f->report_env, f->reconciler, &circumstances, &decided, &facts));
+	assert_false(policy_report_facts(&f->report, &f->report_env, f->reconciler, &decided, &facts));
 }
 
 static void each_conflict_of_a_tick_is_counted(void **state)

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/json/json_span.h"
 #include "controller/source/policy_object.h"
-#include "controller/status/scaled_object_doc.h"
+#include "controller/status/status_doc.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/status/decision_history.h"
+// The last decisions that differed from the one before, rendered once, for /debug/decisions. A ring with a limit on
+// entries and bytes.
+#include "controller/policy/policy_report.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
