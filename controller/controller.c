@@ -300,7 +300,7 @@ static void on_keda(void *arg)
 {
 	struct controller *c = arg;
 	// KEDA's operator writes the whole list of conditions itself.
-	c->sync.scaled_object_env.is_read_only = keda_watch_state(c->policies.keda) == KEDA_RUNS;
+	c->sync.scaled_object_env.is_read_only = c->policies.keda->state == KEDA_RUNS;
 	managed_policies_mark_all(&c->policies);
 }
 
@@ -426,7 +426,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	c->sync.fleet_env.metrics = metrics;
 	c->sync.fleet_env.writer = c->sync.status_env.writer;
 	c->sync.fleet_env.events = c->sync.status_env.events;
-	c->sync.fleet_env.conflicts = conflicts_watch(all->conflicts);
+	c->sync.fleet_env.conflicts = all->conflicts->watch;
 	c->sync.fleet_env.own_namespace = connections_own_namespace(to);
 	c->sync.fleet_env.spans_anywhere = o->cluster_fleets;
 	return 0;

@@ -337,7 +337,7 @@ static int share_pools(struct plan *p)
 	struct err e;
 	struct pools *pools = plan_pools_new(p->objects, &p->args->files, &e);
 	int rc = pools ? 0 : -1;
-	if (pools && pools_count(pools) > 0)
+	if (pools && pools->n > 0)
 		rc = decide_in_pools(p, pools, &e);
 	if (rc < 0)
 		print_error("gpuscale plan: %s\n", e.msg);

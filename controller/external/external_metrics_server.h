@@ -131,7 +131,7 @@ bool delegated_auth_is_ready(const struct delegated_auth *a);
 // Keeps answers of the API server for a short time, by digest of the question. The oldest answer makes room for a new
 // one.
 
-#define REVIEW_KEY_BYTES    32
+#define REVIEW_KEY_BYTES    32 // the SHA-256 of the question
 #define REVIEW_REASON_BYTES 256
 
 struct review_answer {
@@ -143,8 +143,6 @@ struct review_answer {
 // max: entries of positive answers, and as many of negative ones, so that neither evict the others.
 struct review_cache *review_cache_new(size_t max, int64_t ttl_ms);
 void review_cache_free(struct review_cache *c); // NULL is fine
-// Writes the SHA-256 of the question.
-void review_cache_key(const void *question, size_t len, unsigned char out[REVIEW_KEY_BYTES]);
 // Returns NULL when there is no answer, or it is too old. Valid until the next put.
 const struct review_answer *review_cache_get(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                                              int64_t mono_ms);

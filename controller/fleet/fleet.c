@@ -192,9 +192,7 @@ static void end_tick(struct fleet *f, const char *error)
 		f->answers[i] = NULL;
 	}
 	if (error && strcmp(error, f->error) != 0 && is_listed(f))
-		LOG(f->env->tick->log, LOG_ERROR, "Fleet made no decision",
-		    LOG_S("namespace", f->policy->namespace_name), LOG_S("policy", f->policy->name),
-		    LOG_S("err", error));
+		LOG(f->env->tick->log, LOG_ERROR, "Fleet made no decision", LOG_POLICY(f->policy), LOG_S("err", error));
 	snprintf(f->error, sizeof f->error, "%s", error ? error : "");
 	if (f->env->metrics)
 		metrics_reconciled(f->env->metrics,
@@ -232,9 +230,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		f->n_scaled++;
 		if (f->env->metrics)
 			metrics_scaled(f->env->metrics, t->decision->current, t->write_to);
-		LOG(f->env->tick->log, LOG_INFO, "Scaled", LOG_S("namespace", f->policy->namespace_name),
-		    LOG_S("policy", f->policy->name), LOG_S("target", t->key), LOG_I("from", t->decision->current),
-		    LOG_I("to", t->write_to));
+		LOG(f->env->tick->log, LOG_INFO, "Scaled", LOG_POLICY(f->policy), LOG_S("target", t->key),
+		    LOG_I("from", t->decision->current), LOG_I("to", t->write_to));
 	} else if (error && !t->is_gone) {
 		unacked_write_failed(&t->unacked, error, from, t->write_to, clock_real_mono_us() / 1000);
 		set_detail(t, error->msg);

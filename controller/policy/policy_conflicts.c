@@ -16,11 +16,9 @@
 #include "controller/source/policy_store.h"
 #include "controller/tick/observe.h"
 #include "k8s/cache/conflict_watch.h"
-#include "k8s/cache/informer.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/scale.h"
-#include "k8s/lease/lease_record.h"
 #include "policies/load/policy_ref.h"
 #include "policies/schema/binding.h"
 #include "runtime/connections.h"
@@ -31,20 +29,8 @@
 #define MANAGER_PATH_BYTES 1024 // apiVersion, plural, namespace and name, each of at most 319 bytes
 #define DURATION_MIN_MS    1000
 #define DURATION_MAX_MS    600000 // a longer leaseDurationSeconds is treated as this
-#define TEXT_BYTES         512
 
 // ---- KEDA's operator ----
-
-struct keda_watch {
-	struct keda_watch_options options;
-	struct informer *informer;
-	struct informer_item lease; // wanted
-	struct event expiry;        // fires when the Lease was not renewed
-	enum keda_state state;
-	bool has_error;                  // logged
-	char renewed[LEASE_STAMP_BYTES]; // renewTime at the last change
-	char key[INFORMER_KEY_BYTES], text[TEXT_BYTES];
-};
 
 static void set_state(struct keda_watch *w, enum keda_state state)
 {
@@ -145,21 +131,7 @@ void keda_watch_free(struct keda_watch *w)
 	free(w);
 }
 
-enum keda_state keda_watch_state(const struct keda_watch *w)
-{
-	return w->state;
-}
-
 // ---- conflicts of all policies ----
-
-struct conflicts {
-	struct conflict_watch *watch;
-	size_t n_blind;                     // policies whose conflicts may go undetected
-	const struct managed_policy *blind; // that of them whose error was logged; NULL: none
-	char *error;                        // the one logged last
-	bool has_logged_target;             // a target that cannot be watched was logged
-	struct conflict_pause *pauses;
-};
 
 static void on_change(void *arg, void *user)
 {
@@ -201,11 +173,6 @@ void conflicts_free(struct conflicts *c)
 	conflict_watch_free(c->watch); // and the wants of all policies
 	free(c->error);
 	free(c);
-}
-
-struct conflict_watch *conflicts_watch(const struct conflicts *c)
-{
-	return c->watch;
 }
 
 // ---- another client keeps changing the target ----
@@ -346,8 +313,7 @@ static void log_started(const struct managed_policy *m)
 	LOG(m->all->log, LOG_WARNING,
 	    m->pause ? "Conflict: another client keeps changing the replicas"
 	             : "Conflict: target is managed by another autoscaler",
-	    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-	    LOG_S("target", managed_policy_binding(m, m->conflicts_of)->target->name),
+	    LOG_POLICY(m), LOG_S("target", managed_policy_binding(m, m->conflicts_of)->target->name),
 	    LOG_S("other", conflicts_find(m)));
 }
 
@@ -362,8 +328,7 @@ static void watch_target(struct managed_policy *m, const struct binding *binding
 		return;
 	m->conflict_interests[i] = conflict_watch_acquire(all->watch, &ref, m, &e);
 	if (!m->conflict_interests[i] && !all->has_logged_target)
-		LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
-		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+		LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers", LOG_POLICY(m),
 		    LOG_S(m->key ? "target" : NULL, m->key), LOG_S("err", e.msg));
 	all->has_logged_target = all->has_logged_target || !m->conflict_interests[i];
 }
@@ -397,7 +362,7 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 static enum keda_state keda_state_for(const struct managed_policy *m)
 {
 	bool concerns = m->all->keda && m->stored && m->stored->entry->source == POLICY_FROM_SCALED_OBJECT;
-	return concerns ? keda_watch_state(m->all->keda) : KEDA_STOPPED;
+	return concerns ? m->all->keda->state : KEDA_STOPPED;
 }
 
 // Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.
@@ -481,15 +446,14 @@ void policy_awaits_update(struct managed_policy *m)
 	m->all->n_conflicts_awaited -= before == AWAITS_CONFLICTS;
 	m->all->n_conflicts_awaited += awaits == AWAITS_CONFLICTS;
 	if (awaits == AWAITS_POLICY)
-		LOG(m->all->log, LOG_WARNING, "Conflict: target is owned by another policy",
-		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+		LOG(m->all->log, LOG_WARNING, "Conflict: target is owned by another policy", LOG_POLICY(m),
 		    LOG_S("target", stored_binding_awaited(m->stored)->name),
 		    LOG_S("other", stored_binding_winner(m->stored)->entry->name));
 	if (awaits == AWAITS_AUTOSCALER)
 		log_started(m);
 	else if (before == AWAITS_AUTOSCALER && awaits <= AWAITS_CONFLICTS)
-		LOG(m->all->log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name),
-		    LOG_S("policy", m->name), LOG_S("target", m->stored->binding->target->name));
+		LOG(m->all->log, LOG_INFO, "Conflict resolved", LOG_POLICY(m),
+		    LOG_S("target", m->stored->binding->target->name));
 }
 
 enum status_phase policy_awaits_explain(const struct managed_policy *m, char *ret_why, size_t size)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "controller/policy/managed_policy.h"
+#include "k8s/cache/informer.h"
+#include "k8s/lease/lease_record.h"
 
 struct conflict_watch;
 struct err;
@@ -33,6 +35,16 @@ struct conflict_pause {
 	char who[CONFLICT_MANAGER_BYTES + 20]; // "": not known yet
 };
 
+// Other files read `watch`; policy_conflicts.c alone uses the rest.
+struct conflicts {
+	struct conflict_watch *watch;       // of other autoscalers; interests of no policy have the user NULL
+	size_t n_blind;                     // policies whose conflicts may go undetected
+	const struct managed_policy *blind; // that of them whose error was logged; NULL: none
+	char *error;                        // the one logged last
+	bool has_logged_target;             // a target that cannot be watched was logged
+	struct conflict_pause *pauses;
+};
+
 // Returns the conflicts of all policies; NULL and *e: ERR_INTERNAL.
 struct conflicts *conflicts_new(struct managed_policies *all, struct err *e);
 // Call before the connections are freed; NULL is fine.
@@ -47,8 +59,6 @@ const char *conflicts_find(const struct managed_policy *m);
 bool conflicts_yield(void *owner, int32_t from, int32_t to);
 // Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
 const char *conflicts_watch_error(const struct managed_policy *m);
-// Returns the watch of other autoscalers. Wants that do not belong to a policy have the user NULL.
-struct conflict_watch *conflicts_watch(const struct conflicts *c);
 
 // ---- what a policy awaits, be it a conflict or anything else ----
 
@@ -67,8 +77,9 @@ enum status_phase policy_awaits_explain(const struct managed_policy *m, char *re
 // renews the Lease every few seconds, so a watch of it costs nothing once the operator is stopped.
 // KEDA: cmd/operator/main.go (LeaderElectionID).
 
-#define KEDA_LEASE     "operator.keda.sh"
-#define KEDA_NAMESPACE "keda"
+#define KEDA_LEASE      "operator.keda.sh"
+#define KEDA_NAMESPACE  "keda"
+#define KEDA_TEXT_BYTES 512
 
 enum keda_state {
 	KEDA_UNKNOWN,    // the Lease could not be read yet
@@ -86,10 +97,21 @@ struct keda_watch_options { // owns nothing
 	void *arg;
 };
 
+// Other files read `state` and `text`; policy_conflicts.c alone uses the rest.
+struct keda_watch {
+	struct keda_watch_options options;
+	struct informer *informer;
+	struct informer_item lease; // wanted
+	struct event expiry;        // fires when the Lease was not renewed
+	enum keda_state state;
+	bool has_error;                  // logged
+	char renewed[LEASE_STAMP_BYTES]; // renewTime at the last change
+	char key[INFORMER_KEY_BYTES], text[KEDA_TEXT_BYTES];
+};
+
 // Creates a watch and starts it. Returns NULL and *e when memory is exhausted.
 struct keda_watch *keda_watch_new(const struct keda_watch_options *options, struct err *e);
 // Call before the client is freed. NULL is fine.
 void keda_watch_free(struct keda_watch *w);
-enum keda_state keda_watch_state(const struct keda_watch *w);
 
 #endif

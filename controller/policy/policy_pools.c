@@ -59,7 +59,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	// Only one of the processes that share the policies counts the spending and writes the status.
 	bool is_first = !all->ownership->shards || all->ownership->shard[0].is_owned;
-	if (is_first && all->has_synced(all->arg) && pools_count(p->pools) > 0)
+	if (is_first && all->has_synced(all->arg) && p->pools->n > 0)
 		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
 	timer_start(&p->timer, POOL_STATUS_CHECK_MS);
 }
@@ -131,7 +131,7 @@ int policy_pools_read_files(void *arg, struct err *e)
 void policy_pools_sync(struct managed_policy *m, const struct policy *member)
 {
 	struct pools *pools = m->all->policy_pools->pools;
-	if (member && pools_count(pools) > 0 && !m->stored->binding->variants) {
+	if (member && pools->n > 0 && !m->stored->binding->variants) {
 		if (!m->membership)
 			m->membership =
 			        pool_membership_new(pools, m->namespace_name, m->name, m->key, member->label_lines, m);

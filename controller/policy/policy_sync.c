@@ -163,8 +163,7 @@ static void fail_restore(struct restore *r, const struct err *e)
 {
 	const struct policy *p = &r->body->policy;
 	if (e->kind != ERR_CANCELED)
-		LOG(r->env->log, LOG_ERROR, "Cannot set restoreReplicas of a deleted policy",
-		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
+		LOG(r->env->log, LOG_ERROR, "Cannot set restoreReplicas of a deleted policy", LOG_POLICY(p),
 		    LOG_S("target", r->binding->target->name), LOG_S("err", e->msg));
 	end_restore(r);
 }
@@ -183,9 +182,8 @@ static void on_restored(void *arg, const struct scale *scale, const struct err *
 		fail_restore(r, error);
 		return;
 	}
-	LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_S("namespace", p->namespace_name),
-	    LOG_S("policy", p->name), LOG_S("target", r->binding->target->name),
-	    LOG_I("replicas", p->restore_replicas));
+	LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_POLICY(p),
+	    LOG_S("target", r->binding->target->name), LOG_I("replicas", p->restore_replicas));
 	end_restore(r);
 }
 
@@ -229,7 +227,7 @@ void restore_replicas(const struct restore_env *env, struct policy_ref *body, co
 
 static void log_policy(const struct managed_policy *m, const char *message)
 {
-	LOG(m->all->log, LOG_DEBUG, message, LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+	LOG(m->all->log, LOG_DEBUG, message, LOG_POLICY(m),
 	    LOG_S("target", m->reconciler->subject.binding->target->name));
 }
 
@@ -266,9 +264,9 @@ static void drop_reconciler(struct managed_policy *m)
 	if (!m->reconciler)
 		return;
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
-	scale_fight_forget_write(&m->fight); // another process may write before this one does again
-	LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_S("namespace", m->namespace_name),
-	    LOG_S("policy", m->name), LOG_S("target", m->reconciler->subject.binding->target->name),
+	m->fight.is_armed = false; // another process may write before this one does again
+	LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_POLICY(m),
+	    LOG_S("target", m->reconciler->subject.binding->target->name),
 	    LOG_S("awaits", policy_awaits_names[m->awaits]));
 	ticks_remove(m->all->ticks, &m->ticker);
 	early_check_forget(m);
@@ -365,7 +363,7 @@ static void log_shadowed(struct managed_policy *m)
 	bool is_shadowed = e->source == POLICY_FROM_OBJECT && e->versions[POLICY_FROM_FILE].is_there;
 	if (log_edge(&m->is_shadowed, is_shadowed) == LOG_EDGE_STARTED && m->stored->index == 0)
 		LOG(m->all->log, LOG_WARNING, "Policy object overrides the policy file of the same name",
-		    LOG_S("namespace", e->namespace_name), LOG_S("policy", e->name));
+		    LOG_POLICY(e));
 }
 
 // Gives the policy the status that its source demands: an object has one in the API server, a file one in --state-dir.
@@ -554,7 +552,7 @@ static void finished(void *owner, const struct tick_result *result)
 	         result->decision->reason == REASON_DESIRED_WITHIN_RANGE)
 		scale_fight_agreed(&m->fight, result->decision->current);
 	else if (result->outcome == TICK_READ_FAILED)
-		scale_fight_forget_write(&m->fight); // the target may have been created anew
+		m->fight.is_armed = false; // the target may have been created anew
 	if (result->outcome != TICK_RETRIED)
 		end_tick(m);
 }

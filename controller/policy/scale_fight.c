@@ -23,11 +23,6 @@ void scale_fight_agreed(struct scale_fight *f, int32_t replicas)
 		f->is_armed = false;
 }
 
-void scale_fight_forget_write(struct scale_fight *f)
-{
-	f->is_armed = false;
-}
-
 // Adds a change at now_ms, and returns how many there were within the window, this one included. *ret_first_ms: the
 // time of the first of them.
 static int count_change(struct scale_fight *f, int64_t window_ms, int64_t now_ms, int64_t *ret_first_ms)

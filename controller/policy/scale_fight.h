@@ -22,8 +22,10 @@
 
 // Zeroed: no write and no fight yet.
 struct scale_fight {
-	int32_t written;                             // by the last acknowledged write
-	bool is_armed;                               // a change of `written` has not been counted yet
+	int32_t written; // by the last acknowledged write
+	// A change of `written` has not been counted yet. Clear it to forget the write: until the next one, another
+	// process may write as well.
+	bool is_armed;
 	int8_t n_changes;                            // in changed_ms
 	int8_t n_agreed;                             // ticks since the last write that agreed to other replicas
 	int64_t changed_ms[SCALE_FIGHT_CHANGES - 1]; // times of the latest changes, the latest first
@@ -35,8 +37,6 @@ struct scale_fight {
 void scale_fight_written(struct scale_fight *f, int32_t replicas);
 // Records that a tick found `replicas` and that the signals ask for no others, within all limits.
 void scale_fight_agreed(struct scale_fight *f, int32_t replicas);
-// Forgets the last write: until the next one, another process may write as well.
-void scale_fight_forget_write(struct scale_fight *f);
 // Call before a write from -> to. interval_ms: of the policy; now_ms: monotonic clock. Returns 0 when the policy may
 // write, or for how many ms it must not write.
 int64_t scale_fight_check(struct scale_fight *f, int32_t from, int32_t to, int64_t interval_ms, int64_t now_ms);

@@ -130,7 +130,7 @@ static void add_up(struct pool *p)
 {
 	p->total = (struct pool_total){0};
 	for (size_t i = 0; i < p->n; i++) {
-		p->total.used_gpus += (int64_t)pool_counted(p, i) * p->members[i].gpus_per_replica;
+		p->total.used_gpus += (int64_t)pool_held(&p->members[i]) * p->members[i].gpus_per_replica;
 		p->grants[i] = (struct pool_grant){.replicas = p->memberships[i]->current, .reason = POOL_HELD};
 	}
 }

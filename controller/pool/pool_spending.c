@@ -27,17 +27,12 @@
 
 // ---- counting ----
 
-int32_t pool_counted(const struct pool *p, size_t i)
-{
-	return pool_held(&p->members[i]);
-}
-
 double pool_cost_micro(const struct pool *p)
 {
 	double micro = 0;
 	for (size_t i = 0; i < p->n; i++)
-		micro +=
-		        (double)pool_counted(p, i) * p->members[i].gpus_per_replica * (double)p->members[i].price_micro;
+		micro += (double)pool_held(&p->members[i]) * p->members[i].gpus_per_replica *
+		         (double)p->members[i].price_micro;
 	return micro;
 }
 

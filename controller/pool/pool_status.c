@@ -86,7 +86,7 @@ static void summarize(const struct pool *p, int64_t now_ms, struct pool_summary 
 
 static int64_t used_by(const struct pool *p, size_t i)
 {
-	int32_t held = pool_counted(p, i), granted = granted_of(p, i), most = p->members[i].most;
+	int32_t held = pool_held(&p->members[i]), granted = granted_of(p, i), most = p->members[i].most;
 	granted = granted < most ? granted : most;
 	return (int64_t)(held > granted ? held : granted) * p->members[i].gpus_per_replica;
 }
@@ -176,9 +176,9 @@ static void put_member_reason(const struct pool *p, size_t i, struct json_writer
 		explain_pool_reason(&text, p->name, p->spec->gpus, &p->grants[i], &p->total);
 	} else if (s->is_idle) {
 		buf_puts(&text, "paused, dryRun, or scaled to 0 by hand: it keeps what it has");
-		if (pool_counted(p, i) < s->current)
+		if (pool_held(&p->members[i]) < s->current)
 			buf_printf(&text, "; of its %d replicas, %d exist or were granted, and count", s->current,
-			           pool_counted(p, i));
+			           pool_held(&p->members[i]));
 		reason = "NotMoved";
 	} else {
 		explain_pool_grant(&text, p->name, p->spec->gpus, requested_of(p, i), &p->grants[i], &p->total);

@@ -181,11 +181,6 @@ int pools_put_files(struct pools *p, struct pool_set *set, struct err *e)
 	return rc;
 }
 
-size_t pools_count(const struct pools *p)
-{
-	return p->n;
-}
-
 // ---- policies ----
 
 static void forget_heard(struct pool_membership *s)
@@ -265,20 +260,16 @@ void pool_membership_forget(struct pool_membership *s, int64_t now_mono_ms)
 		s->other->is_stale = true;
 }
 
+static int compare_member(const void *key, const void *member)
+{
+	return strcmp(key, (*(struct pool_membership *const *)member)->key);
+}
+
 static size_t find_member(const struct pool *pool, const char *key)
 {
-	size_t low = 0, high = pool->n;
-	while (low < high) {
-		size_t at = low + (high - low) / 2;
-		int order = strcmp(pool->memberships[at]->key, key);
-		if (order == 0)
-			return at;
-		if (order < 0)
-			low = at + 1;
-		else
-			high = at;
-	}
-	return pool->n;
+	struct pool_membership *const *found =
+	        pool->n ? bsearch(key, pool->memberships, pool->n, sizeof *found, compare_member) : NULL;
+	return found ? (size_t)(found - pool->memberships) : pool->n;
 }
 
 void pool_membership_free(struct pool_membership *s)

@@ -90,7 +90,6 @@ void pools_remove_object(struct pools *p, const char *name);
 void pools_put_spending(struct pools *p, const char *name, const char *uid, const struct pool_ledger *spending);
 // Replaces all pools from files by those of `set`, and takes over its contents. Returns -1 and *e: ERR_LIMIT.
 int pools_put_files(struct pools *p, struct pool_set *set, struct err *e);
-size_t pools_count(const struct pools *p);
 // Returns the name of a pool that names this policy as a member; NULL: none does. Valid until the loop runs.
 const char *pools_find_claim(const struct pools *p, const char *namespace_name, const char *name,
                              const char *label_lines);
@@ -300,8 +299,6 @@ void pools_assign_all(struct pools *p);
 // changed since, apply. `alone`: this member counts as one that can be moved, although its writes were refused; NULL:
 // none. Returns whether the grants may differ from those before.
 bool pool_share(struct pool *p, const struct pool_membership *alone, int64_t now_ms, int64_t now_mono_ms);
-// Replicas that the member i counts for now.
-int32_t pool_counted(const struct pool *p, size_t i);
 // Appends why the policy, for which its pool has no place or no right, is held: two pools claim it, or the pool has too
 // many.
 void pool_put_exclusion(const struct pool_membership *s, struct buf *out);

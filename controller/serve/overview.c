@@ -219,7 +219,7 @@ static void write_short(struct json_writer *w, double v)
 static void write_column(struct json_writer *w, const struct sparkline *t, size_t column)
 {
 	json_write_array_begin(w);
-	for (size_t i = 0; i < sparkline_count(t); i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		double value = sparkline_at(t, i, column);
 		if (isnan(value))
 			json_write_null(w);
@@ -232,7 +232,7 @@ static void write_column(struct json_writer *w, const struct sparkline *t, size_
 static void write_history(struct json_writer *w, const struct overview_policy *p)
 {
 	json_write_format(w, "history:{stepSeconds:%g,endTime:%jd,current:", (double)sparkline_step_ms(p->trend) / 1000,
-	                  sparkline_end_ms(p->trend));
+	                  p->trend->end_ms);
 	write_column(w, p->trend, SPARKLINE_CURRENT);
 	json_write_key(w, "desired");
 	write_column(w, p->trend, SPARKLINE_DESIRED);

@@ -10,14 +10,6 @@
 
 #include "base/must.h"
 
-struct sparkline {
-	int64_t interval_ms, end_ms;
-	uint32_t ticks_per_row; // a power of two
-	uint32_t ticks_in_last; // of these, how many the newest row has
-	uint16_t first, n, n_columns;
-	int16_t cells[]; // SPARKLINE_POINTS_MAX rows; the oldest is `first`
-};
-
 // ---- cells ----
 // A cell is DIGITS * CELL_POWERS + POWER: three decimal digits with their sign, and the index of a power of ten. That
 // is enough to draw, and takes half of the memory of a float.
@@ -153,19 +145,9 @@ void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values)
 	t->end_ms = now_ms;
 }
 
-size_t sparkline_count(const struct sparkline *t)
-{
-	return t->n;
-}
-
 int64_t sparkline_step_ms(const struct sparkline *t)
 {
 	return t->interval_ms * t->ticks_per_row;
-}
-
-int64_t sparkline_end_ms(const struct sparkline *t)
-{
-	return t->end_ms;
 }
 
 double sparkline_at(const struct sparkline *t, size_t row, size_t column)

@@ -16,7 +16,15 @@
 // The columns that the controller records: replicas, then one per signal.
 enum { SPARKLINE_CURRENT, SPARKLINE_DESIRED, SPARKLINE_SIGNALS };
 
-struct sparkline;
+// Other files read it; sparkline.c alone changes it.
+struct sparkline {
+	int64_t interval_ms;
+	int64_t end_ms;               // of the last tick, which is in the newest row; 0: none yet
+	uint32_t ticks_per_row;       // a power of two
+	uint32_t ticks_in_last;       // of these, how many the newest row has
+	uint16_t first, n, n_columns; // n: rows
+	int16_t cells[];              // SPARKLINE_POINTS_MAX rows; the oldest is `first`
+};
 
 // interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. Makes its only allocation.
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns);
@@ -25,9 +33,7 @@ void sparkline_free(struct sparkline *t); // NULL is fine
 // counts as 0; NULL: all unknown. Of two ticks in one row, the later known value counts, per column. Skipped ticks
 // become rows of unknown values. A time before the last one means that the clock was set, and discards all rows.
 void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values);
-size_t sparkline_count(const struct sparkline *t);    // rows
 int64_t sparkline_step_ms(const struct sparkline *t); // between two rows
-int64_t sparkline_end_ms(const struct sparkline *t);  // of the last tick, which is in the newest row; 0: none yet
 // Returns a value, rounded to three digits; row 0 is the oldest. NaN: unknown.
 double sparkline_at(const struct sparkline *t, size_t row, size_t column);
 

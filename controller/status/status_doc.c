@@ -327,43 +327,28 @@ static bool read_i64(const cJSON *object, const char *key, int64_t min, int64_t 
 	return json_get_i64(object, key, min, max, ret_value, NULL) == 1;
 }
 
-static int index_of(const char *name, const char *(*name_of)(int i), int n)
+static int index_of(const char *name, const char *const *names, int n)
 {
 	for (int i = 0; name && i < n; i++)
-		if (strcmp(name, name_of(i)) == 0)
+		if (strcmp(name, names[i]) == 0)
 			return i;
 	return -1;
 }
 
-static const char *reason_name(int i)
-{
-	return reason_info((enum reason)i)->name;
-}
-
-static const char *action_name_at(int i)
-{
-	return action_name((enum action)i);
-}
-
-static const char *condition_name(int i)
-{
-	return condition_type_names[i];
-}
-
-static const char *condition_status_name(int i)
-{
-	return condition_status_names[i];
-}
-
 static void read_decisions(const cJSON *status, struct status_record *record, struct present *at)
 {
+	const char *actions[ACTION__COUNT], *reasons[REASON__COUNT];
 	const cJSON *item;
 	int n = 0;
+	for (int i = 0; i < ACTION__COUNT; i++)
+		actions[i] = action_name((enum action)i);
+	for (int i = 0; i < REASON__COUNT; i++)
+		reasons[i] = reason_info((enum reason)i)->name;
 	cJSON_ArrayForEach(item, json_get(status, "decisions"))
 	{
 		int64_t time_ms, from, to;
-		int action = index_of(json_get_str(item, "action", NULL), action_name_at, ACTION__COUNT);
-		int reason = index_of(json_get_str(item, "reason", NULL), reason_name, REASON__COUNT);
+		int action = index_of(json_get_str(item, "action", NULL), actions, ACTION__COUNT);
+		int reason = index_of(json_get_str(item, "reason", NULL), reasons, REASON__COUNT);
 		if (++n > STATUS_DECISIONS_MAX)
 			break;
 		if (action < 0 || reason < 0 || !read_time(item, "time", at, &time_ms) ||
@@ -382,8 +367,8 @@ static void read_conditions(const cJSON *status, struct status_record *record, s
 	cJSON_ArrayForEach(item, json_get(status, "conditions"))
 	{
 		int64_t since_ms;
-		int type = index_of(json_get_str(item, "type", NULL), condition_name, CONDITION_TYPE__COUNT);
-		int is = index_of(json_get_str(item, "status", NULL), condition_status_name, CONDITION_STATUS__COUNT);
+		int type = index_of(json_get_str(item, "type", NULL), condition_type_names, CONDITION_TYPE__COUNT);
+		int is = index_of(json_get_str(item, "status", NULL), condition_status_names, CONDITION_STATUS__COUNT);
 		if (type < 0 || is < 0 || !read_time(item, "lastTransitionTime", at, &since_ms))
 			continue;
 		record->condition[type] = (enum condition_status)is;

@@ -22,10 +22,9 @@ struct fit_store;
 struct fit_target;
 struct k8s_client;
 
-// The fields of a log line about a binding.
-#define LOG_BINDING(b)                                                                                                 \
-	LOG_S("namespace", (b)->policy->namespace_name), LOG_S("policy", (b)->policy->name),                           \
-	        LOG_S((b)->key ? "target" : NULL, (b)->key)
+// The fields of a log line about what has a namespace and a name, such as a policy; and about a binding.
+#define LOG_POLICY(p)  LOG_S("namespace", (p)->namespace_name), LOG_S("policy", (p)->name)
+#define LOG_BINDING(b) LOG_POLICY((b)->policy), LOG_S((b)->key ? "target" : NULL, (b)->key)
 
 struct observe_sources {
 	struct query_hub *queries;

@@ -460,8 +460,7 @@ static void on_observed(void *arg, struct observation_call *c)
 		LOG(r->env->log, LOG_WARNING,
 		    c->target_ready < 0 ? "Cannot count ready pods; using the requested replicas"
 		                        : "Cannot list pods; using the ready replicas of the target",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S("err", c->pods_error.msg));
+		    LOG_POLICY(r->policy), LOG_S("err", c->pods_error.msg));
 	r->pods_error_kind = c->pods_known ? ERR_NONE : c->pods_error.kind;
 	if (!r->needs_refill) {
 		decide_and_act(r);

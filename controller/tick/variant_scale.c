@@ -154,8 +154,7 @@ static void set_ordered(struct variant_scale *v, int32_t units)
 static void log_lost(const struct variant_scale *v, struct variant_item *it)
 {
 	if (log_edge(&it->is_lost, it->error.kind != ERR_NONE) == LOG_EDGE_STARTED && v->log)
-		LOG(v->log, LOG_WARNING, "Cannot read variant; it keeps its replicas",
-		    LOG_S("namespace", v->bare.namespace_name), LOG_S("policy", v->bare.name),
+		LOG(v->log, LOG_WARNING, "Cannot read variant; it keeps its replicas", LOG_POLICY(&v->bare),
 		    LOG_S("variant", it->rules->name), LOG_S("err", it->error.msg));
 }
 
@@ -435,9 +434,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		write_next(v);
 		return;
 	}
-	LOG(v->log, LOG_INFO, "Scaled variant", LOG_S("namespace", v->bare.namespace_name),
-	    LOG_S("policy", v->bare.name), LOG_S("variant", it->rules->name), LOG_S("target", it->rules->target.name),
-	    LOG_I("from", it->spec), LOG_I("to", it->to));
+	LOG(v->log, LOG_INFO, "Scaled variant", LOG_POLICY(&v->bare), LOG_S("variant", it->rules->name),
+	    LOG_S("target", it->rules->target.name), LOG_I("from", it->spec), LOG_I("to", it->to));
 	observe_written(v->sources, &it->binding, scale);
 	unacked_write_clear(&it->unacked);
 	if (it->to > it->spec)

@@ -89,7 +89,7 @@ static void failed_tick_keeps_its_error_until_a_tick_decides(void **state)
 	report(f, (struct tick_result){.outcome = TICK_READ_FAILED, .is_current = true, .now_ms = 1000, .error = &e});
 	assert_string_equal(f->report.error, "connection refused");
 	assert_int_equal(f->report.phase, STATUS_READ_FAILED);
-	assert_int_equal(sparkline_count(f->report.sparkline), 1);
+	assert_int_equal(f->report.sparkline->n, 1);
 	assert_true(has_metric(f, "gpuscale_reconciles_total{result=\"error\"} 1"));
 }
 

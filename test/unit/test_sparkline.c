@@ -25,7 +25,7 @@ static const char *column(const struct sparkline *t, char *out, size_t size)
 {
 	size_t used = 0;
 	out[0] = '\0';
-	for (size_t i = 0; i < sparkline_count(t); i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		double v = sparkline_at(t, i, 0);
 		if (isnan(v))
 			used += (size_t)snprintf(out + used, size - used, "%s-", i ? " " : "");
@@ -104,15 +104,15 @@ static void nothing_was_known_of_any_column(void **state)
 	(void)state;
 	struct sparkline *t = sparkline_new(15000, 2);
 	const double values[] = {1, 2};
-	assert_int_equal(sparkline_count(t), 0);
-	assert_int_equal(sparkline_end_ms(t), 0);
+	assert_int_equal(t->n, 0);
+	assert_int_equal(t->end_ms, 0);
 	sparkline_add(t, START_MS, NULL);
 	sparkline_add(t, START_MS + 15000, values);
 	sparkline_add(t, START_MS + 16000, NULL); // the same tick failed afterwards
-	assert_int_equal(sparkline_count(t), 2);
+	assert_int_equal(t->n, 2);
 	assert_true(isnan(sparkline_at(t, 0, 0)) && isnan(sparkline_at(t, 0, 1)));
 	assert_true(sparkline_at(t, 1, 0) == 1 && sparkline_at(t, 1, 1) == 2);
-	assert_int_equal(sparkline_end_ms(t), START_MS + 16000);
+	assert_int_equal(t->end_ms, START_MS + 16000);
 	sparkline_free(t);
 }
 
@@ -122,22 +122,22 @@ static void neighbours_become_one_when_it_is_full(void **state)
 	struct sparkline *t = sparkline_new(15000, 1);
 	for (int i = 0; i < SPARKLINE_POINTS_MAX; i++)
 		add(t, 15 * i, i % 4 == 3 ? (double)NAN : (double)i);
-	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX);
+	assert_int_equal(t->n, SPARKLINE_POINTS_MAX);
 	assert_int_equal(sparkline_step_ms(t), 15000);
 	add(t, 15 * 60, 60);
-	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX / 2 + 1);
+	assert_int_equal(t->n, SPARKLINE_POINTS_MAX / 2 + 1);
 	assert_int_equal(sparkline_step_ms(t), 30000);
 	for (size_t i = 0; i < SPARKLINE_POINTS_MAX / 2; i++) // the later of the two, or the one that is known
 		assert_true(sparkline_at(t, i, 0) == (double)(i % 2 ? 2 * i : 2 * i + 1));
 	assert_true(sparkline_at(t, 30, 0) == 60);
 	add(t, 15 * 61, 61);
-	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX / 2 + 1);
+	assert_int_equal(t->n, SPARKLINE_POINTS_MAX / 2 + 1);
 	assert_true(sparkline_at(t, 30, 0) == 61);
 	add(t, 15 * 62, 62);
-	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX / 2 + 2);
+	assert_int_equal(t->n, SPARKLINE_POINTS_MAX / 2 + 2);
 	add(t, 0, 1); // another time: step by step again
 	add(t, 15, 2);
-	assert_int_equal(sparkline_count(t), 2);
+	assert_int_equal(t->n, 2);
 	assert_int_equal(sparkline_step_ms(t), 15000);
 	sparkline_free(t);
 }
@@ -155,7 +155,7 @@ static void old_sparkline_has_the_last_hour(void **state)
 			double value = i % 1000;
 			sparkline_add(t, now_ms, &value);
 			if (i < 200 || i > 39000) {
-				size_t n = sparkline_count(t);
+				size_t n = t->n;
 				int64_t step_ms = sparkline_step_ms(t), per_row = step_ms / interval_ms;
 				assert_in_range(n, i < SPARKLINE_POINTS_MAX ? (uintmax_t)i / 2 + 1 : 30,
 				                SPARKLINE_POINTS_MAX);
@@ -169,7 +169,7 @@ static void old_sparkline_has_the_last_hour(void **state)
 		}
 		int64_t step_ms = sparkline_step_ms(t);
 		assert_true(step_ms >= SPARKLINE_STEP_MS && step_ms < 2 * SPARKLINE_STEP_MS + interval_ms);
-		assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX);
+		assert_int_equal(t->n, SPARKLINE_POINTS_MAX);
 		sparkline_free(t);
 	}
 }
@@ -182,11 +182,11 @@ static void hour_without_ticks_is_an_hour_of_unknowns(void **state)
 	for (int i = 0; i < 100; i++)
 		add(t, i, 1);
 	add(t, 100 + 3000, 2);
-	for (size_t i = 0; i < sparkline_count(t); i++)
+	for (size_t i = 0; i < t->n; i++)
 		known += isnan(sparkline_at(t, i, 0)) ? 0 : 1;
 	assert_true(sparkline_step_ms(t) >= 60000 - 1000);
 	assert_in_range(known, 2, 4); // the 100 s at the beginning, and the end
-	assert_true(sparkline_at(t, sparkline_count(t) - 1, 0) == 2);
+	assert_true(sparkline_at(t, t->n - 1, 0) == 2);
 	sparkline_free(t);
 }
 
