@@ -4,7 +4,6 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -13,8 +12,8 @@
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
-#include "controller/policy/policy_pools.h"
 #include "controller/policy/policy_report.h"
 #include "controller/pool/pools.h"
 #include "controller/source/file_source.h"
@@ -35,12 +34,6 @@
 #define CONTROLLER_CLOCK_MS  1000 // interval of the checks; a slewed clock moves by less than CLOCK_STEP_MS in it
 #define CONTROLLER_CROWD     64   // ticks that hang at once, and need much memory
 #define CONTROLLER_FORGET_MS (10 * 60000) // queries that no tick asked for this long are dropped
-
-static struct controller *controller_of(struct managed_policies *all)
-{
-	uintptr_t at = (uintptr_t)all - offsetof(struct controller, policies);
-	return (struct controller *)at;
-}
 
 // ---- the wall clock ----
 
@@ -82,7 +75,7 @@ void controller_check_clock(struct controller *c)
 
 static void check_clock(void *arg)
 {
-	controller_check_clock(controller_of(arg));
+	controller_check_clock(arg);
 }
 
 static void on_clock_timer(evutil_socket_t fd, short what, void *arg)
@@ -142,7 +135,7 @@ static void report_disagreements(struct controller *c)
 
 static void on_round(void *arg, int64_t now_ms)
 {
-	struct controller *c = controller_of(arg);
+	struct controller *c = arg; // its policies
 	report_events(c);
 	report_disagreements(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
@@ -153,7 +146,7 @@ static void on_round(void *arg, int64_t now_ms)
 // Call when a tick or a sync ended. If no work is left, returns memory to the system and, with --once, stops.
 static void on_quiet(void *arg)
 {
-	struct controller *c = controller_of(arg);
+	struct controller *c = arg; // its policies
 	struct ticks_stats s;
 	if (c->policies.stopping)
 		return;
@@ -336,7 +329,6 @@ static void open_policies(struct controller *c, struct metrics *metrics)
 	struct connections *to = c->connections;
 	struct managed_policies *all = &c->policies;
 	struct policy_sync *s = &c->sync;
-	struct policy_listener listener = policy_sync_listener(s);
 	struct ticks_options ticks = {.loop = to->loop,
 	                              .clock = &to->clock,
 	                              .before = check_clock,
@@ -357,7 +349,7 @@ static void open_policies(struct controller *c, struct metrics *metrics)
 	                                 .arg = c,
 	                                 .dry_run = c->options.dry_run};
 	*s = (struct policy_sync){.all = all, .check_clock = check_clock, .on_quiet = on_quiet, .arg = all};
-	policy_sync_init(s);
+	const struct policy_listener listener = policy_sync_init(s);
 	c->was_crowded = true; // by the start
 	all->changed_ms = clock_wall_ms(&to->clock);
 	if (getentropy(&all->revision, sizeof all->revision) < 0) // so that two processes have different ones

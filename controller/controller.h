@@ -45,12 +45,12 @@ struct controller_options {
 
 // The parts of the controller. Other files read them; controller.c alone changes them.
 struct controller {
+	struct managed_policies policies; // first, so that they are their controller
 	struct connections *connections;
 	struct controller_options options;
 	struct file_source *folder;          // NULL: no policies from files
 	struct policy_watch *watch;          // NULL: none from the API server
 	struct policy_watch *scaled_objects; // NULL: ScaledObjects are not read
-	struct managed_policies policies;
 	struct policy_sync sync;
 	struct early_checks early_checks;
 	struct ownership ownership;

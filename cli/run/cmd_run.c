@@ -124,9 +124,8 @@ int cmd_run(int argc, char **argv)
 	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .log = log};
 	struct controller *controller = controller_new(&connections, &run, metrics, &e);
-	const struct http_servers_options serve = {
-	        .flags = &args.serve, .listen = args.listen, .controller = controller};
-	struct http_servers *servers = controller && !args.once ? http_servers_new(&serve, &e) : NULL;
+	struct http_servers *servers =
+	        controller && !args.once ? http_servers_new(controller, &args.serve, args.listen, &e) : NULL;
 	if (controller && (servers || args.once))
 		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
 	else

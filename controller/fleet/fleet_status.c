@@ -3,7 +3,6 @@
 // the changes, only the record does with the targets.
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -3,7 +3,6 @@
 // entries and bytes.
 #include "controller/policy/policy_report.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -200,7 +200,7 @@ static bool may_check_alone(struct managed_policy *m, int64_t now_ms)
 void early_check_start(void *arg, struct ticker *t, int64_t now_ms)
 {
 	struct managed_policies *all = arg;
-	struct managed_policy *m = managed_policy_of(t);
+	struct managed_policy *m = (void *)t;
 	if (!m->reconciler || m->early_check || m->awaits_early_check || m->early_check_failed ||
 	    !is_eligible(&m->body->policy) || clock_mono_ms(&all->connections->clock) < m->early_after_mono_ms)
 		return;

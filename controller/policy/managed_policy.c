@@ -75,12 +75,6 @@ void managed_policy_unmark(struct managed_policy *m)
 	DL_DELETE2(m->all->dirty, m, previous_dirty, next_dirty);
 }
 
-struct managed_policy *managed_policy_of(struct ticker *t)
-{
-	uintptr_t at = (uintptr_t)t - offsetof(struct managed_policy, ticker);
-	return (struct managed_policy *)at;
-}
-
 void managed_policies_enlist(struct managed_policy *m)
 {
 	struct managed_policies *all = m->all;

@@ -5,6 +5,7 @@
 #ifndef GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
 #define GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,12 @@ struct reconciler;
 struct shards;
 struct status_writer;
 struct stored_binding;
+struct event_recorder;
+struct policy;
+struct pool_summary;
+struct pool_watch;
+struct pools;
+struct state_dir;
 
 // What a managed policy awaits. Until it awaits nothing, no version of it is in force. One that awaits at most its
 // conflicts is a member of its pool.
@@ -86,6 +93,7 @@ struct managed_policies {
 
 // One binding of the store. Outlives it while a tick is in progress. Kept small: there may be 20,000 of them.
 struct managed_policy {
+	struct ticker ticker; // first, so that a ticker is its policy
 	struct managed_policies *all;
 	const char *name;              // behind namespace_name
 	const char *key;               // of the binding, behind name; NULL: the policy has one binding
@@ -96,8 +104,7 @@ struct managed_policy {
 	struct fleet *fleet;           // in its place, of a policy with spec.scaleTargets
 	struct policy_report report;   // of the reconciler
 	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
-	struct ticker ticker;
-	size_t index; // in managed_policies.list
+	size_t index;                  // in managed_policies.list
 	struct managed_policy *previous_dirty, *next_dirty;
 	int64_t last_scale_boot_ms; // last scale by an earlier reconciler; -1: none known
 
@@ -138,8 +145,6 @@ const struct binding *managed_policy_binding(const struct managed_policy *m, con
 void managed_policy_mark(struct managed_policy *m);
 // Takes the policy out of the queue of marked ones.
 void managed_policy_unmark(struct managed_policy *m);
-// Returns the policy of the ticker.
-struct managed_policy *managed_policy_of(struct ticker *t);
 // Adds a policy that got a reconciler to the list; the second removes it again.
 void managed_policies_enlist(struct managed_policy *m);
 void managed_policies_delist(struct managed_policy *m);
@@ -204,5 +209,44 @@ void early_check_start(void *arg, struct ticker *t, int64_t now_ms);
 void early_check_drop(struct managed_policy *m);
 // Call before the reconciler is freed: a check in flight then has no effect.
 void early_check_forget(struct managed_policy *m);
+
+// ---- policy_pools.c ----
+
+struct policy_pools_options {         // nothing of it owned
+	struct managed_policies *all; // with its ownership
+	bool watches;                 // pools come from the API server, too
+	bool once;
+	const char *const *paths; // files and folders of policies, which may contain pools
+	size_t n_paths;
+	struct status_writer *writer;  // NULL: no status is written to the API server
+	struct event_recorder *events; // NULL: none
+	struct state_dir *dir;         // where the spending of pools from files is saved; NULL: nowhere
+};
+
+struct policy_pools {
+	struct policy_pools_options options;
+	struct pools *pools;
+	struct pool_watch *watch; // NULL: no pools from the API server
+	struct event timer;       // of the status
+};
+
+struct policy_pools *policy_pools_new(const struct policy_pools_options *options);
+// Stops the watch. Call before the client is freed.
+void policy_pools_disconnect(struct policy_pools *p);
+// Call after the policies were freed. NULL is fine, as it is for the function above.
+void policy_pools_free(struct policy_pools *p);
+// Reads the pools of the policy files again, before the policies: the callback of struct file_source_options; arg: the
+// pools. If one is invalid, all stay as they were, and *e says so.
+int policy_pools_read_files(void *arg, struct err *e);
+// Makes the policy a member. `member` is the version that is in force or about to be; NULL: the policy is no longer in
+// force, and it leaves its pool unless a tick is in progress.
+void policy_pools_sync(struct managed_policy *m, const struct policy *member);
+// Takes the policy out of its pool. No tick may be in progress.
+void policy_pools_leave(struct managed_policy *m);
+// The callback of struct reconcile_env; owner: the managed policy.
+struct pool_membership *policy_pools_membership(void *owner);
+// Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
+// names are valid until the loop runs.
+size_t policy_pools_summarize(struct policy_pools *p, struct pool_summary *ret);
 
 #endif

@@ -2,7 +2,6 @@
 #include "controller/policy/policy_sync.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -11,7 +10,6 @@
 #include "base/process/log.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
-#include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
 #include "k8s/client/scale.h"
 #include "policies/load/policy_ref.h"
@@ -488,18 +486,19 @@ bool policy_sync_is_complete(const struct policy_sync *s)
 void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 {
 	const struct managed_policies *all = arg;
+	struct managed_policy *m = (void *)t;
 	exposition_histogram_observe(&all->metrics->delay_seconds, (double)(t->since_mono_ms - t->due_mono_ms) / 1000);
-	early_check_drop(managed_policy_of(t));
-	if (managed_policy_of(t)->fleet) {
-		fleet_tick(managed_policy_of(t)->fleet, now_ms);
-		return;
-	}
-	reconciler_tick(managed_policy_of(t)->reconciler, now_ms);
+	early_check_drop(m);
+	if (m->fleet)
+		fleet_tick(m->fleet, now_ms);
+	else
+		reconciler_tick(m->reconciler, now_ms);
 }
 
 void policy_sync_write(void *arg, struct ticker *t)
 {
-	reconciler_write(managed_policy_of(t)->reconciler);
+	struct managed_policy *m = (void *)t;
+	reconciler_write(m->reconciler);
 }
 
 static bool take_turn(void *owner)
@@ -636,7 +635,7 @@ void policy_sync_free(struct policy_sync *s)
 	free(all->sorted);
 }
 
-void policy_sync_init(struct policy_sync *s)
+struct policy_listener policy_sync_init(struct policy_sync *s)
 {
 	s->env.permit = permit;
 	s->env.membership = policy_pools_membership;
@@ -649,9 +648,5 @@ void policy_sync_init(struct policy_sync *s)
 	                                  .find_pool = find_pool,
 	                                  .finished = fleet_finished,
 	                                  .ask = fleet_ask};
-}
-
-struct policy_listener policy_sync_listener(struct policy_sync *s)
-{
 	return (struct policy_listener){.on_change = on_change, .on_remove = on_remove, .arg = s};
 }

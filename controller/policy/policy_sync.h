@@ -53,10 +53,8 @@ struct policy_sync {
 	size_t n_added, n_changed, n_removed; // since the last line in the log
 };
 
-// Sets the callbacks of the environment of reconcilers.
-void policy_sync_init(struct policy_sync *s);
-// Returns what the store calls when policies change.
-struct policy_listener policy_sync_listener(struct policy_sync *s);
+// Sets the callbacks of the environment of reconcilers. Returns what the store calls when policies change.
+struct policy_listener policy_sync_init(struct policy_sync *s);
 // Creates, changes and removes reconcilers until each marked policy has what it should have now.
 void policy_sync(struct policy_sync *s);
 // Returns whether each policy of this process that can be in force is: the sources have answered, no policy is marked,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/endpoints.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,8 @@
 #include "controller/controller.h"
 #include "controller/external/external_metrics_server.h"
 #include "controller/fleet/fleet.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
-#include "controller/policy/policy_pools.h"
 #include "controller/policy/policy_report.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_store.h"
@@ -392,7 +391,8 @@ int endpoints_add(struct http_server *server, struct http_turns *turns, struct c
 // ---- the servers ----
 
 struct http_servers {
-	struct http_servers_options options;
+	struct controller *controller;
+	const struct serve_options *flags;
 	struct endpoint_token *token;             // NULL: none is demanded
 	struct http_site *site;                   // host names of the endpoints
 	struct http_turns *turns;                 // of its long pages
@@ -402,10 +402,10 @@ struct http_servers {
 	bool has_synced;                          // see has_synced()
 };
 
-static int serve_endpoints(struct http_servers *s, struct err *e)
+static int serve_endpoints(struct http_servers *s, const char *listen, struct err *e)
 {
-	const struct serve_options *flags = s->options.flags;
-	struct controller *c = s->options.controller;
+	const struct serve_options *flags = s->flags;
+	struct controller *c = s->controller;
 	struct event_base *loop = c->connections->loop;
 	s->site = http_site_new(flags->allowed_hosts, e);
 	if (!s->site)
@@ -413,7 +413,7 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 	http_site_add_own_name(s->site);
 	struct http_server_options o = {
 	        .loop = loop,
-	        .listen = s->options.listen,
+	        .listen = listen,
 	        .max_body_bytes = ENDPOINT_BODY_BYTES_MAX,
 	        .site = s->site,
 	        .tls_cert_file = flags->tls_cert_file,
@@ -437,9 +437,8 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 		if (!s->follower)
 			return -1;
 	}
-	LOG(c->options.log, LOG_INFO, "Serving", LOG_S("listen", s->options.listen),
-	    LOG_I("port", http_server_port(s->server)), LOG_B("tls", flags->tls_cert_file != NULL),
-	    LOG_B("token", flags->token_file != NULL));
+	LOG(c->options.log, LOG_INFO, "Serving", LOG_S("listen", listen), LOG_I("port", http_server_port(s->server)),
+	    LOG_B("tls", flags->tls_cert_file != NULL), LOG_B("token", flags->token_file != NULL));
 	return 0;
 }
 
@@ -447,7 +446,7 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 {
 	const struct http_servers *s = arg;
-	struct managed_policies *all = &s->options.controller->policies;
+	struct managed_policies *all = &s->controller->policies;
 	if (i >= all->n)
 		return false;
 	const struct managed_policy *m = managed_policies_sort(all)[i];
@@ -465,7 +464,7 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 static bool has_synced(void *arg)
 {
 	struct http_servers *s = arg;
-	const struct controller *c = s->options.controller;
+	const struct controller *c = s->controller;
 	if (s->has_synced)
 		return true;
 	if (c->options.policies_from_cluster && (!c->watch || c->watch->objects->list == 0))
@@ -481,8 +480,8 @@ static bool has_synced(void *arg)
 
 static int serve_external(struct http_servers *s, struct err *e)
 {
-	const struct serve_options *flags = s->options.flags;
-	const struct controller *c = s->options.controller;
+	const struct serve_options *flags = s->flags;
+	const struct controller *c = s->controller;
 	struct connections *connections = c->connections;
 	const struct external_metrics_server_options o = {
 	        .loop = connections->loop,
@@ -505,12 +504,14 @@ static int serve_external(struct http_servers *s, struct err *e)
 	return s->external ? 0 : -1;
 }
 
-struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e)
+struct http_servers *http_servers_new(struct controller *c, const struct serve_options *flags, const char *listen,
+                                      struct err *e)
 {
 	struct http_servers *s = must_alloc(calloc(1, sizeof *s));
-	s->options = *options;
-	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
-	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {
+	s->controller = c;
+	s->flags = flags;
+	if ((listen && listen[0] && serve_endpoints(s, listen, e) < 0) ||
+	    (flags->external_metrics && serve_external(s, e) < 0)) {
 		http_servers_disconnect(s);
 		http_servers_free(s);
 		return NULL;

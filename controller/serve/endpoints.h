@@ -101,14 +101,10 @@ void overview_write_detail(struct json_writer *w, const struct overview_policy *
 // The HTTP servers of `gpuscale run`: these endpoints over plain HTTP or TLS, with or without a token, and the external
 // metrics API (controller/external/external_metrics_server.h).
 
-struct http_servers_options {
-	const struct serve_options *flags; // not owned, as all below; its strings must live as long
-	const char *listen;                // of the endpoints; NULL or "": none
-	struct controller *controller;
-};
-
-// Listens at once. Returns NULL and *e on failure.
-struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e);
+// Listens at once; `listen`: of the endpoints, NULL or "": none. The servers own no argument; the strings of `flags`
+// must live as long as they do. Returns NULL and *e on failure.
+struct http_servers *http_servers_new(struct controller *c, const struct serve_options *flags, const char *listen,
+                                      struct err *e);
 // Stops the watches of the API server. Call before connections_cancel(); NULL is fine.
 void http_servers_disconnect(struct http_servers *s);
 // Call after connections_cancel(), so that no request is in flight. NULL is fine.

@@ -5,9 +5,7 @@
 #define ZLIB_CONST // the input is read-only
 #include <assert.h>
 #include <openssl/sha.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "base/buf.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/policy_object.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

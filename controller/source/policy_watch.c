@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/policy_watch.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

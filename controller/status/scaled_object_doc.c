@@ -6,7 +6,6 @@
 #include "controller/status/status_doc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/json/json_span.h"

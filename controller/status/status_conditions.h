@@ -5,7 +5,6 @@
 #define GPUSCALE_CONTROLLER_STATUS_STATUS_CONDITIONS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "policies/explain/explain.h"
 

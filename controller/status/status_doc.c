@@ -2,7 +2,6 @@
 #include "controller/status/status_doc.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/schema/schema.h"
-#include "controller/policy/policy_pools.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
 #include "controller/tick/ticks.h"

@@ -15,8 +15,8 @@
 
 #include "base/num.h"
 #include "controller/controller.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"
-#include "controller/policy/policy_pools.h"
 #include "controller/pool/pools.h"
 #include "controller/tick/reconcile.h"
 #include "policies/load/policy_ref.h"
