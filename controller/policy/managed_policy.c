@@ -75,26 +75,6 @@ void managed_policy_unmark(struct managed_policy *m)
 	DL_DELETE2(m->all->dirty, m, previous_dirty, next_dirty);
 }
 
-void managed_policies_enlist(struct managed_policy *m)
-{
-	struct managed_policies *all = m->all;
-	if (all->n == all->room) {
-		all->room = all->room ? all->room * 2 : 16;
-		all->list = must_alloc(realloc(all->list, all->room * sizeof(struct managed_policy *)));
-	}
-	m->index = all->n;
-	all->list[all->n++] = m;
-	all->is_sorted = false;
-}
-
-void managed_policies_delist(struct managed_policy *m)
-{
-	struct managed_policies *all = m->all;
-	all->list[m->index] = all->list[--all->n];
-	all->list[m->index]->index = m->index;
-	all->is_sorted = false;
-}
-
 void managed_policies_mark_all(struct managed_policies *all)
 {
 	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));)

@@ -145,9 +145,6 @@ const struct binding *managed_policy_binding(const struct managed_policy *m, con
 void managed_policy_mark(struct managed_policy *m);
 // Takes the policy out of the queue of marked ones.
 void managed_policy_unmark(struct managed_policy *m);
-// Adds a policy that got a reconciler to the list; the second removes it again.
-void managed_policies_enlist(struct managed_policy *m);
-void managed_policies_delist(struct managed_policy *m);
 // Marks every policy of the store.
 void managed_policies_mark_all(struct managed_policies *all);
 // Calls policy_sync() soon from the loop. Nothing happens before managed_policies.wake is set.

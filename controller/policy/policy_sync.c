@@ -245,33 +245,46 @@ static int64_t wall_of_last_scale_ms(const struct managed_policy *m)
 	return m->last_scale_boot_ms < 0 ? -1 : clock_wall_ms(clock) - (clock_boot_ms(clock) - m->last_scale_boot_ms);
 }
 
-static void drop_fleet(struct managed_policy *m)
+// Adds a policy that got a reconciler to the list.
+static void enlist(struct managed_policy *m)
 {
-	ticks_remove(m->all->ticks, &m->ticker);
-	fleet_free(m->fleet);
-	m->fleet = NULL;
-	policy_ref_release(m->body);
-	m->body = NULL;
-	m->all->policy_sync->n_removed++;
+	struct managed_policies *all = m->all;
+	if (all->n == all->room) {
+		all->room = all->room ? all->room * 2 : 16;
+		all->list = must_alloc(realloc(all->list, all->room * sizeof(struct managed_policy *)));
+	}
+	m->index = all->n;
+	all->list[all->n++] = m;
+	all->is_sorted = false;
+}
+
+static void delist(struct managed_policy *m)
+{
+	struct managed_policies *all = m->all;
+	all->list[m->index] = all->list[--all->n];
+	all->list[m->index]->index = m->index;
+	all->is_sorted = false;
 }
 
 static void drop_reconciler(struct managed_policy *m)
 {
-	if (m->fleet)
-		drop_fleet(m);
-	if (!m->reconciler)
+	if (!m->reconciler && !m->fleet)
 		return;
-	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
-	m->fight.is_armed = false; // another process may write before this one does again
-	LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_POLICY(m),
-	    LOG_S("target", m->reconciler->subject.binding->target->name),
-	    LOG_S("awaits", policy_awaits_names[m->awaits]));
 	ticks_remove(m->all->ticks, &m->ticker);
-	early_check_forget(m);
-	managed_policies_delist(m);
-	reconciler_free(m->reconciler);
-	m->reconciler = NULL;
-	policy_report_reset(&m->report);
+	if (m->reconciler) {
+		m->last_scale_boot_ms = boot_of_last_scale_ms(m);
+		m->fight.is_armed = false; // another process may write before this one does again
+		LOG(m->all->log, LOG_DEBUG, "Policy no longer in force", LOG_POLICY(m),
+		    LOG_S("target", m->reconciler->subject.binding->target->name),
+		    LOG_S("awaits", policy_awaits_names[m->awaits]));
+		early_check_forget(m);
+		delist(m);
+		reconciler_free(m->reconciler);
+		m->reconciler = NULL;
+		policy_report_reset(&m->report);
+	}
+	fleet_free(m->fleet);
+	m->fleet = NULL;
 	policy_ref_release(m->body);
 	m->body = NULL;
 	m->all->policy_sync->n_removed++;
@@ -299,21 +312,14 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	        .owner = m};
 	m->body = policy_ref_acquire(body);
 	m->term = ownership_term(m);
+	s->n_added++;
+	if (body->fleet.set) {
+		m->fleet = fleet_new(&s->fleet_env, body, id, m);
+		return;
+	}
 	m->reconciler = reconciler_new(&s->env, &subject);
-	managed_policies_enlist(m);
+	enlist(m);
 	log_policy(m, "Policy in force");
-	s->n_added++;
-}
-
-// A fleet that changes starts anew, from the record in its status.
-static void create_fleet(struct managed_policy *m, struct policy_ref *body)
-{
-	struct policy_sync *s = m->all->policy_sync;
-	drop_reconciler(m);
-	m->fleet = fleet_new(&s->fleet_env, body, policy_entry_identity(m->stored->entry), m);
-	m->body = policy_ref_acquire(body);
-	m->term = ownership_term(m);
-	s->n_added++;
 }
 
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
@@ -437,12 +443,10 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 			ticks_ask(m->all->ticks, &m->ticker, now_ms);
 		return;
 	}
-	if (body->fleet.set) {
-		create_fleet(m, body);
-	} else if (m->reconciler) {
+	if (m->reconciler && !body->fleet.set) {
 		change_policy(m, body);
 	} else {
-		drop_reconciler(m); // of a fleet
+		drop_reconciler(m); // a fleet that changes starts anew, from the record in its status
 		create_reconciler(m, body);
 	}
 	start_ticks(m, now_ms);

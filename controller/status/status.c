@@ -466,19 +466,14 @@ static void record_phase_events(struct policy_status *s, const struct status_upd
 	s->has_fault = u->facts.fault != NULL;
 }
 
-static void record_objective_events(const struct policy_status *s, const struct condition *now,
-                                    enum condition_status was)
-{
-	if (now->status == CONDITION_TRUE && was != CONDITION_TRUE)
-		record_event(s, "Warning", now->reason, now->message);
-	if (now->status == CONDITION_FALSE && was == CONDITION_TRUE)
-		record_event(s, "Normal", now->reason, now->message);
-}
-
 static void record_condition_events(const struct policy_status *s, const struct condition *now)
 {
 	const enum condition_status *was = s->record.condition;
-	record_objective_events(s, &now[CONDITION_OBJECTIVE_NOT_REACHABLE], was[CONDITION_OBJECTIVE_NOT_REACHABLE]);
+	const struct condition *objective = &now[CONDITION_OBJECTIVE_NOT_REACHABLE];
+	bool is_missed = objective->status == CONDITION_TRUE,
+	     was_missed = was[CONDITION_OBJECTIVE_NOT_REACHABLE] == CONDITION_TRUE;
+	if (is_missed != was_missed && objective->status != CONDITION_UNKNOWN)
+		record_event(s, is_missed ? "Warning" : "Normal", objective->reason, objective->message);
 	const struct condition *active = &now[CONDITION_SCALING_ACTIVE];
 	bool decided = s->phase == STATUS_DECIDED || s->phase == STATUS_SCALED || s->phase == STATUS_WRITE_FAILED;
 	if (decided && active->status == CONDITION_FALSE && was[CONDITION_SCALING_ACTIVE] != CONDITION_FALSE)
