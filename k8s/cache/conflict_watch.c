@@ -486,11 +486,9 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 struct conflict_watch *conflict_watch_new(const struct conflict_watch_options *options, struct err *e)
 {
 	assert(options->client && options->on_change && options->ask_ms >= 0);
-	struct conflict_watch *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct conflict_watch *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	if (s->options.ask_ms == 0)
 		s->options.ask_ms = CONFLICT_ASK_MS;
@@ -535,11 +533,9 @@ struct conflict_interest *conflict_watch_acquire(struct conflict_watch *s, const
 	}
 	char group[AUTOSCALER_NAME_BYTES];
 	autoscaler_group_of(ref->api_version, group);
-	struct conflict_interest *w = calloc(1, sizeof *w + strlen(group) + 1);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct conflict_interest *w = err_calloc(sizeof *w + strlen(group) + 1, e);
+	if (!w)
 		return NULL;
-	}
 	w->s = s;
 	w->user = user;
 	memcpy(w->group, group, strlen(group) + 1);

@@ -501,11 +501,9 @@ static struct watch_scope *scope_new(struct informer *i, struct informer_namespa
 		        INFORMER_OWN_WATCHES_MAX);
 		return NULL;
 	}
-	struct watch_scope *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct watch_scope *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->informer = i;
 	s->space = space;
 	snprintf(path, sizeof path, "%s%s%s/%s", i->group_path, space ? "/namespaces/" : "",
@@ -673,18 +671,16 @@ bool informer_refetch(struct informer_item *item, int64_t after_ms)
 
 struct informer *informer_new(const struct informer_options *options, struct err *e)
 {
-	struct informer *i = calloc(1, sizeof *i);
-	if (!i) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct informer *i = err_calloc(sizeof *i, e);
+	if (!i)
 		return NULL;
-	}
 	assert(strlen(options->group_path) < sizeof i->group_path && strlen(options->plural) < sizeof i->plural);
 	i->options = *options;
 	snprintf(i->group_path, sizeof i->group_path, "%s", options->group_path);
 	snprintf(i->plural, sizeof i->plural, "%s", options->plural);
 	if (options->label_selector && !(i->label_selector = strdup(options->label_selector))) {
 		free(i);
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	return i;

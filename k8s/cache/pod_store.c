@@ -445,11 +445,9 @@ void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct 
 
 struct pod_store *pod_store_new(const struct pod_store_options *options, struct err *e)
 {
-	struct pod_store *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct pod_store *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
 	s->options = *options;
 	s->informer =
 	        informer_new(&(struct informer_options){.client = options->client,

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ struct target_store {
 	struct target_kind *kinds[TARGET_KINDS_MAX]; // NULL: unused
 	size_t n_kinds;                              // used part of the array, with its NULLs
 	struct target_waiter *waiters;
-	struct event *wake;
+	struct event wake;
 	struct pod_store *pods;
 	bool is_stopped;
 	uint64_t fetches; // of /scale
@@ -225,7 +226,7 @@ static void set_absent(struct target_record *r)
 static void wake_waiters(struct target_store *s)
 {
 	if (s->waiters)
-		event_active(s->wake, EV_TIMEOUT, 0);
+		event_active(&s->wake, EV_TIMEOUT, 0);
 }
 
 // ---- callbacks of the informer ----
@@ -355,7 +356,7 @@ static int add_built_in_kinds(struct target_store *s, struct err *e)
 			continue;
 		struct target_kind *k = add_kind(s, "apps/v1", row->kind, NULL);
 		if (!k)
-			return err_set(e, ERR_INTERNAL, "out of memory");
+			return err_no_memory(e);
 		snprintf(k->plural, sizeof k->plural, "%s", row->plural);
 	}
 	return 0;
@@ -448,7 +449,7 @@ static void arm_wake(struct target_store *s)
 {
 	int64_t left = s->waiters ? s->waiters->until_mono_ms - mono_ms(s) : 0; // the first waits longest
 	if (s->waiters)
-		timer_start(s->wake, left > 0 ? left : 1);
+		timer_start(&s->wake, left > 0 ? left : 1);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -558,10 +559,10 @@ int target_store_acquire(struct target_store *s, const struct scale_ref *ref, bo
 		return 1;
 	}
 	size_t size = strlen(ref->namespace_name) + 1 + strlen(ref->name) + 1;
-	r = calloc(1, sizeof *r + size);
+	r = err_calloc(sizeof *r + size, e);
 	if (!r) {
 		drop_if_unused(s, kind);
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return -1;
 	}
 	snprintf(r->key, size, "%s/%s", ref->namespace_name, ref->name);
 	r->refs = 1;
@@ -658,12 +659,10 @@ static void on_pods_error(void *arg, const char *what, const struct err *error)
 
 struct target_store *target_store_new(const struct target_store_options *options, struct err *e)
 {
-	struct target_store *s = calloc(1, sizeof *s);
-	if (!s || !(s->wake = evtimer_new(k8s_client_loop(options->client), on_wake, s))) {
-		free(s);
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct target_store *s = err_calloc(sizeof *s, e);
+	if (!s)
 		return NULL;
-	}
+	evtimer_assign(&s->wake, k8s_client_loop(options->client), on_wake, s);
 	s->options = *options;
 	s->pods = pod_store_new(
 	        &(struct pod_store_options){
@@ -700,7 +699,7 @@ void target_store_free(struct target_store *s)
 	target_store_stop(s);
 	pod_store_free(s->pods);
 	free_kinds(s);
-	event_free(s->wake);
+	event_del(&s->wake);
 	free(s);
 }
 

@@ -27,7 +27,7 @@ struct capacity *capacity_new(struct err *e)
 	if (c && resource_names_init(&c->names) == 0)
 		return c;
 	capacity_free(c);
-	err_set(e, ERR_INTERNAL, "out of memory");
+	err_no_memory(e);
 	return NULL;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/fit_store.h"
 
+#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,9 @@ struct fit_store {
 	struct inventory *inventory; // NULL: nothing is wanted yet
 	struct fit_target *targets, *ordered, *asking, *late;
 	uint64_t orders_generation;
-	int64_t work;             // left in this turn
-	struct event *turn_timer; // pending while `work` is not that of a new turn, or targets are late
-	struct event *sync_timer;
+	int64_t work;            // left in this turn
+	struct event turn_timer; // pending while `work` is not that of a new turn, or targets are late
+	struct event sync_timer;
 	bool is_late, is_stopped; // late: questions wait for the inventory no longer
 	bool is_broken;           // reported
 };
@@ -122,7 +123,7 @@ static void on_inventory(void *arg)
 	report(s);
 	// Not from here: the callback of a question may remove watches, and this is called by one.
 	if (!must_wait(s))
-		timer_start(s->sync_timer, 0);
+		timer_start(&s->sync_timer, 0);
 }
 
 static int open_inventory(struct fit_store *s, struct err *e)
@@ -132,25 +133,20 @@ static int open_inventory(struct fit_store *s, struct err *e)
 		return 0;
 	s->inventory = inventory_new(&o, e);
 	if (s->inventory)
-		timer_start(s->sync_timer, FIT_SYNC_WAIT_MS);
+		timer_start(&s->sync_timer, FIT_SYNC_WAIT_MS);
 	return s->inventory ? 0 : -1;
 }
 
 struct fit_store *fit_store_new(const struct fit_store_options *options, struct err *e)
 {
-	struct fit_store *s = calloc(1, sizeof *s);
-	if (s)
-		s->options = *options;
-	if (s && (s->sync_timer = evtimer_new(k8s_client_loop(options->client), on_late, s)) &&
-	    (s->turn_timer = evtimer_new(k8s_client_loop(options->client), on_turn, s))) {
-		s->work = FIT_WORK_PER_TURN;
-		return s;
-	}
-	if (s && s->sync_timer)
-		event_free(s->sync_timer);
-	free(s);
-	err_set(e, ERR_INTERNAL, "out of memory");
-	return NULL;
+	struct fit_store *s = err_calloc(sizeof *s, e);
+	if (!s)
+		return NULL;
+	s->options = *options;
+	s->work = FIT_WORK_PER_TURN;
+	evtimer_assign(&s->sync_timer, k8s_client_loop(options->client), on_late, s);
+	evtimer_assign(&s->turn_timer, k8s_client_loop(options->client), on_turn, s);
+	return s;
 }
 
 static void forget_shape(struct fit_target *t);
@@ -159,8 +155,8 @@ void fit_store_stop(struct fit_store *s)
 {
 	struct fit_target *t;
 	s->is_stopped = true;
-	event_del(s->sync_timer);
-	event_del(s->turn_timer);
+	event_del(&s->sync_timer);
+	event_del(&s->turn_timer);
 	DL_FOREACH(s->targets, t)
 	{
 		leave_late(t);
@@ -183,8 +179,8 @@ void fit_store_free(struct fit_store *s)
 		return;
 	while (s->targets)
 		fit_target_release(s->targets);
-	event_free(s->sync_timer);
-	event_free(s->turn_timer);
+	event_del(&s->sync_timer);
+	event_del(&s->turn_timer);
 	free(s);
 }
 
@@ -505,7 +501,7 @@ static void join_late(struct fit_target *t)
 	if (!t->is_late)
 		DL_APPEND2(t->store->late, t, prev_late, next_late);
 	t->is_late = true;
-	timer_start(t->store->turn_timer, 0);
+	timer_start(&t->store->turn_timer, 0);
 }
 
 static bool is_current(const struct fit_target *t, const struct capacity *c)
@@ -543,7 +539,7 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 		leave_late(t);
 	}
 	if (s->late)
-		timer_start(s->turn_timer, 0);
+		timer_start(&s->turn_timer, 0);
 }
 
 // Returns 0 when the fit is up to date, 1 when it is that of an earlier moment; else *e.
@@ -554,7 +550,7 @@ static int update(struct fit_target *t, struct err *e)
 		return -1;
 	struct capacity *c = inventory_capacity(s->inventory);
 	if (!is_current(t, c)) {
-		timer_start(s->turn_timer, 0);
+		timer_start(&s->turn_timer, 0);
 		// A plan in progress is not dropped for one that serves another resource.
 		bool may_plan = !s->late || s->late == t || capacity_plan_serves(c, &t->shape.shape);
 		t->was_late = !may_plan || !compute(t, c);

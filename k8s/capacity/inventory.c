@@ -226,11 +226,9 @@ static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
 
 struct inventory *inventory_new(const struct inventory_options *options, struct err *e)
 {
-	struct inventory *i = calloc(1, sizeof *i);
-	if (!i) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct inventory *i = err_calloc(sizeof *i, e);
+	if (!i)
 		return NULL;
-	}
 	i->options = *options;
 	for (size_t at = 0; at < PROBES; at++) {
 		i->probes[at].inventory = i;

@@ -245,7 +245,7 @@ struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct sc
 	}
 	struct shape_fetch *f = scale_ref_copy(ref, sizeof *f);
 	if (!f) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return NULL;
 	}
 	f->client = client;

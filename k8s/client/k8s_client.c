@@ -2,13 +2,13 @@
 #include "k8s/client/k8s_client.h"
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <event2/util.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "base/arena.h"
 #include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -21,7 +21,6 @@
 
 #define DEFAULT_TIMEOUT_MS 15000
 #define DEFAULT_ATTEMPTS   4
-#define CONFIG_ARENA_BYTES (64 * 1024 * 1024)
 #define URL_BYTES_MAX      (K8S_PATH_BYTES_MAX + 2048)
 #define CONTENT_TYPE_BYTES 128
 #define METHOD_BYTES       16
@@ -52,13 +51,11 @@ struct k8s_call {
 	uint64_t generation; // generation of the credentials that it was sent with
 	uint64_t term;       // in which it was queued
 	struct http_call *call;
-	struct event *timer;
+	struct event timer;
 };
 
 struct k8s_client {
 	struct k8s_client_options options;
-	struct arena arena; // the config's copy
-	struct k8s_config config;
 	struct k8s_credentials *credentials;
 	struct discovery *discovery;
 	struct k8s_call *requests;
@@ -75,8 +72,7 @@ static void finish(struct k8s_call *r, const struct http_response *response, con
 	void *arg = r->arg;
 	DL_DELETE(c->requests, r);
 	c->n_requests--;
-	if (r->timer)
-		event_free(r->timer);
+	event_del(&r->timer);
 	free(r);
 	done(arg, response, error);
 }
@@ -86,7 +82,8 @@ static void finish_connection_error(struct k8s_call *r, const struct err *error)
 {
 	struct err e = *error;
 	if (e.kind != ERR_CANCELED)
-		err_wrap(&e, "API server %s (%s)", r->client->config.server, r->client->config.source);
+		err_wrap(&e, "API server %s (%s)", r->client->options.config->server,
+		         r->client->options.config->source);
 	finish(r, NULL, &e);
 }
 
@@ -113,10 +110,7 @@ static bool try_later(struct k8s_call *r, int64_t retry_after_ms)
 	struct k8s_client *c = r->client;
 	if (r->attempts >= r->max_attempts || c->is_closing)
 		return false;
-	if (!r->timer)
-		r->timer = evtimer_new(c->options.loop, on_timer, r);
-	int64_t ms = retry_delay_ms(r->attempts, retry_after_ms);
-	if (!r->timer || timer_start(r->timer, ms) < 0)
+	if (timer_start(&r->timer, retry_delay_ms(r->attempts, retry_after_ms)) < 0)
 		return false;
 	r->state = BACKING_OFF;
 	return true;
@@ -154,7 +148,7 @@ static void on_failed_reply(struct k8s_call *r, const struct http_response *resp
 	if (may_repeat && try_later(r, e.retry_after_ms))
 		return;
 	if (response->status == 401) {
-		err_wrap(&e, "the credentials of %s were refused", r->client->config.source);
+		err_wrap(&e, "the credentials of %s were refused", r->client->options.config->source);
 		finish_connection_error(r, &e);
 		return;
 	}
@@ -204,7 +198,7 @@ static int submit(struct k8s_call *r, struct err *e)
 	k8s_credentials_get(c->credentials, &creds);
 	struct buf url;
 	buf_init(&url, URL_BYTES_MAX);
-	buf_printf(&url, "%s%s", c->config.server, r->path);
+	buf_printf(&url, "%s%s", c->options.config->server, r->path);
 	if (url.failed) {
 		buf_done(&url);
 		return err_set(e, ERR_LIMIT, "the URL exceeds %d bytes", URL_BYTES_MAX);
@@ -287,14 +281,11 @@ struct k8s_client *k8s_client_new(const struct k8s_client_options *options, stru
 		c->options.timeout_ms = DEFAULT_TIMEOUT_MS;
 	if (c->options.max_attempts <= 0)
 		c->options.max_attempts = DEFAULT_ATTEMPTS;
-	arena_init(&c->arena, CONFIG_ARENA_BYTES);
-	if (k8s_config_copy(&c->arena, options->config, &c->config, e) < 0 ||
-	    !(c->credentials = k8s_credentials_new(options->loop, options->clock, &c->config, on_credentials, c, e)) ||
-	    !(c->discovery = discovery_new(c, options->clock, e))) {
+	c->credentials = k8s_credentials_new(options->loop, options->clock, options->config, on_credentials, c, e);
+	if (!c->credentials || !(c->discovery = discovery_new(c, options->clock, e))) {
 		k8s_client_free(c);
 		return NULL;
 	}
-	c->options.config = &c->config;
 	return c;
 }
 
@@ -313,14 +304,12 @@ void k8s_client_free(struct k8s_client *c)
 	}
 	discovery_free(c->discovery);
 	k8s_credentials_free(c->credentials);
-	k8s_config_wipe(&c->config);
-	arena_done(&c->arena);
 	free(c);
 }
 
 const char *k8s_client_server(const struct k8s_client *c)
 {
-	return c->config.server;
+	return c->options.config->server;
 }
 
 struct event_base *k8s_client_loop(const struct k8s_client *c)
@@ -374,10 +363,11 @@ int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, 
 	if (check(c, o, e) < 0)
 		return -1;
 	size_t path_size = strlen(o->path) + 1;
-	struct k8s_call *r = calloc(1, sizeof *r + path_size + o->body_len + 1);
+	struct k8s_call *r = err_calloc(sizeof *r + path_size + o->body_len + 1, e);
 	if (!r)
-		return err_no_memory(e);
+		return -1;
 	r->client = c;
+	evtimer_assign(&r->timer, c->options.loop, on_timer, r);
 	r->path = memcpy((char *)(r + 1), o->path, path_size);
 	r->body = o->body_len ? memcpy(r->path + path_size, o->body, o->body_len) : NULL;
 	r->body_len = o->body_len;
@@ -398,7 +388,7 @@ int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, 
 	enum k8s_ready ready = k8s_credentials_ensure(c->credentials, e);
 	if (ready == K8S_READY_FAILED || (ready == K8S_READY_NOW && submit(r, e) < 0)) {
 		free(r);
-		return err_wrap(e, "API server %s (%s)", c->config.server, c->config.source);
+		return err_wrap(e, "API server %s (%s)", c->options.config->server, c->options.config->source);
 	}
 	DL_APPEND(c->requests, r);
 	c->n_requests++;

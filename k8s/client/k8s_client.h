@@ -36,7 +36,7 @@ struct k8s_client_options {
 	struct event_base *loop;         // not owned
 	struct http_client *http;        // not owned
 	const struct clock *clock;       // not owned
-	const struct k8s_config *config; // copied
+	const struct k8s_config *config; // not owned
 	int64_t timeout_ms;              // per request; 0: 15 s
 	int max_attempts; // for 429, 5xx and broken connections; 0: 4. Backoff 0.2 s doubling to 5 s, jittered, or
 	                  // Retry-After (at most 30 s)

@@ -7,9 +7,6 @@
 
 #include "base/http/http_client.h"
 
-struct arena;
-struct err;
-
 #define K8S_EXEC_ARGS_MAX 64
 
 struct k8s_exec {
@@ -33,12 +30,5 @@ struct k8s_config {
 	const char *source;          // for messages: "context dev of /home/u/.kube/config" or K8S_CONFIG_IN_CLUSTER
 };
 #define K8S_CONFIG_IN_CLUSTER "in-cluster"
-
-// Makes a deep copy in `a`, which outlives the arena of k8s_config_load. Returns 0, or -1 and *e when memory is
-// exhausted.
-int k8s_config_copy(struct arena *a, const struct k8s_config *config, struct k8s_config *ret_config, struct err *e);
-// Overwrites token, password, inline private key and the plugin's environment in place, so that they do not stay behind
-// in freed memory or a core dump. The config is unusable afterwards.
-void k8s_config_wipe(struct k8s_config *config);
 
 #endif

@@ -2,6 +2,7 @@
 #include "k8s/client/k8s_config_load.h"
 
 #include <openssl/crypto.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,24 @@
 static int no_memory(struct err *e)
 {
 	return err_set(e, ERR_INTERNAL, "out of memory for the kubeconfig");
+}
+
+// ---- secrets ----
+
+static void wipe_text(const char *text)
+{
+	if (text)
+		OPENSSL_cleanse((void *)(uintptr_t)text, strlen(text));
+}
+
+void k8s_config_wipe(struct k8s_config *config)
+{
+	wipe_text(config->token);
+	wipe_text(config->basic_password);
+	wipe_text(config->tls.key_pem);
+	for (const char *const *env = config->exec ? config->exec->env : NULL; env && *env; env++)
+		wipe_text(*env);
+	*config = (struct k8s_config){0};
 }
 
 // ---- in a pod ----

@@ -5,7 +5,9 @@
 
 #include "k8s/client/k8s_config.h"
 
+struct arena;
 struct buf;
+struct err;
 
 struct k8s_config_options {
 	const char *kubeconfig; // --kubeconfig: one file. NULL: $KUBECONFIG (':'-separated, merged, first wins), else
@@ -24,5 +26,8 @@ int k8s_config_list_contexts(const struct k8s_config_options *options, struct bu
 // Loads only the service account: KUBERNETES_SERVICE_HOST/PORT and the files in dir (NULL:
 // /var/run/secrets/kubernetes.io/serviceaccount). Returns 0, or -1 and *e: ERR_NOT_FOUND outside of a cluster.
 int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e);
+// Overwrites token, password, inline private key and the plugin's environment in place, so that they do not stay behind
+// in freed memory or a core dump. The config is unusable afterwards.
+void k8s_config_wipe(struct k8s_config *config);
 
 #endif

@@ -47,9 +47,9 @@ static void lease_act_at(struct lease *l, int64_t at_ms)
 {
 	l->act_at_ms = at_ms;
 	if (at_ms == INT64_MAX)
-		evtimer_del(l->timer);
+		evtimer_del(&l->timer);
 	else
-		timer_start(l->timer, at_ms - lease_now_ms(l));
+		timer_start(&l->timer, at_ms - lease_now_ms(l));
 }
 
 // ---- reports ----
@@ -77,7 +77,7 @@ static void lose(struct lease *l, const char *why)
 	lease_state_drop(&l->state);
 	l->is_leading_reported = false;
 	l->must_read = true;
-	evtimer_del(l->expiry);
+	evtimer_del(&l->expiry);
 	if (was_leading && l->options.callbacks.on_lost)
 		l->options.callbacks.on_lost(l->options.arg, why);
 }
@@ -99,10 +99,10 @@ static void check_validity(struct lease *l)
 	if (now < l->state.valid_from_ms) {
 		int64_t next_ms = l->state.valid_from_ms < l->state.valid_until_ms ? l->state.valid_from_ms
 		                                                                   : l->state.valid_until_ms;
-		timer_start(l->expiry, next_ms - now);
+		timer_start(&l->expiry, next_ms - now);
 		return;
 	}
-	timer_start(l->expiry, l->state.valid_until_ms - now);
+	timer_start(&l->expiry, l->state.valid_until_ms - now);
 	if (l->is_leading_reported || l->is_releasing || !l->is_wanted)
 		return;
 	l->is_leading_reported = true;
@@ -425,13 +425,8 @@ struct lease *lease_new(const struct lease_options *o, struct err *e)
 	buf_init(&l->object, LEASE_OBJECT_BYTES_MAX);
 	l->act_at_ms = INT64_MAX;
 	l->must_read = true;
-	l->timer = evtimer_new(o->loop, on_timer, l);
-	l->expiry = evtimer_new(o->loop, on_expiry, l);
-	if (!l->timer || !l->expiry) {
-		lease_free(l);
-		err_set(e, ERR_INTERNAL, "cannot create a timer");
-		return NULL;
-	}
+	evtimer_assign(&l->timer, o->loop, on_timer, l);
+	evtimer_assign(&l->expiry, o->loop, on_expiry, l);
 	return l;
 }
 
@@ -439,11 +434,8 @@ void lease_free(struct lease *l)
 {
 	if (!l)
 		return;
-	if (l->timer)
-		event_free(l->timer);
-	if (l->expiry)
-		event_free(l->expiry);
-	l->timer = l->expiry = NULL;
+	evtimer_del(&l->timer);
+	evtimer_del(&l->expiry);
 	buf_done(&l->object);
 	if (l->request != REQUEST_NONE) {
 		l->is_freed = true; // the reply frees it
@@ -478,7 +470,7 @@ void lease_release(struct lease *l)
 	l->is_wanted = l->is_leading_reported = false;
 	lease_release_start(l);
 	lease_state_drop(&l->state);
-	evtimer_del(l->expiry);
+	evtimer_del(&l->expiry);
 	lease_act_at(l, l->act_at_ms);
 }
 

@@ -3,14 +3,13 @@
 #ifndef GPUSCALE_K8S_LEASE_LEASE_PRIVATE_H
 #define GPUSCALE_K8S_LEASE_LEASE_PRIVATE_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "k8s/lease/lease.h"
-
-struct event;
 
 enum lease_request { REQUEST_NONE, REQUEST_GET, REQUEST_CREATE, REQUEST_UPDATE, REQUEST_RELEASE };
 
@@ -27,7 +26,7 @@ struct lease {
 	int64_t asked_ms;         // boot clock: when the last request was made
 	int release_asks;         // requests sent to release it
 	int64_t release_until_ms; // boot clock: no such request is sent from then on
-	struct event *timer, *expiry;
+	struct event timer, expiry;
 	char error[ERR_MSG_BYTES]; // as last reported; "": none
 };
 

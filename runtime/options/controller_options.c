@@ -55,7 +55,7 @@ int prometheus_options_list(const struct prometheus_options *o, struct arena *a,
 	size_t room = PROMQL_SOURCES_MAX * (o->n_files + 2), n = 0;
 	struct promql_source_options *list = arena_calloc(a, room, sizeof *list);
 	if (!list)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < o->n_files; i++) {
 		struct promql_source_options *of_file;
 		size_t n_of_file;

@@ -2,6 +2,7 @@
 #include "runtime/options/serve_options.h"
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdbool.h>
@@ -109,11 +110,9 @@ static int read_token(struct endpoint_token *t, struct err *e)
 
 struct endpoint_token *endpoint_token_new(const char *path, struct log *log, struct err *e)
 {
-	struct endpoint_token *t = calloc(1, sizeof *t);
-	if (!t) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct endpoint_token *t = err_calloc(sizeof *t, e);
+	if (!t)
 		return NULL;
-	}
 	t->path = path;
 	t->log = log;
 	if (read_token(t, e) < 0) {
@@ -186,7 +185,7 @@ struct tls_follower {
 	struct http_server_options tls;
 	const char *name;
 	struct log *log;
-	struct event *tick;
+	struct event tick;
 	struct file_stamp stamps[FILES]; // of the files just before they were read
 	bool known;                      // the stamps are those of the last attempt
 	bool failing;                    // the last attempt failed; retry, because the other file may change later
@@ -245,28 +244,26 @@ struct tls_follower *tls_follower_new(struct event_base *loop, struct http_serve
 {
 	static const struct timeval every = {.tv_sec = TLS_FOLLOWER_MS / 1000,
 	                                     .tv_usec = TLS_FOLLOWER_MS % 1000 * 1000};
-	struct tls_follower *f = calloc(1, sizeof *f);
-	if (f) {
-		f->server = server;
-		f->tls = *tls;
-		f->name = name;
-		f->log = log;
-		f->tick = event_new(loop, -1, EV_PERSIST, on_tick, f);
-	}
-	// The first check reloads the files, because they may have changed since the server read them.
-	if (!f || !f->tick || event_add(f->tick, &every) < 0) {
-		tls_follower_free(f);
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct tls_follower *f = err_calloc(sizeof *f, e);
+	if (!f)
 		return NULL;
-	}
-	return f;
+	f->server = server;
+	f->tls = *tls;
+	f->name = name;
+	f->log = log;
+	event_assign(&f->tick, loop, -1, EV_PERSIST, on_tick, f);
+	// The first check reloads the files, because they may have changed since the server read them.
+	if (event_add(&f->tick, &every) == 0)
+		return f;
+	free(f);
+	err_no_memory(e);
+	return NULL;
 }
 
 void tls_follower_free(struct tls_follower *f)
 {
 	if (!f)
 		return;
-	if (f->tick)
-		event_free(f->tick);
+	event_del(&f->tick);
 	free(f);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/must.h"
@@ -36,24 +37,6 @@ struct early_group {
 	size_t n, cap;
 	struct early *peeks;
 };
-
-struct query_peeks {
-	struct event *flush;
-	struct early_group *queued;
-};
-
-struct query_peeks *query_peeks_new(struct event *flush)
-{
-	struct query_peeks *s = calloc(1, sizeof *s);
-	if (s)
-		s->flush = flush;
-	return s;
-}
-
-void query_peeks_free(struct query_peeks *peeks)
-{
-	free(peeks);
-}
 
 static void finish(struct early_group *g, enum early_query_outcome outcome)
 {
@@ -152,10 +135,8 @@ static struct early_group *group_for(struct query_peeks *s, struct promql_source
 
 static void add(struct early_group *g, const struct early *early)
 {
-	if (g->n == g->cap) {
-		g->cap = g->cap ? 2 * g->cap : 4;
-		g->peeks = must_alloc(realloc(g->peeks, g->cap * sizeof *g->peeks));
-	}
+	if (alloc_reserve(&g->peeks, g->n, &g->cap, sizeof *g->peeks, 4) < 0)
+		abort(); // base/must.h
 	g->peeks[g->n++] = *early;
 	g->bytes += strlen(early->query);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/promql_source.h"
@@ -15,9 +16,9 @@ struct query_memory {
 	bool is_abandoned; // it is freed with its last answer
 };
 
-struct query_memory *query_memory_new(void)
+struct query_memory *query_memory_new(struct err *e)
 {
-	return calloc(1, sizeof(struct query_memory));
+	return err_calloc(sizeof(struct query_memory), e);
 }
 
 void query_memory_abandon(struct query_memory *m)

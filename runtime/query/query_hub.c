@@ -2,9 +2,11 @@
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -65,8 +67,8 @@ struct query_hub {
 	struct promql_sources *sources;
 	uint64_t shared, fused;
 	struct query_memory *memory;
-	struct event *flush;
-	struct query_peeks *peeks;
+	struct event flush;
+	struct query_peeks peeks;
 	struct query_entry *recent[QUERY_RECENT_MAX]; // a ring of those whose answers are kept; NULL: unused
 	size_t n_recent;                              // ever
 	size_t n;
@@ -409,7 +411,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 
 void query_hub_flush(struct query_hub *hub)
 {
-	query_peeks_flush(hub->peeks);
+	query_peeks_flush(&hub->peeks);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct hub_source *s = &hub->of[i];
 		while (s->first_waiting) { // an immediate answer may queue new queries
@@ -438,7 +440,7 @@ static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_
 	}
 	*s->waiting = q;
 	s->waiting = &q->next_waiting;
-	event_active(hub->flush, EV_TIMEOUT, 0);
+	event_active(&hub->flush, EV_TIMEOUT, 0);
 }
 
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -539,10 +541,8 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		answer_now(query_answer_ref(q->answer), fn, arg);
 		return;
 	}
-	if (q->n_waiters == q->cap_waiters) {
-		q->cap_waiters = q->cap_waiters ? q->cap_waiters * 2 : 2;
-		q->waiters = must_alloc(realloc(q->waiters, q->cap_waiters * sizeof *q->waiters));
-	}
+	if (alloc_reserve(&q->waiters, q->n_waiters, &q->cap_waiters, sizeof *q->waiters, 2) < 0)
+		abort(); // base/must.h
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
 	if (q->in_flight) { // joins the request in flight, also one of a slightly earlier tick
 		hub->shared++;
@@ -563,7 +563,7 @@ bool query_hub_check_early(struct query_hub *hub, const struct query_question *q
 {
 	struct err e;
 	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);
-	return source && !source->next && query_peeks_ask(hub->peeks, source, question->query, now_ms, fn, arg);
+	return source && !source->next && query_peeks_ask(&hub->peeks, source, question->query, now_ms, fn, arg);
 }
 
 static void entry_free(struct hub_source *s, struct query_entry *q)
@@ -592,28 +592,17 @@ void query_hub_forget(struct query_hub *hub, int64_t before_ms)
 
 struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 {
-	struct query_hub *hub = calloc(1, sizeof *hub + PROMQL_SOURCES_MAX * sizeof hub->of[0]);
-	if (!hub) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+	struct query_hub *hub = err_calloc(sizeof *hub + PROMQL_SOURCES_MAX * sizeof hub->of[0], e);
+	if (!hub)
 		return NULL;
-	}
 	hub->sources = sources;
-	hub->memory = query_memory_new();
+	hub->memory = query_memory_new(e);
 	if (!hub->memory) {
 		free(hub);
-		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
-	hub->flush = event_new(promql_sources_loop(sources), -1, 0, on_flush, hub);
-	hub->peeks = hub->flush ? query_peeks_new(hub->flush) : NULL;
-	if (!hub->peeks) {
-		if (hub->flush)
-			event_free(hub->flush);
-		query_memory_abandon(hub->memory);
-		free(hub);
-		err_set(e, ERR_INTERNAL, "cannot create an event");
-		return NULL;
-	}
+	event_assign(&hub->flush, promql_sources_loop(sources), -1, 0, on_flush, hub);
+	hub->peeks.flush = &hub->flush;
 	take_sources(hub);
 	return hub;
 }
@@ -622,8 +611,7 @@ void query_hub_free(struct query_hub *hub)
 {
 	if (!hub)
 		return;
-	event_free(hub->flush);
-	query_peeks_free(hub->peeks);
+	event_del(&hub->flush);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct query_entry *q, *next;
 		HASH_ITER(hh, hub->of[i].entries, q, next)

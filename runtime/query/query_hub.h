@@ -17,7 +17,6 @@ struct event;
 struct promql_source;
 struct promql_sources;
 struct query_hub;
-struct query_peeks;
 
 // Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
 #define QUERY_SERIES_SINGLE 8
@@ -68,11 +67,11 @@ typedef void early_query_fn(void *arg, enum early_query_outcome outcome, size_t 
 bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
                            early_query_fn *fn, void *arg);
 
-// early_query.c, for the hub only. flush: an event of the caller that calls query_peeks_flush() at the next turn of the
-// loop; not owned. Returns NULL when memory is exhausted.
-struct query_peeks *query_peeks_new(struct event *flush);
-// Every question must have been answered.
-void query_peeks_free(struct query_peeks *peeks);
+// early_query.c, for the hub only.
+struct query_peeks {
+	struct event *flush;        // calls query_peeks_flush() at the next turn of the loop; not owned
+	struct early_group *queued; // NULL: none
+};
 // Returns false when the query cannot be combined with others; then fn is not called. Copies the query.
 bool query_peeks_ask(struct query_peeks *peeks, struct promql_source *source, const char *query, int64_t now_ms,
                      early_query_fn *fn, void *arg);

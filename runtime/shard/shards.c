@@ -22,7 +22,7 @@
 
 static void poll_in(struct shards *s, int64_t wait_ms)
 {
-	timer_start(s->poll, wait_ms);
+	timer_start(&s->poll, wait_ms);
 }
 
 // The last step of shards_stop(), once no lease is left.
@@ -34,7 +34,7 @@ static void check_stopped(struct shards *s)
 		if (s->shards[k].state != SHARD_AWAY)
 			return;
 	}
-	timer_start(s->stopped, 0);
+	timer_start(&s->stopped, 0);
 }
 
 // Counts and logs the loss of an owned shard, and calls on_lost. why: for the log.
@@ -50,7 +50,7 @@ static void report_loss(struct shards *s, struct shard *shard, const char *why)
 static void release(struct shard *shard)
 {
 	shard->state = SHARD_RELEASING;
-	evtimer_del(shard->leave);
+	evtimer_del(&shard->leave);
 	lease_release(shard->lease);
 }
 
@@ -61,7 +61,7 @@ static void leave(struct shards *s, struct shard *shard, const char *why)
 		release(shard);
 	} else if (shard->state == SHARD_OWNED) {
 		shard->state = SHARD_LEAVING;
-		timer_start(shard->leave, lease_write_timeout_ms(&s->options.timing));
+		timer_start(&shard->leave, lease_write_timeout_ms(&s->options.timing));
 		report_loss(s, shard, why);
 	}
 }
@@ -285,7 +285,7 @@ static void on_list(void *arg, const struct http_response *response, const struc
 		struct reading reading = {.shards = s};
 		int rc = lease_list_decode(response->body, response->body_len, on_record, &reading, &e);
 		if (rc == 0 && reading.no_memory)
-			rc = err_set(&e, ERR_INTERNAL, "out of memory");
+			rc = err_no_memory(&e);
 		error = rc < 0 ? &e : NULL;
 	}
 	if (error) {
@@ -393,7 +393,7 @@ static void on_lease_lost(void *arg, const char *why)
 	struct shards *s = shard->owner;
 	bool was_owned = shard->state == SHARD_OWNED;
 	shard->state = SHARD_AWAY;
-	evtimer_del(shard->leave);
+	evtimer_del(&shard->leave);
 	if (was_owned)
 		report_loss(s, shard, why);
 	poll_in(s, 0);
@@ -458,12 +458,10 @@ static int make_leases(struct shards *s, struct err *e)
 	char name[LEASE_NAME_BYTES];
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		struct shard *shard = &s->shards[k];
-		*shard = (struct shard){.owner = s, .index = k};
-		shard->leave = evtimer_new(s->options.loop, on_leave_timer, shard);
 		snprintf(name, sizeof name, "%s-%d", s->lease_name, k);
 		shard->lease = new_lease(shard, name, "shard", &of_shard, e);
-		if (!shard->leave || !shard->lease)
-			return shard->lease ? err_set(e, ERR_INTERNAL, "cannot create a timer") : -1;
+		if (!shard->lease)
+			return -1;
 	}
 	s->is_member_gone = s->options.n_shards == 1;
 	if (s->options.n_shards == 1)
@@ -520,12 +518,10 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 {
 	if (check(o, e) < 0)
 		return NULL;
-	struct shards *s = calloc(1, sizeof *s);
-	struct shard *shards = calloc((size_t)o->n_shards, sizeof *shards);
-	if (!s || !shards) {
+	struct shards *s = err_calloc(sizeof *s, e);
+	struct shard *shards = s ? err_calloc((size_t)o->n_shards * sizeof *shards, e) : NULL;
+	if (!shards) {
 		free(s);
-		free(shards);
-		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	s->options = *o;
@@ -537,19 +533,17 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 	lease_cache_init(&s->board, s->lease_name, o->timing.duration_ms);
 	clock_step_detector_init(&s->clock_step_detector, o->clock,
 	                         (o->timing.duration_ms - o->timing.renew_deadline_ms) / 2);
-	s->poll = evtimer_new(o->loop, on_poll_timer, s);
-	s->stopped = evtimer_new(o->loop, on_stopped, s);
-	s->changed = evtimer_new(o->loop, on_changed, s);
-	if (!s->poll || !s->stopped || !s->changed) {
-		err_set(e, ERR_INTERNAL, "cannot create a timer");
-		shards_free(s);
-		return NULL;
+	evtimer_assign(&s->poll, o->loop, on_poll_timer, s);
+	evtimer_assign(&s->stopped, o->loop, on_stopped, s);
+	evtimer_assign(&s->changed, o->loop, on_changed, s);
+	for (int32_t k = 0; k < o->n_shards; k++) {
+		shards[k] = (struct shard){.owner = s, .index = k};
+		evtimer_assign(&shards[k].leave, o->loop, on_leave_timer, &shards[k]);
 	}
 	if (open_client(s, e) < 0 || make_leases(s, e) < 0) {
 		shards_free(s);
 		return NULL;
 	}
-	s->options.config = NULL; // the client has a copy
 	poll_in(s, 0);
 	return s;
 }
@@ -559,7 +553,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	s->is_stopping = true;
 	s->done = done;
 	s->done_arg = arg;
-	evtimer_del(s->poll);
+	evtimer_del(&s->poll);
 	shards_watch_keep(s, false);
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		struct shard *shard = &s->shards[k];
@@ -570,7 +564,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	if (s->member.lease)
 		lease_release(s->member.lease);
 	// By then, leases that the server did not release have expired.
-	timer_start(s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
+	timer_start(&s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
 	check_stopped(s);
 }
 
@@ -581,19 +575,15 @@ void shards_free(struct shards *s)
 	s->is_closing = true;
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		lease_free(s->shards[k].lease);
-		if (s->shards[k].leave)
-			event_free(s->shards[k].leave);
+		evtimer_del(&s->shards[k].leave);
 	}
 	lease_free(s->member.lease);
 	shards_watch_free(s);
 	k8s_client_free(s->client);
 	http_client_free(s->http);
-	if (s->poll)
-		event_free(s->poll);
-	if (s->stopped)
-		event_free(s->stopped);
-	if (s->changed)
-		event_free(s->changed);
+	evtimer_del(&s->poll);
+	evtimer_del(&s->stopped);
+	evtimer_del(&s->changed);
 	lease_cache_done(&s->board);
 	free(s->shards);
 	free(s);

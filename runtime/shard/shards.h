@@ -41,7 +41,7 @@ struct shards_callbacks {
 };
 
 struct shards_options {
-	const struct k8s_config *config; // access to the API server, for a separate client. Copied
+	const struct k8s_config *config; // access to the API server, for a separate client; not owned
 	k8s_observe_fn *observe;         // observer of that client; may be NULL
 	void *observe_arg;
 	struct event_base *loop; // not owned, as the next two

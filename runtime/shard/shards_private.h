@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 #define GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
 
+#include <event2/event_struct.h>
+
 #include "base/err.h"
 #include "k8s/cache/informer.h"
 #include "k8s/lease/lease.h"
@@ -10,7 +12,6 @@
 #include "runtime/shard/clock_step_detector.h"
 #include "runtime/shard/shards.h"
 
-struct event;
 struct http_client;
 
 #define SHARDS_LEASE_NAME_BYTES 51 // with "-member-" and a hash it still is a label's value
@@ -72,7 +73,7 @@ struct shard {
 	enum shard_state state;
 	struct lease *lease;
 	uint64_t taken_after; // number of the last list that had started by then
-	struct event *leave;  // releases the lease at the latest
+	struct event leave;   // releases the lease at the latest
 	bool has_error;
 };
 
@@ -87,14 +88,14 @@ struct shards {
 	struct lease_cache board;
 	struct informer *informer;
 	struct informer_item
-	        watch;         // all leases of the group; not added when no watch is needed, or memory was exhausted
-	struct event *changed; // the watch reported something
+	        watch;        // all leases of the group; not added when no watch is needed, or memory was exhausted
+	struct event changed; // the watch reported something
 	bool watch_has_error;
 	bool is_listing;
 	uint64_t list_number; // number of the latest polled list
 	uint64_t polled_list; // its number in the cache
 	size_t n_members;
-	struct event *poll;
+	struct event poll;
 	struct clock_step_detector clock_step_detector;
 	int64_t barred_until_ms; // no lease is sought before: the clock was set
 	int64_t clock_step_ms;   // the clock was set by this, and all leases are about to be released; 0: it was not
@@ -102,7 +103,7 @@ struct shards {
 	uint64_t term, gained, lost;
 	char error[ERR_MSG_BYTES];
 	uint32_t logged_kinds; // kinds of errors, one bit each, since all requests last succeeded
-	struct event *stopped; // runs done
+	struct event stopped;  // runs done
 	bool is_stopping, is_closing, is_member_gone;
 	void (*done)(void *arg);
 	void *done_arg;

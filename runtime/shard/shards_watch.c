@@ -186,8 +186,8 @@ static struct watched_lease *watched_of(struct informer_item *item)
 static void changed(struct shards *s)
 {
 	static const struct timeval soon = {0, GATHER_MS * 1000};
-	if (!evtimer_pending(s->changed, NULL))
-		evtimer_add(s->changed, &soon);
+	if (!evtimer_pending(&s->changed, NULL))
+		evtimer_add(&s->changed, &soon);
 }
 
 // Returns NULL when memory is exhausted.
@@ -290,7 +290,7 @@ void shards_watch_keep(struct shards *s, bool is_needed)
 	if (!is_needed) {
 		shards_watch_free(s);
 		shards_report(s, &s->watch_has_error, NULL);
-		evtimer_del(s->changed);
+		evtimer_del(&s->changed);
 		return;
 	}
 	if (s->watch.space)

@@ -77,7 +77,7 @@ int watch_fixture_setup(void **state)
 {
 	struct watch_world *w = calloc(1, sizeof *w);
 	struct err e = {0};
-	char url[64];
+	static char url[64];
 	signal(SIGPIPE, SIG_IGN);
 	*state = w;
 	w->loop = event_base_new();
@@ -85,7 +85,7 @@ int watch_fixture_setup(void **state)
 	buf_init(&w->log, 65536);
 	watch_server_start(&w->server, w->loop);
 	snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)w->server.port);
-	const struct k8s_config config = {.server = url, .namespace_name = "ns", .source = "the test"};
+	static const struct k8s_config config = {.server = url, .namespace_name = "ns", .source = "the test"};
 	w->http = http_client_new(
 	        &(struct http_client_options){.loop = w->loop, .connect_timeout_ms = TEST_PATIENCE_MS}, &e);
 	assert_non_null(w->http);

@@ -88,15 +88,15 @@ static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof *w);
 	struct err e;
-	char url[64];
+	static char url[64];
+	static const struct k8s_config config = {.server = url, .namespace_name = "default", .source = "test"};
 	signal(SIGPIPE, SIG_IGN);
 	assert_non_null(w);
 	w->settled = true;
 	w->loop = event_base_new();
 	clock_init_manual(&w->clock, NOW_MS);
 	review_api_start(&w->api, w->loop, certs.pem[CERTS_CA]);
-	const struct k8s_config config = {
-	        .server = review_api_url(&w->api, url), .namespace_name = "default", .source = "test"};
+	review_api_url(&w->api, url);
 	w->http = http_client_new(&(struct http_client_options){.loop = w->loop, .connect_timeout_ms = WAIT_MS}, &e);
 	w->visitor = http_client_new(&(struct http_client_options){.loop = w->loop, .connect_timeout_ms = WAIT_MS}, &e);
 	w->client = k8s_client_new(
