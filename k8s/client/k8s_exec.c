@@ -138,15 +138,11 @@ char *k8s_exec_info(const struct k8s_config *config, struct err *e)
 	buf_init(&out, 2 * CA_BYTES_MAX);
 	buf_puts(&out, "KUBERNETES_EXEC_INFO=");
 	json_write_init(&w, &out, 0);
-	json_write_object_begin(&w);
-	json_write_member_str(&w, "kind", "ExecCredential");
-	json_write_member_str(&w, "apiVersion", config->exec->api_version);
-	json_write_member_object(&w, "spec");
-	json_write_member_bool(&w, "interactive", false);
+	json_write_format(&w, "{kind:%s,apiVersion:%s,spec:{interactive:%i", "ExecCredential",
+	                  config->exec->api_version, false);
 	int rc = 0;
 	if (config->exec->provide_cluster_info) {
-		json_write_member_object(&w, "cluster");
-		json_write_member_str(&w, "server", config->server);
+		json_write_format(&w, "cluster:{server:%s", config->server);
 		if (config->tls.server_name)
 			json_write_member_str(&w, "tls-server-name", config->tls.server_name);
 		if (config->tls.insecure_skip_verify)
@@ -154,8 +150,7 @@ char *k8s_exec_info(const struct k8s_config *config, struct err *e)
 		rc = put_ca(&w, &config->tls, e);
 		json_write_object_end(&w);
 	}
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "}}");
 	if (rc == 0 && out.failed)
 		rc = err_set(e, ERR_LIMIT, "KUBERNETES_EXEC_INFO would be larger than %d bytes", 2 * CA_BYTES_MAX);
 	if (rc == 0)

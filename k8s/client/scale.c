@@ -111,14 +111,7 @@ static void write_patch(const struct operation *op, struct buf *body)
 {
 	struct json_writer w;
 	json_write_init(&w, body, 0);
-	json_write_object_begin(&w);
-	json_write_member_object(&w, "metadata");
-	json_write_member_str(&w, "resourceVersion", op->resource_version);
-	json_write_object_end(&w);
-	json_write_member_object(&w, "spec");
-	json_write_member_i64(&w, "replicas", op->replicas);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "{metadata:{resourceVersion:%s},spec:{replicas:%d}}", op->resource_version, op->replicas);
 }
 
 // object: of which the patch of a path is made; absent: it is to be read first.

@@ -86,18 +86,6 @@ int32_t scale_path_ready(const struct scale_ref *ref, struct json_span object, b
 	return read_status(ref, object, kind_of(ref)->ready);
 }
 
-static void write_operation(struct json_writer *w, const char *pointer, const char *text, int32_t number)
-{
-	json_write_object_begin(w);
-	json_write_member_str(w, "op", text ? "replace" : "add");
-	json_write_member_str(w, "path", pointer);
-	if (text)
-		json_write_member_str(w, "value", text);
-	else
-		json_write_member_i64(w, "value", number);
-	json_write_object_end(w);
-}
-
 // Returns whether the row's other number is to be set, too, and changes `pointer` to it.
 static bool find_also(const struct workload_kind *k, const struct scale_ref *ref, struct json_span object,
                       struct buf *pointer)
@@ -139,10 +127,12 @@ int scale_path_write_patch(const struct scale_ref *ref, struct json_span object,
 	if (rc == 0) {
 		json_write_init(&w, body, 0);
 		json_write_array_begin(&w);
-		write_operation(&w, "/metadata/resourceVersion", resource_version, 0);
-		write_operation(&w, buf_str(&pointer), NULL, replicas);
+		json_write_format(&w, "{op:%s,path:%s,value:%s}", "replace", "/metadata/resourceVersion",
+		                  resource_version);
+		json_write_format(&w, "{op:%s,path:%s,value:%d}", "add", buf_str(&pointer), replicas);
 		if ((replicas > 0 || !kind_of(ref)->also_if) && find_also(kind_of(ref), ref, object, &pointer))
-			write_operation(&w, buf_str(&pointer), NULL, replicas > 1 ? replicas : 1);
+			json_write_format(&w, "{op:%s,path:%s,value:%d}", "add", buf_str(&pointer),
+			                  replicas > 1 ? replicas : 1);
 		json_write_array_end(&w);
 	}
 	if (rc == 0 && (pointer.failed || body->failed))

@@ -187,8 +187,7 @@ static int64_t whole_seconds(int64_t wall_ms)
 
 static void write_counted(struct json_writer *w, const struct series *s)
 {
-	json_write_member_str(w, "message", s->message);
-	json_write_member_i64(w, "count", s->count);
+	json_write_format(w, "message:%s,count:%d", s->message, s->count);
 	json_write_member_time(w, "lastTimestamp", whole_seconds(s->last_ms));
 }
 
@@ -206,29 +205,16 @@ static void put_event_name(char out[NAME_BYTES], const struct series *s)
 static void write_whole(struct json_writer *w, const struct series *s, const char *event_name)
 {
 	const struct event_recorder *r = s->recorder;
-	json_write_member_str(w, "apiVersion", "v1");
-	json_write_member_str(w, "kind", "Event");
-	json_write_member_object(w, "metadata");
-	json_write_member_str(w, "name", event_name);
-	json_write_member_str(w, "namespace", home_of(s));
-	json_write_object_end(w);
-	json_write_member_object(w, "involvedObject");
-	json_write_member_str(w, "apiVersion", s->api_version);
-	json_write_member_str(w, "kind", s->kind);
+	json_write_format(w,
+	                  "apiVersion:%s,kind:%s,metadata:{name:%s,namespace:%s},involvedObject:{apiVersion:%s,kind:%s",
+	                  "v1", "Event", event_name, home_of(s), s->api_version, s->kind);
 	if (s->namespace_name[0])
 		json_write_member_str(w, "namespace", s->namespace_name);
-	json_write_member_str(w, "name", s->object_name);
-	json_write_member_str(w, "uid", s->uid);
-	json_write_object_end(w);
-	json_write_member_str(w, "type", s->type);
-	json_write_member_str(w, "reason", s->reason);
+	json_write_format(w, "name:%s,uid:%s},type:%s,reason:%s", s->object_name, s->uid, s->type, s->reason);
 	json_write_member_time(w, "firstTimestamp", whole_seconds(s->first_ms));
 	write_counted(w, s);
-	json_write_member_object(w, "source");
-	json_write_member_str(w, "component", r->component);
-	json_write_object_end(w);
-	json_write_member_str(w, "reportingComponent", r->component);
-	json_write_member_str(w, "reportingInstance", r->instance);
+	json_write_format(w, "source:{component:%s},reportingComponent:%s,reportingInstance:%s", r->component,
+	                  r->component, r->instance);
 }
 
 static void queue_send(struct series *s);

@@ -10,27 +10,12 @@
 #include "base/text.h"
 #include "k8s/server/k8s_user.h"
 
-static void begin(struct json_writer *w, struct buf *out, const char *api_version, const char *kind)
-{
-	json_write_init(w, out, 0);
-	json_write_object_begin(w);
-	json_write_member_str(w, "apiVersion", api_version);
-	json_write_member_str(w, "kind", kind);
-	json_write_member_object(w, "spec");
-}
-
-static void end(struct json_writer *w)
-{
-	json_write_object_end(w);
-	json_write_object_end(w);
-}
-
 void token_review_write(struct buf *out, const char *token)
 {
 	struct json_writer w;
-	begin(&w, out, "authentication.k8s.io/v1", "TokenReview");
-	json_write_member_str(&w, "token", token);
-	end(&w);
+	json_write_init(&w, out, 0);
+	json_write_format(&w, "{apiVersion:%s,kind:%s,spec:{token:%s}}", "authentication.k8s.io/v1", "TokenReview",
+	                  token);
 }
 
 void subject_access_review_write(struct buf *out, const struct k8s_user *user,
@@ -38,24 +23,20 @@ void subject_access_review_write(struct buf *out, const struct k8s_user *user,
 {
 	const struct access_attributes *a = attributes;
 	struct json_writer w;
-	begin(&w, out, "authorization.k8s.io/v1", "SubjectAccessReview");
+	json_write_init(&w, out, 0);
+	json_write_format(&w, "{apiVersion:%s,kind:%s,spec:{", "authorization.k8s.io/v1", "SubjectAccessReview");
 	k8s_user_write(user, &w);
-	json_write_member_object(&w, a->resource ? "resourceAttributes" : "nonResourceAttributes");
-	json_write_member_str(&w, "verb", a->verb);
-	if (a->resource) {
-		json_write_member_str(&w, "group", a->group);
-		json_write_member_str(&w, "version", a->version);
-		json_write_member_str(&w, "resource", a->resource);
-		json_write_member_str(&w, "namespace", a->namespace_name);
-		if (a->name)
-			json_write_member_str(&w, "name", a->name);
-		if (a->subresource)
-			json_write_member_str(&w, "subresource", a->subresource);
-	} else {
-		json_write_member_str(&w, "path", a->path);
+	if (!a->resource) {
+		json_write_format(&w, "nonResourceAttributes:{verb:%s,path:%s}}}", a->verb, a->path);
+		return;
 	}
-	json_write_object_end(&w);
-	end(&w);
+	json_write_format(&w, "resourceAttributes:{verb:%s,group:%s,version:%s,resource:%s,namespace:%s", a->verb,
+	                  a->group, a->version, a->resource, a->namespace_name);
+	if (a->name)
+		json_write_member_str(&w, "name", a->name);
+	if (a->subresource)
+		json_write_member_str(&w, "subresource", a->subresource);
+	json_write_format(&w, "}}}");
 }
 
 // ---- responses ----

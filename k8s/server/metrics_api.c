@@ -91,22 +91,13 @@ static void begin_document(struct json_writer *w, struct buf *out, const char *k
 	json_write_format(w, "{kind:%s,apiVersion:%s", kind, "v1");
 }
 
-static void write_group_version(struct json_writer *w, const struct metrics_api *api)
+static void write_group_members(struct json_writer *w, const struct metrics_api *api)
 {
 	char text[NAME_BYTES];
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
-	json_write_format(w, "{groupVersion:%s,version:%s}", text, api->version);
-}
-
-static void write_group_members(struct json_writer *w, const struct metrics_api *api)
-{
-	json_write_member_str(w, "name", api->group);
-	json_write_member_array(w, "versions");
-	write_group_version(w, api);
-	json_write_array_end(w);
-	json_write_key(w, "preferredVersion");
-	write_group_version(w, api);
-	json_write_object_end(w);
+	json_write_format(
+	        w, "name:%s,versions:[{groupVersion:%s,version:%s}],preferredVersion:{groupVersion:%s,version:%s}}",
+	        api->group, text, api->version, text, api->version);
 }
 
 void metrics_api_write_group(struct buf *out, const struct metrics_api *api)
@@ -125,8 +116,7 @@ void metrics_api_write_groups(struct buf *out, const struct metrics_api *const *
 		json_write_object_begin(&w);
 		write_group_members(&w, apis[i]);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 }
 
 void metrics_api_write_resources(struct buf *out, const struct metrics_api *api, const char *const *prefixes,
@@ -136,18 +126,13 @@ void metrics_api_write_resources(struct buf *out, const struct metrics_api *api,
 	char text[NAME_BYTES];
 	begin_document(&w, out, "APIResourceList");
 	snprintf(text, sizeof text, "%s/%s", api->group, api->version);
-	json_write_member_str(&w, "groupVersion", text);
-	json_write_member_array(&w, "resources");
+	json_write_format(&w, "groupVersion:%s,resources:[", text);
 	for (size_t i = 0; i < n * n_prefixes; i++) {
 		snprintf(text, sizeof text, "%s%s", prefixes[i / n], names[i % n]);
-		json_write_format(&w, "{name:%s,singularName:%s,namespaced:%i,kind:%s,verbs:[", text, "", true,
-		                  api->list_kind);
-		json_write_str(&w, "get");
-		json_write_array_end(&w);
-		json_write_object_end(&w);
+		json_write_format(&w, "{name:%s,singularName:%s,namespaced:%i,kind:%s,verbs:[%s]}", text, "", true,
+		                  api->list_kind, "get");
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
+	json_write_format(&w, "]}");
 }
 
 void metrics_api_write_openapi(struct buf *out, const char *version)
@@ -233,12 +218,6 @@ static void begin_list(struct json_writer *w, struct buf *out, const struct metr
 	json_write_format(w, "{kind:%s,apiVersion:%s,metadata:{},items:[", api->list_kind, text);
 }
 
-static void end_list(struct json_writer *w)
-{
-	json_write_array_end(w);
-	json_write_object_end(w);
-}
-
 // Writes the last members of an item, and its end.
 static int end_item(struct json_writer *w, const struct metrics_api *api, const struct external_metric_value *v,
                     struct err *e)
@@ -260,16 +239,14 @@ int external_metrics_write_values(struct buf *out, const char *metric, const str
 	struct json_writer w;
 	begin_list(&w, out, &external_metrics_api);
 	for (size_t i = 0; i < n; i++) {
-		json_write_object_begin(&w);
-		json_write_member_str(&w, "metricName", metric);
-		json_write_member_object(&w, "metricLabels");
+		json_write_format(&w, "{metricName:%s,metricLabels:{", metric);
 		for (size_t k = 0; k < values[i].n_labels; k++)
 			json_write_member_str(&w, values[i].labels[k].key, values[i].labels[k].value);
 		json_write_object_end(&w);
 		if (end_item(&w, &external_metrics_api, &values[i], e) < 0)
 			return -1;
 	}
-	end_list(&w);
+	json_write_format(&w, "]}");
 	return 0;
 }
 
@@ -282,6 +259,6 @@ int custom_metrics_write_value(struct buf *out, const struct custom_metrics_obje
 	                  o->namespace_name, o->name, o->api_version, metric);
 	if (end_item(&w, &custom_metrics_api, v, e) < 0)
 		return -1;
-	end_list(&w);
+	json_write_format(&w, "]}");
 	return 0;
 }
