@@ -5,6 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+
+void *alloc_with_texts(size_t size, const char **const *texts, size_t n, struct err *e)
+{
+	size_t bytes = size;
+	for (size_t i = 0; i < n; i++)
+		bytes += *texts[i] ? strlen(*texts[i]) + 1 : 0;
+	char *object = err_calloc(bytes, e), *at = object ? object + size : NULL;
+	for (size_t i = 0; object && i < n; i++) {
+		if (*texts[i]) {
+			*texts[i] = memcpy(at, *texts[i], strlen(*texts[i]) + 1);
+			at += strlen(at) + 1;
+		}
+	}
+	return object;
+}
+
 int alloc_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first)
 {
 	void *array;

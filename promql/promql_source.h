@@ -193,7 +193,7 @@ int promql_source_ask(struct promql_source *s, const struct promql_question *que
                       const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
 
 // For queries whose response is used as a whole; the signals of ticks have a stricter rule, which compares the
-// responses of all servers (runtime/query/query_failover.h). Like promql_source_ask, for a source with any number of
+// responses of all servers (runtime/query/query_failover.c). Like promql_source_ask, for a source with any number of
 // servers; `first` is as promql_sources_find returns it. The next server is queried after an error, a response with
 // warnings, or one without series, but not after the query was rejected (ERR_REJECTED), because each server would
 // reject it. If no server has data, `done` receives ERR_PROTOCOL if one responded with warnings, else a response

@@ -10,7 +10,6 @@
 #include "controller/source/policy_object.h"
 #include "controller/status/status_doc.h"
 #include "k8s/cache/autoscaler_object.h"
-#include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"

@@ -92,7 +92,7 @@ static void count_pending(struct capacity_target *t, const struct capacity *capa
                           const struct label_selector *selector)
 {
 	const struct capacity_waiting *w;
-	for (w = capacity_first_waiting(capacity); w && selector; w = w->next) {
+	for (w = capacity->waiting; w && selector; w = w->next) {
 		if (strcmp(w->namespace_name, t->namespace_name) != 0 ||
 		    !label_selector_matches(selector, w->labels, w->n_labels))
 			continue;
@@ -112,7 +112,7 @@ static int limit_by_quota(struct capacity_target *t, struct connections *session
 		return -1;
 	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
 		const struct resource_amount *a = &t->target.shape.requests.items[i];
-		const char *name = capacity_names(capacity)->names[a->id];
+		const char *name = capacity->names.names[a->id];
 		int64_t left = 0, n = -1, pending = (int64_t)t->pending;
 		if (a->amount > 0)
 			n = kueue_quotas_admit(quotas, t->cluster_queue, name, a->amount, &left);
@@ -137,7 +137,7 @@ static void capacity_target_read(struct capacity_target *t, struct connections *
 {
 	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name,
 	                              workload_kind_path(t->api_version, t->kind, t->path)};
-	int rc = shape_read(session, &ref, capacity_names(capacity), &t->target, &t->error);
+	int rc = shape_read(session, &ref, &capacity->names, &t->target, &t->error);
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);
 	if (rc == 0)
@@ -361,7 +361,7 @@ static void render_target(struct table *t, const struct report *r, const struct 
 	char needs[NEEDS_BYTES] = "<unknown>";
 	struct buf rules;
 	if (target->target.has_shape)
-		capacity_target_needs(target, capacity_names(r->capacity), needs);
+		capacity_target_needs(target, &r->capacity->names, needs);
 	buf_init(&rules, TABLE_CELL_BYTES);
 	put_uncounted(&rules, target->target.shape.uncounted);
 	table_put(t, "%s\t%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\t%s", target->namespace_name, target->name, target->kind,
@@ -396,7 +396,7 @@ static void render_faults(struct buf *out, struct capacity *c)
 		if (!f.of[i])
 			continue;
 		buf_puts(out, is_first ? "\n" : "");
-		print_to(out, "%s: %zu", capacity_fault_sentence((enum capacity_fault)i), f.of[i]);
+		print_to(out, "%s: %zu", capacity_fault_table[i].sentence, f.of[i]);
 		if (f.example[i])
 			print_to(out, " (%s%s)", f.of[i] > 1 ? "such as " : "", f.example[i]);
 		buf_putc(out, '\n');
@@ -466,7 +466,7 @@ static void capacity_render_json(struct buf *out, const struct report *r)
 	struct json_writer w;
 	struct capacity_faults f;
 	int64_t n_waiting = 0;
-	for (const struct capacity_waiting *p = capacity_first_waiting(r->capacity); p; p = p->next)
+	for (const struct capacity_waiting *p = r->capacity->waiting; p; p = p->next)
 		n_waiting++;
 	json_write_init(&w, out, 2);
 	json_write_format(&w, "{apiVersion:%s,kind:%s,gpus:[", CRD_GROUP "/v1alpha1", "Capacity");
@@ -484,14 +484,13 @@ static void capacity_render_json(struct buf *out, const struct report *r)
 	json_write_format(&w, "nodes:%zu,pods:%zu,waitingPods:%ld,policies:[", r->stats.nodes, r->stats.pods,
 	                  n_waiting);
 	for (size_t i = 0; i < r->n; i++)
-		write_target(&w, &r->targets[i], capacity_names(r->capacity));
+		write_target(&w, &r->targets[i], &r->capacity->names);
 	json_write_format(&w, "],faults:[");
 	capacity_get_faults(r->capacity, &f);
 	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++)
 		if (f.of[i])
-			json_write_format(&w, "{name:%s,count:%zu,example:%s,message:%s}",
-			                  capacity_fault_name((enum capacity_fault)i), f.of[i], f.example[i],
-			                  capacity_fault_sentence((enum capacity_fault)i));
+			json_write_format(&w, "{name:%s,count:%zu,example:%s,message:%s}", capacity_fault_table[i].name,
+			                  f.of[i], f.example[i], capacity_fault_table[i].sentence);
 	json_write_format(&w, "]}");
 }
 

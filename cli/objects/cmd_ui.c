@@ -3,7 +3,6 @@
 // own protocol to the API server, which kubectl speaks.
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
-#include "k8s/client/object_name.h"
 #include "k8s/lease/lease_record.h"
 
 #define PATH_BYTES     640

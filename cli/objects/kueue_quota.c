@@ -4,7 +4,6 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "k8s/client/accelerators.h"
-#include "k8s/client/object_name.h"
 #include "promql/promql.h"
 
 #define COHORT        "cohort"

@@ -6,7 +6,6 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "controller/status/status_doc.h"
-#include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/term/cli.h"
 #include "controller/tick/refill.h"
-#include "k8s/client/object_name.h"
+#include "k8s/client/k8s_request.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"

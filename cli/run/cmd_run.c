@@ -5,7 +5,6 @@
 #include "controller/controller.h"
 #include "controller/policy/policy_conflicts.h"
 #include "controller/serve/endpoints.h"
-#include "k8s/client/object_name.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/serve_options.h"
 

@@ -6,7 +6,6 @@
 #include "cli/term/cli.h"
 #include "controller/pool/pools.h"
 #include "controller/source/policy_object.h"
-#include "k8s/client/object_name.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 

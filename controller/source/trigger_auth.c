@@ -15,7 +15,6 @@
 #include "base/timer.h"
 #include "controller/status/state_text.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/object_name.h"
 #include "promql/promql_config.h"
 #include "promql/promql_source.h"
 

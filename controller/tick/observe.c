@@ -9,11 +9,10 @@
 #include "base/buf.h"
 #include "base/must.h"
 #include "k8s/cache/pod_store.h"
-#include "k8s/cache/ready_fetch.h"
 #include "k8s/capacity/fit_store.h"
 #include "policies/engine/number.h"
 #include "promql/promql_source.h"
-#include "runtime/query/query_failover.h"
+#include "runtime/query/query_hub.h"
 
 struct scale_ref binding_scale_ref(const struct binding *b)
 {
@@ -319,7 +318,7 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 	c->scale = *scale;
 	if (c->sources.targets)
 		target_store_get(c->sources.targets, &ref, &view);
-	if (view.state == TARGET_FOUND || ready_fetch(c->sources.k8s, &ref, on_ready, c) < 0)
+	if (view.state == TARGET_FOUND || target_ready_fetch(c->sources.k8s, &ref, on_ready, c) < 0)
 		know_pods(c, &view);
 }
 
@@ -393,7 +392,7 @@ void observe_ask_query(struct query_hub *hub, const struct policy *p, const stru
 	        promql_sources_admit(query_hub_sources(hub), q->source, p->namespace_name, q->query, scratch, NULL, &e);
 	if (!query) {
 		struct query_answer *a =
-		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, e.msg);
+		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, "%s", e.msg);
 		fn(arg, a);
 		query_answer_unref(a);
 		return;

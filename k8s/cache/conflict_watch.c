@@ -103,10 +103,11 @@ bool conflict_watch_is_known(const struct conflict_interest *w)
 	static const struct informer_state unsynced = {.unsynced = 1};
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
 		const struct resource_watch *c = &w->s->of[kind];
-		const struct informer_item *watched = w->watched->of[kind];
+		const struct informer_item *watched = &w->watched->of[kind];
 		if (c->served == SERVED_NO || c->error)
 			continue;
-		const struct informer_state state = watched ? informer_get_state(c->informer, watched) : unsynced;
+		const struct informer_state state =
+		        watched->space ? informer_get_state(c->informer, watched) : unsynced;
 		if (state.unsynced > 0 && state.broken == 0)
 			return false;
 	}
@@ -118,8 +119,8 @@ const char *conflict_watch_error(const struct conflict_interest *w)
 	const char *asked = NULL;
 	for (int kind = AUTOSCALER_KIND__COUNT - 1; kind >= 0; kind--) {
 		const struct resource_watch *c = &w->s->of[kind];
-		const struct informer_item *watched = w->watched->of[kind];
-		bool is_watched = c->served == SERVED_YES && watched;
+		const struct informer_item *watched = &w->watched->of[kind];
+		bool is_watched = c->served == SERVED_YES && watched->space;
 		const char *error = is_watched ? informer_get_state(c->informer, watched).broken_why : NULL;
 		if (error)
 			return error;
@@ -299,11 +300,11 @@ static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind ki
 static void open_one(struct namespace_watch *watched, const struct resource_watch *c)
 {
 	char key[AUTOSCALER_NAME_BYTES + 1];
-	if (c->served != SERVED_YES || watched->of[c->kind])
+	if (c->served != SERVED_YES || watched->of[c->kind].space)
 		return;
-	watched->of[c->kind] = must_alloc(calloc(1, sizeof *watched->of[c->kind]));
+	watched->of[c->kind] = (struct informer_item){0};
 	snprintf(key, sizeof key, "%s/", watched->namespace_name);
-	if (informer_put(c->informer, watched->of[c->kind], key, NULL, NULL) < 0)
+	if (informer_put(c->informer, &watched->of[c->kind], key, NULL, NULL) < 0)
 		abort(); // base/must.h
 }
 
@@ -321,23 +322,13 @@ static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, con
 	return watched;
 }
 
-static void close_one(struct namespace_watch *watched, enum autoscaler_kind kind)
-{
-	struct informer_item *item = watched->of[kind];
-	if (!item)
-		return;
-	watched->of[kind] = NULL; // first, because the informer reports its objects absent
-	informer_remove(item);
-	free(item);
-}
-
 static void namespace_watch_release(struct conflict_watch *s, struct namespace_watch *watched)
 {
 	if (--watched->n_wants > 0)
 		return;
 	HASH_DEL(s->namespaces, watched);
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
-		close_one(watched, (enum autoscaler_kind)kind);
+		informer_remove(&watched->of[kind]);
 	free(watched);
 }
 
@@ -474,7 +465,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	for (watched = s->namespaces; watched; watched = watched->hh.next)
 		for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
 			if (s->of[kind].served == SERVED_NO)
-				close_one(watched, (enum autoscaler_kind)kind);
+				informer_remove(&watched->of[kind]);
 	// Soon, because a server that is starting does not serve custom resources yet.
 	int64_t ms = s->options.ask_ms;
 	ask_again_in(s, ms < GONE_ASK_MS ? ms : GONE_ASK_MS);

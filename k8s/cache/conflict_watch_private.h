@@ -16,7 +16,7 @@ struct target;
 struct namespace_watch {
 	UT_hash_handle hh;
 	size_t n_wants;
-	struct informer_item *of[AUTOSCALER_KIND__COUNT]; // all objects of the namespace; NULL: not watched
+	struct informer_item of[AUTOSCALER_KIND__COUNT]; // all objects of the namespace; .space NULL: not watched
 	char namespace_name[AUTOSCALER_NAME_BYTES];
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -56,8 +57,6 @@ struct informer {
 	size_t n_watched; // namespaces with references
 	uint32_t lists;   // lists requested; orders events before and after a list
 	uint64_t fetches;
-	char group_path[INFORMER_RESOURCE_BYTES], plural[INFORMER_RESOURCE_BYTES];
-	char *label_selector; // NULL: none
 };
 
 static const struct watch_scope *source_of(const struct informer_namespace *space)
@@ -214,11 +213,11 @@ static void fetch(struct informer_item *item)
 	struct buf path;
 	buf_init(&path, K8S_PATH_BYTES_MAX);
 	const char *name_space = item->space->namespace_name;
-	buf_printf(&path, "%s%s%s/%s?fieldSelector=metadata.name%%3D%s", i->group_path,
-	           name_space[0] ? "/namespaces/" : "", name_space, i->plural, strrchr(item->hh.key, '/') + 1);
-	if (i->label_selector) {
+	buf_printf(&path, "%s%s%s/%s?fieldSelector=metadata.name%%3D%s", i->options.group_path,
+	           name_space[0] ? "/namespaces/" : "", name_space, i->options.plural, strrchr(item->hh.key, '/') + 1);
+	if (i->options.label_selector) {
 		buf_puts(&path, "&labelSelector=");
-		http_append_urlencoded(&path, i->label_selector);
+		http_append_urlencoded(&path, i->options.label_selector);
 	}
 	const struct k8s_request_options o = {.method = "GET", .path = buf_str(&path), .done = on_fetched, .arg = item};
 	i->fetches++;
@@ -497,7 +496,7 @@ static struct watch_scope *scope_new(struct informer *i, struct informer_namespa
 {
 	char path[2 * INFORMER_RESOURCE_BYTES + TARGET_NAME_BYTES + 64];
 	if (space && i->n_own >= INFORMER_OWN_WATCHES_MAX) {
-		err_set(e, ERR_LIMIT, "%s are watched in %d namespaces, the ceiling is %d", i->plural, i->n_own,
+		err_set(e, ERR_LIMIT, "%s are watched in %d namespaces, the ceiling is %d", i->options.plural, i->n_own,
 		        INFORMER_OWN_WATCHES_MAX);
 		return NULL;
 	}
@@ -506,12 +505,12 @@ static struct watch_scope *scope_new(struct informer *i, struct informer_namespa
 		return NULL;
 	s->informer = i;
 	s->space = space;
-	snprintf(path, sizeof path, "%s%s%s/%s", i->group_path, space ? "/namespaces/" : "",
-	         space ? space->namespace_name : "", i->plural);
+	snprintf(path, sizeof path, "%s%s%s/%s", i->options.group_path, space ? "/namespaces/" : "",
+	         space ? space->namespace_name : "", i->options.plural);
 	s->watch = k8s_watch_new(
 	        &(struct k8s_watch_options){.client = i->options.client,
 	                                    .path = path,
-	                                    .label_selector = i->label_selector,
+	                                    .label_selector = i->options.label_selector,
 	                                    .callbacks = {on_list, on_object, on_deleted, on_synced, on_error},
 	                                    .arg = s},
 	        e);
@@ -671,18 +670,12 @@ bool informer_refetch(struct informer_item *item, int64_t after_ms)
 
 struct informer *informer_new(const struct informer_options *options, struct err *e)
 {
-	struct informer *i = err_calloc(sizeof *i, e);
-	if (!i)
-		return NULL;
-	assert(strlen(options->group_path) < sizeof i->group_path && strlen(options->plural) < sizeof i->plural);
-	i->options = *options;
-	snprintf(i->group_path, sizeof i->group_path, "%s", options->group_path);
-	snprintf(i->plural, sizeof i->plural, "%s", options->plural);
-	if (options->label_selector && !(i->label_selector = strdup(options->label_selector))) {
-		free(i);
-		err_no_memory(e);
-		return NULL;
-	}
+	struct informer_options o = *options;
+	const char **const texts[] = {&o.group_path, &o.plural, &o.label_selector};
+	assert(strlen(o.group_path) < INFORMER_RESOURCE_BYTES && strlen(o.plural) < INFORMER_RESOURCE_BYTES);
+	struct informer *i = alloc_with_texts(sizeof *i, texts, sizeof texts / sizeof texts[0], e);
+	if (i)
+		i->options = o;
 	return i;
 }
 
@@ -691,7 +684,6 @@ void informer_free(struct informer *i)
 	if (!i)
 		return;
 	assert(!i->items && !i->spaces && !i->scopes);
-	free(i->label_selector);
 	free(i);
 }
 

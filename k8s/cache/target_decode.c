@@ -23,6 +23,14 @@ bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET
 	return name[0] != '\0';
 }
 
+uint64_t k8s_version_number(const char *text)
+{
+	uint64_t n = 0;
+	for (; *text >= '0' && *text <= '9' && n < UINT64_MAX / 10 - 1; text++)
+		n = 10 * n + (uint64_t)(*text - '0');
+	return *text ? 0 : n;
+}
+
 int object_list_find(const char *json, size_t len, const char *name, struct json_span *ret_object)
 {
 	static const char *const more[] = {"metadata", "continue", NULL};

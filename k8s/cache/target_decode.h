@@ -20,6 +20,10 @@ struct err;
 bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET_NAME_BYTES],
                         char name[TARGET_NAME_BYTES]);
 
+// Returns a resourceVersion as a number; 0: not a number. Kubernetes compares the versions of one resource as numbers
+// (API concepts, "Resource versions").
+uint64_t k8s_version_number(const char *text);
+
 // Finds the object called `name` in a list that was requested for it alone. Returns 1 and *ret_object; 0 when the list
 // is empty; -1 when it is not a complete list or contains another object.
 int object_list_find(const char *json, size_t len, const char *name, struct json_span *ret_object);

@@ -21,7 +21,6 @@
 #include "k8s/cache/target_decode.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/object_name.h"
 
 #define TARGET_VERSION_BYTES 32 // etcd uses up to 20 digits; a target with a longer version is read by GET
 
@@ -76,12 +75,10 @@ static int64_t mono_ms(const struct target_store *s)
 // ---- records ----
 
 // Only versions that are numbers can be compared; for others, false.
-static bool version_is_older(const char *a, const char *b)
+static bool version_is_older(const char *a, uint64_t than)
 {
-	size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
-	if (a[n] || b[m] || n == 0 || m == 0)
-		return false;
-	return n != m ? n < m : memcmp(a, b, n) < 0;
+	uint64_t version = k8s_version_number(a);
+	return version && version < than;
 }
 
 // Returns whether the selector has changed.
@@ -150,7 +147,7 @@ static void note_version(struct target_record *r, const char *json, size_t len)
 	r->generation = f.generation;
 	note_ready(r, json, len);
 	if (r->is_known && r->exists &&
-	    (is_same || (r->is_noted && version_is_older(f.resource_version, r->resource_version))))
+	    (is_same || (r->is_noted && version_is_older(f.resource_version, k8s_version_number(r->resource_version)))))
 		return; // /scale was read or written in this version or a later one
 	r->is_noted = false;
 	set_scale_unknown(r, 0);
@@ -202,9 +199,7 @@ static void apply_scale(struct target_record *r, const struct scale *scale)
 		set_scale_unknown(r, TARGET_RETRY_MS);
 		return;
 	}
-	char latest[TARGET_VERSION_BYTES];
-	snprintf(latest, sizeof latest, "%llu", (unsigned long long)r->item.version);
-	if (r->item.version && version_is_older(scale->resource_version, latest))
+	if (version_is_older(scale->resource_version, r->item.version))
 		return;
 	r->is_noted = true; // events that arrive next may be older
 	r->is_known = r->exists = true;
@@ -636,7 +631,7 @@ void target_store_note_scaled(struct target_store *s, const struct scale_ref *re
 {
 	struct target_record *r = find_ref(s, ref);
 	if (!r || !r->is_known || !r->exists || strlen(scale->resource_version) >= TARGET_VERSION_BYTES ||
-	    !version_is_older(r->resource_version, scale->resource_version))
+	    !version_is_older(r->resource_version, k8s_version_number(scale->resource_version)))
 		return; // the event arrived first
 	r->is_noted = true;
 	r->spec_replicas = scale->spec_replicas;
@@ -711,4 +706,50 @@ struct informer_state target_store_get_state(const struct target_store *s)
 		sum.items += s->kinds[i] ? HASH_COUNT(s->kinds[i]->waiting) : 0;
 	}
 	return sum;
+}
+
+// ---- targets that are not watched ----
+
+struct ready_fetch {
+	struct scale_ref ref; // texts in the same allocation
+	target_ready_fn *done;
+	void *arg;
+};
+
+static void on_ready(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct ready_fetch *f = arg;
+	struct json_span object;
+	int32_t ready = -1;
+	bool is_stale = false;
+	if (!error && object_list_find(response->body, response->body_len, f->ref.name, &object) > 0) {
+		ready = scale_path_ready(&f->ref, object, &is_stale);
+		if (ready < 0 && workload_kind_find(f->ref.api_version, f->ref.kind, f->ref.path)->plural)
+			ready = 0; // the API leaves zeros out
+	}
+	f->done(f->arg, ready, is_stale);
+	free(f);
+}
+
+int target_ready_fetch(struct k8s_client *c, const struct scale_ref *ref, target_ready_fn *done, void *arg)
+{
+	const struct k8s_resource *resource =
+	        discovery_find(k8s_client_discovery(c), ref->api_version, ref->kind, !ref->path);
+	struct buf path;
+	if (!resource || !resource->is_namespaced || !k8s_name_is_valid(ref->name))
+		return -1;
+	struct ready_fetch *f = scale_ref_copy(ref, sizeof *f);
+	if (!f)
+		return -1;
+	f->done = done;
+	f->arg = arg;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path, "%s/%s/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
+	           strchr(ref->api_version, '/') ? "/apis" : "/api", ref->api_version, ref->namespace_name,
+	           resource->plural, ref->name);
+	int rc = path.failed ? -1 : k8s_request(c, "GET", buf_str(&path), NULL, NULL, 0, on_ready, f, NULL);
+	buf_done(&path);
+	if (rc < 0)
+		free(f);
+	return rc;
 }

@@ -88,4 +88,13 @@ void target_store_note_missing(struct target_store *s, const struct scale_ref *r
 // Returns the sum over all watches; its items are the targets that are wanted and watched.
 struct informer_state target_store_get_state(const struct target_store *s);
 
+// Reads the ready replicas that a target itself reports, by one request, for targets that are not watched.
+// Receives the result, once, from the loop. ready: -1 when the target reports none or cannot be read; is_stale: as
+// target_decode_ready() sets it.
+typedef void target_ready_fn(void *arg, int32_t ready, bool is_stale);
+
+// Sends a list of the one object, for which the rights of a watch suffice. Returns 0, or -1 when the resource of the
+// kind is unknown (discovery.h) or no request can be sent; then done is not called.
+int target_ready_fetch(struct k8s_client *c, const struct scale_ref *ref, target_ready_fn *done, void *arg);
+
 #endif

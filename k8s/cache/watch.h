@@ -75,10 +75,6 @@ struct k8s_watch_stats {
 	bool is_streaming;          // a stream is open now
 	int64_t last_heard_mono_ms; // when the server last sent a byte; 0: never
 };
-// Returns a resourceVersion as a number; 0: not a number. Kubernetes compares the versions of one resource as numbers
-// (API concepts, "Resource versions").
-uint64_t k8s_version_number(const char *text);
-
 void k8s_watch_get_stats(const struct k8s_watch *w, struct k8s_watch_stats *ret_stats);
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations shared by the files of the watch. Include it only from those files.
-//   watch.c         requests, retries, start and stop
-//   watch_parts.c   the parts of a page and the events of a stream, and the calls of the callbacks
+// The state of a watch, and the functions that process what it receives. Include it only from watch.c and from tests.
 #ifndef GPUSCALE_K8S_CACHE_WATCH_PRIVATE_H
 #define GPUSCALE_K8S_CACHE_WATCH_PRIVATE_H
 
@@ -67,14 +65,5 @@ void watch_on_list_part(void *arg, enum watch_part part, const char *type, const
 void watch_on_event_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len);
 // Returns 0 when a page that was received completely is valid, or -1 and *e.
 int watch_check_page(const struct k8s_watch *w, struct err *e);
-
-// ---- calls of the callbacks ----
-void watch_notify(struct k8s_watch *w, void (*fn)(void *arg));
-// Reports an error, or with NULL that there is none, when it differs from the last report.
-void watch_report_error(struct k8s_watch *w, const struct err *error);
-// Reports that the complete list left out an object, if it did; also when the previous list did.
-void watch_report_left_out(struct k8s_watch *w);
-// Reports that the stream works: it was open long enough, or sent an event.
-void watch_report_health(struct k8s_watch *w);
 
 #endif

@@ -176,11 +176,6 @@ void watch_scan_done(struct watch_scan *s)
 	json_scan_done(&s->json);
 }
 
-bool watch_scan_is_between(const struct watch_scan *s)
-{
-	return json_scan_is_between(&s->json);
-}
-
 int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct err *e)
 {
 	size_t start = s->json.offset;

@@ -57,7 +57,5 @@ void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t obj
 void watch_scan_done(struct watch_scan *s);
 // Processes the next bytes. Returns -1 and *e as json_scan_feed; after that, every further call fails.
 int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct err *e);
-// Returns whether nothing has arrived yet, or the last value is complete.
-bool watch_scan_is_between(const struct watch_scan *s);
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/capacity/capacity_private.h"
-#include "k8s/capacity/gpu_labels.h"
 #include "k8s/capacity/pod_requests.h"
 #include "k8s/client/accelerators.h"
 
@@ -184,7 +183,7 @@ static bool is_ready(struct json_span conditions)
 static void read_allocatable(struct capacity *c, struct capacity_node *n, struct json_span allocatable)
 {
 	struct resource_vector v = {.n = 0};
-	n->faults |= (uint8_t)resource_vector_read(&c->names, resource_names_add, allocatable, &v);
+	n->faults |= (uint8_t)resource_vector_read(&c->names, RESOURCE_OFFERED, allocatable, &v);
 	for (size_t i = 0; i < v.n; i++)
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }
@@ -375,7 +374,8 @@ static struct capacity_waiting *read_waiting(struct capacity *c, const char *nam
 	w->name = w->text + space_size;
 	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels, &labels_bytes) < 0)
 		abort(); // base/must.h
-	w->has_shape = replica_shape_read_pod(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
+	w->has_shape =
+	        replica_shape_read(&w->shape, &c->names, RESOURCE_REQUESTED, json_span_get(o, "spec"), NULL) == 0;
 	if (!w->has_shape)
 		replica_shape_done(&w->shape); // nothing of it is used
 	w->bytes = sizeof *w + space_size + name_size + labels_bytes + w->shape.arena.held_bytes;
@@ -454,7 +454,7 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
 	}
 	pod_spec_read(members[0], &spec);
 	json_span_text(spec.node_name, node_name, sizeof node_name);
-	int faults = pod_requests_read(&c->names, resource_names_request, &spec, &requests);
+	int faults = pod_requests_read(&c->names, RESOURCE_REQUESTED, &spec, &requests);
 	resource_names_hold(&c->names, requests.items, requests.n);
 
 	struct capacity_node *before = pod->node, *node = node_name[0] ? capacity_get_node(c, node_name) : NULL;
@@ -495,31 +495,9 @@ void capacity_free(struct capacity *c)
 	free(c);
 }
 
-uint64_t capacity_generation(const struct capacity *c)
-{
-	return c->generation;
-}
-
-const struct capacity_node *capacity_first_node(const struct capacity *c)
-{
-	return c->nodes;
-}
-
-const struct capacity_waiting *capacity_first_waiting(const struct capacity *c)
-{
-	return c->waiting;
-}
-
-struct resource_names *capacity_names(struct capacity *c)
-{
-	return &c->names;
-}
-
 // ---- faults ----
 
-static const struct {
-	const char *name, *sentence;
-} fault_table[] = {
+const struct capacity_fault_info capacity_fault_table[] = {
         // clang-format off
 	[CAPACITY_FAULT_NODE_NEGATIVE]      = {"nodeAmountNegative", "Nodes with a negative amount of a resource, which counts as 0"},
 	[CAPACITY_FAULT_NODE_HUGE]          = {"nodeAmountHuge", "Nodes with an impossibly large amount of a resource, which counts as 0"},
@@ -536,17 +514,7 @@ static const struct {
 	[CAPACITY_FAULT_DEVICE_SHARED]      = {"deviceShared", "Devices that are partitions of others or can be allocated more than once, which are not counted"},
         // clang-format on
 };
-_Static_assert(sizeof fault_table / sizeof fault_table[0] == CAPACITY_FAULT__COUNT, "a row for each");
-
-const char *capacity_fault_name(enum capacity_fault fault)
-{
-	return fault_table[fault].name;
-}
-
-const char *capacity_fault_sentence(enum capacity_fault fault)
-{
-	return fault_table[fault].sentence;
-}
+_Static_assert(sizeof capacity_fault_table / sizeof capacity_fault_table[0] == CAPACITY_FAULT__COUNT, "all faults");
 
 static void add_fault(struct capacity_faults *f, enum capacity_fault fault, const struct capacity_node *n, bool is_it)
 {
@@ -578,7 +546,7 @@ static void add_faults_of_devices(const struct capacity *c, struct capacity_faul
 	const struct device_pool *p;
 	for (p = c->pools; p; p = p->hh.next)
 		f->of[CAPACITY_FAULT_POOL_INCOMPLETE] += p->found != p->wanted;
-	for (s = c->slices; s; s = s->hh.next) {
+	for (s = capacity_first_slice(c); s; s = s->object.hh.next) {
 		for (size_t i = 0; i < s->n_devices; i++)
 			f->of[CAPACITY_FAULT_DEVICE_SHARED] += s->devices[i].is_shared;
 	}

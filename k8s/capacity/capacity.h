@@ -11,12 +11,20 @@
 #include <stdint.h>
 
 #include "base/hash_table.h"
+#include "k8s/capacity/label_pool.h"
 #include "k8s/capacity/node_rule.h"
 #include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"
 
+struct allocated_device;
 struct capacity;
 struct capacity_node;
+struct device_class;
+struct device_kind;
+struct device_object;
+struct device_pool;
+struct rule_verdicts;
+struct waiting_space;
 
 // As gpuscale remediate sets them (remedy/agent/node_view.h; test_capacity compares the names).
 #define CAPACITY_FAILING_TAINT     "gpuscale.dev/failing-gpu"
@@ -103,13 +111,71 @@ struct capacity_claim {
 	bool is_waiting;
 };
 
+// A resource of which a replica needs devices of a class.
+struct device_demand {
+	int id;
+	const struct device_class *class;
+	const struct replica_shape *shape; // whose selectors apply, too
+};
+
+// Room reserved for pods without a node, and for orders, on the nodes.
+struct fit_plan {
+	uint64_t number; // counts the plans
+	bool is_begun, is_complete;
+	uint64_t generation;             // generation of the account when the plan began
+	int id;                          // the scarcest resource of the shapes that it serves
+	const struct replica_shape *own; // it serves only this shape, which has selectors of its own; NULL: any
+	struct capacity_waiting *next;   // the next to get room; NULL: all have it
+	int64_t most;                    // no node has more of `id` free
+	size_t waiting;                  // pods that got room
+};
+
+// The kinds of objects in the account. From CAPACITY_SLICE on, they are those of resource.k8s.io.
+enum capacity_kind {
+	CAPACITY_NODE,
+	CAPACITY_POD,
+	CAPACITY_SLICE,
+	CAPACITY_CLASS,
+	CAPACITY_CLAIM,
+	CAPACITY_TAINT_RULE,
+	CAPACITY_KIND__COUNT
+};
+
+// The account. Callers read the first members; only the functions below change them.
+struct capacity {
+	// Changes whenever the result of capacity_fit() or a waiting pod may have changed. The heartbeat of a node and
+	// the progress of a pod that has a node do not change it.
+	uint64_t generation;
+	struct resource_names names;
+	struct capacity_node *nodes;      // hash, by name; the next: node->hh.next
+	struct capacity_waiting *waiting; // list
+	struct fit_plan plan;             // the one that was begun last
+	// Private to the account:
+	struct label_pool pool;
+	size_t n_waiting, n_left_out;
+	struct device_object *objects[CAPACITY_KIND__COUNT]; // hashes of slices, classes and taint rules, by name
+	struct device_pool *pools;                           // hash
+	struct device_kind *kinds;                           // hash
+	struct allocated_device *allocated;                  // hash
+	struct capacity_claim *waiting_claims;
+	struct resource_vector plan_names;                  // held, so that no other name gets their numbers
+	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // demands of the plan
+	size_t n_demands;
+	struct rule_verdicts *rules; // hash
+	uint32_t *free_slots;        // slots of nodes that are gone
+	uint32_t n_slots, n_free_slots;
+	struct waiting_space *waiting_spaces; // hash: namespaces with waiting pods
+	size_t waiting_bytes;
+	size_t pods_amount, pods_too_many, pods_rules; // pods with a fault
+};
+
 struct capacity *capacity_new(struct err *e);
 // Frees the account; every pod and claim must have been removed.
 void capacity_free(struct capacity *c);
 
-// Enters a Node, or its new state.
-void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len);
-void capacity_remove_node(struct capacity *c, const char *name);
+// Enters an object of any kind but the two below, or its new state.
+void capacity_set_object(struct capacity *c, enum capacity_kind kind, const char *name, const char *json, size_t len);
+void capacity_remove_object(struct capacity *c, enum capacity_kind kind, const char *name);
 // Enters a Pod, or its new state. now_ms: since the epoch. A pod waits for a node since the scheduler first reported
 // about it, or since its scheduling gates were removed: the condition keeps the time from before. Returns false when it
 // has finished or is not a pod: it is then not in the account.
@@ -117,23 +183,9 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
                       const char *json, size_t len, int64_t now_ms);
 void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod);
 
-// Enters a ResourceSlice, a DeviceClass, a ResourceClaim or a DeviceTaintRule of resource.k8s.io, or its new state.
-void capacity_set_slice(struct capacity *c, const char *name, const char *json, size_t len);
-void capacity_remove_slice(struct capacity *c, const char *name);
-void capacity_set_class(struct capacity *c, const char *name, const char *json, size_t len);
-void capacity_remove_class(struct capacity *c, const char *name);
-void capacity_set_taint_rule(struct capacity *c, const char *name, const char *json, size_t len);
-void capacity_remove_taint_rule(struct capacity *c, const char *name);
+// Enters a ResourceClaim, or its new state.
 void capacity_set_claim(struct capacity *c, struct capacity_claim *claim, const char *json, size_t len);
 void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim);
-
-// Iterates: then node->hh.next, waiting->next.
-const struct capacity_node *capacity_first_node(const struct capacity *c);
-const struct capacity_waiting *capacity_first_waiting(const struct capacity *c);
-struct resource_names *capacity_names(struct capacity *c);
-// Returns a number that changes whenever the result of capacity_fit() or a waiting pod may have changed. The heartbeat
-// of a node and the progress of a pod that has a node do not change it.
-uint64_t capacity_generation(const struct capacity *c);
 
 // Faults in the objects, which cannot be counted.
 enum capacity_fault {
@@ -157,9 +209,10 @@ struct capacity_faults {
 	const char *example[CAPACITY_FAULT__COUNT]; // name of a node; NULL: none. Valid until the account changes
 };
 void capacity_get_faults(struct capacity *c, struct capacity_faults *ret_faults);
-// Returns the name of a fault for JSON, and what is counted, for people.
-const char *capacity_fault_name(enum capacity_fault fault);
-const char *capacity_fault_sentence(enum capacity_fault fault);
+// The names of the faults for JSON, and what is counted, for people.
+extern const struct capacity_fault_info {
+	const char *name, *sentence;
+} capacity_fault_table[CAPACITY_FAULT__COUNT];
 
 // ---- fit ----
 
@@ -199,9 +252,6 @@ int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct f
 int capacity_plan(struct capacity *c, const struct replica_shape *shape, int64_t *work, struct err *e);
 // Returns whether the plan that was begun last serves the shape, whatever has changed since.
 bool capacity_plan_serves(const struct capacity *c, const struct replica_shape *shape);
-// Returns the number of the plan that was begun last; and of the account then, as capacity_generation().
-uint64_t capacity_plan_number(const struct capacity *c);
-uint64_t capacity_plan_generation(const struct capacity *c);
 // Lets the next capacity_plan() begin anew: an order is void, or a shape is about to change.
 void capacity_drop_plan(struct capacity *c);
 // Reserves room for n more replicas, which were ordered and do not exist as pods yet, in a complete plan. Returns for

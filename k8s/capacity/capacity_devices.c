@@ -140,37 +140,23 @@ static struct device_pool *pool_take(struct capacity *c, const char *driver, con
 	return p;
 }
 
-static void slice_clear(struct capacity *c, struct device_slice *s)
+static void clear_slice(struct capacity *c, struct device_object *o)
 {
+	struct device_slice *s = (struct device_slice *)o;
 	for (size_t i = 0; i < s->n_devices; i++) {
 		kind_release(c, s->devices[i].kind);
 		label_pool_release(&c->pool, s->devices[i].name);
 	}
 	free(s->devices);
-	s->devices = NULL;
-	s->n_devices = 0;
 	if (s->node) {
 		s->node->slices--;
 		capacity_free_node_if_unused(c, s->node);
-		s->node = NULL;
 	}
 	if (s->pool && --s->pool->refs == 0) {
 		HASH_DELETE(hh, c->pools, s->pool);
 		free(s->pool);
 	}
-	s->pool = NULL;
-}
-
-void capacity_remove_slice(struct capacity *c, const char *name)
-{
-	c->generation++;
-	struct device_slice *s;
-	HASH_FIND_STR(c->slices, name, s);
-	if (!s)
-		return;
-	slice_clear(c, s);
-	HASH_DELETE(hh, c->slices, s);
-	free(s);
+	*s = (struct device_slice){.object = s->object};
 }
 
 static bool is_tainted(struct json_span taints)
@@ -204,27 +190,14 @@ static void read_devices(struct capacity *c, struct device_slice *s, const char 
 	s->devices = fitting ? fitting : s->devices;
 }
 
-void capacity_set_slice(struct capacity *c, const char *name, const char *json, size_t len)
+static bool read_slice(struct capacity *c, struct device_object *o, struct json_span spec)
 {
-	c->generation++;
-	struct json_span spec = json_span_get((struct json_span){json, len}, "spec"),
-	                 pool = json_span_get(spec, "pool");
+	struct device_slice *s = (struct device_slice *)o;
+	struct json_span pool = json_span_get(spec, "pool");
 	char driver[NAME_BYTES], pool_name[NAME_BYTES], node[NAME_BYTES];
-	struct device_slice *s;
-	HASH_FIND_STR(c->slices, name, s);
-	if (!read_text(json_span_get(spec, "driver"), driver) || !read_text(json_span_get(pool, "name"), pool_name)) {
-		capacity_remove_slice(c, name);
-		return;
-	}
-	if (!s) {
-		size_t size = strlen(name) + 1;
-		s = must_alloc(calloc(1, sizeof *s + size));
-		memcpy(s->name, name, size);
-		HASH_ADD_STR(c->slices, name, s);
-	}
-	slice_clear(c, s);
+	if (!read_text(json_span_get(spec, "driver"), driver) || !read_text(json_span_get(pool, "name"), pool_name))
+		return false;
 	s->pool = pool_take(c, driver, pool_name);
-	s->generation = 0;
 	s->pool_slices = 1;
 	json_span_i64(json_span_get(pool, "generation"), 0, INT64_MAX, &s->generation);
 	json_span_i64(json_span_get(pool, "resourceSliceCount"), 1, INT32_MAX, &s->pool_slices);
@@ -233,6 +206,12 @@ void capacity_set_slice(struct capacity *c, const char *name, const char *json, 
 		s->node->slices++;
 	}
 	read_devices(c, s, driver, json_span_get(spec, "devices"));
+	return true;
+}
+
+struct device_slice *capacity_first_slice(const struct capacity *c)
+{
+	return (struct device_slice *)c->objects[CAPACITY_SLICE];
 }
 
 void capacity_devices_update(struct capacity *c)
@@ -243,7 +222,7 @@ void capacity_devices_update(struct capacity *c)
 		p->generation = -1;
 		p->wanted = p->found = 0;
 	}
-	for (s = c->slices; s; s = s->hh.next) {
+	for (s = capacity_first_slice(c); s; s = s->object.hh.next) {
 		if (s->generation > s->pool->generation) {
 			s->pool->generation = s->generation;
 			s->pool->wanted = s->pool_slices;
@@ -365,28 +344,14 @@ void capacity_set_claim(struct capacity *c, struct capacity_claim *claim, const 
 
 // ---- classes ----
 
-static void class_clear(struct device_class *d)
+static void clear_class(struct capacity *c, struct device_object *o)
 {
+	struct device_class *d = (struct device_class *)o;
 	for (size_t i = 0; i < d->n_selectors; i++)
 		free(d->selectors[i]);
 	free(d->selectors);
 	free(d->extended_resource);
-	d->selectors = NULL;
-	d->extended_resource = NULL;
-	d->n_selectors = 0;
-	d->is_unreadable = false;
-}
-
-void capacity_remove_class(struct capacity *c, const char *name)
-{
-	c->generation++;
-	struct device_class *d;
-	HASH_FIND_STR(c->classes, name, d);
-	if (!d)
-		return;
-	class_clear(d);
-	HASH_DELETE(hh, c->classes, d);
-	free(d);
+	*d = (struct device_class){.object = d->object};
 }
 
 // Returns a copy of the CEL expression of a selector; NULL: it has none, or it is too long.
@@ -402,24 +367,15 @@ static char *copy_expression(struct json_span selector)
 	return NULL;
 }
 
-void capacity_set_class(struct capacity *c, const char *name, const char *json, size_t len)
+static bool read_class(struct capacity *c, struct device_object *o, struct json_span spec)
 {
-	c->generation++;
-	struct json_span spec = json_span_get((struct json_span){json, len}, "spec"),
-	                 resource = json_span_get(spec, "extendedResourceName");
+	struct device_class *d = (struct device_class *)o;
+	struct json_span resource = json_span_get(spec, "extendedResourceName");
 	struct json_span_iter it = {.rest = json_span_get(spec, "selectors")};
 	char text[RESOURCE_NAME_BYTES];
-	struct device_class *d;
-	if (snprintf(text, sizeof text, RESOURCE_DEVICE_CLASS_PREFIX "%s", name) < (int)sizeof text)
-		resource_names_add(&c->names, text); // else a template that needs it reports the lack of places
-	HASH_FIND_STR(c->classes, name, d);
-	if (!d) {
-		size_t size = strlen(name) + 1;
-		d = must_alloc(calloc(1, sizeof *d + size));
-		memcpy(d->name, name, size);
-		HASH_ADD_STR(c->classes, name, d);
-	}
-	class_clear(d);
+	if (snprintf(text, sizeof text, RESOURCE_DEVICE_CLASS_PREFIX "%s", o->name) < (int)sizeof text)
+		resource_names_add(&c->names, text,
+		                   RESOURCE_OFFERED); // else a template that needs it reports the lack of places
 	d->selectors = must_alloc(calloc(SELECTORS_MAX, sizeof *d->selectors));
 	while (json_span_next(&it)) {
 		char *expression = d->n_selectors < SELECTORS_MAX ? copy_expression(it.value) : NULL;
@@ -430,22 +386,122 @@ void capacity_set_class(struct capacity *c, const char *name, const char *json, 
 	}
 	if (json_span_text(resource, text, sizeof text) > 0) {
 		d->extended_resource = must_alloc(strdup(text));
-		resource_names_add(&c->names, text);
+		resource_names_add(&c->names, text, RESOURCE_OFFERED);
 	}
+	return true;
 }
 
 const struct device_class *capacity_class_of(const struct capacity *c, const char *resource)
 {
-	struct device_class *d;
-	if (strncmp(resource, RESOURCE_DEVICE_CLASS_PREFIX, strlen(RESOURCE_DEVICE_CLASS_PREFIX)) == 0) {
-		HASH_FIND_STR(c->classes, resource + strlen(RESOURCE_DEVICE_CLASS_PREFIX), d);
-		return d;
+	const char *name = resource_device_class(resource);
+	struct device_object *found;
+	const struct device_class *d = (const struct device_class *)c->objects[CAPACITY_CLASS];
+	if (name) {
+		HASH_FIND(hh, c->objects[CAPACITY_CLASS], name, strlen(name), found);
+		return (const struct device_class *)found;
 	}
-	for (d = c->classes; d; d = d->hh.next) {
-		if (d->extended_resource && strcmp(d->extended_resource, resource) == 0)
-			return d;
+	while (d && !(d->extended_resource && strcmp(d->extended_resource, resource) == 0))
+		d = d->object.hh.next;
+	return d;
+}
+
+// ---- taint rules ----
+
+static void clear_taint_rule(struct capacity *c, struct device_object *o)
+{
+	struct taint_rule *r = (struct taint_rule *)o;
+	free(r->driver);
+	free(r->pool);
+	free(r->device);
+	*r = (struct taint_rule){.object = r->object};
+}
+
+static char *copy_text(struct json_span s)
+{
+	char text[NAME_BYTES];
+	return read_text(s, text) ? must_alloc(strdup(text)) : NULL;
+}
+
+static bool read_taint_rule(struct capacity *c, struct device_object *o, struct json_span spec)
+{
+	struct taint_rule *r = (struct taint_rule *)o;
+	struct json_span selector = json_span_get(spec, "deviceSelector");
+	// A rule without a selector selects nothing, and one with an empty selector everything.
+	r->is_active = json_span_kind(selector) == '{' &&
+	               !json_span_is(json_span_get(json_span_get(spec, "taint"), "effect"), "None");
+	r->driver = copy_text(json_span_get(selector, "driver"));
+	r->pool = copy_text(json_span_get(selector, "pool"));
+	r->device = copy_text(json_span_get(selector, "device"));
+	return true;
+}
+
+static bool is_any_or(const char *wanted, const char *text)
+{
+	return !wanted || strcmp(wanted, text) == 0;
+}
+
+bool device_is_tainted(const struct capacity *c, const struct device_slice *s, const struct slice_device *d)
+{
+	const struct taint_rule *r = (const struct taint_rule *)c->objects[CAPACITY_TAINT_RULE];
+	for (; r && !d->is_tainted; r = r->object.hh.next) {
+		if (r->is_active && is_any_or(r->driver, s->pool->driver) && is_any_or(r->pool, s->pool->name) &&
+		    is_any_or(r->device, d->name->value))
+			return true;
 	}
-	return NULL;
+	return d->is_tainted;
+}
+
+// ---- objects by name ----
+
+static const struct {
+	size_t bytes; // 0: another kind
+	// Reads the object, which is cleared. Returns false when it is invalid: it is then removed.
+	bool (*read)(struct capacity *c, struct device_object *o, struct json_span spec);
+	void (*clear)(struct capacity *c, struct device_object *o);
+} object_kinds[CAPACITY_KIND__COUNT] = {
+        [CAPACITY_SLICE] = {sizeof(struct device_slice), read_slice, clear_slice},
+        [CAPACITY_CLASS] = {sizeof(struct device_class), read_class, clear_class},
+        [CAPACITY_TAINT_RULE] = {sizeof(struct taint_rule), read_taint_rule, clear_taint_rule},
+};
+
+static void object_free(struct capacity *c, enum capacity_kind kind, struct device_object *o)
+{
+	object_kinds[kind].clear(c, o);
+	HASH_DELETE(hh, c->objects[kind], o);
+	free(o);
+}
+
+void capacity_remove_object(struct capacity *c, enum capacity_kind kind, const char *name)
+{
+	struct device_object *o;
+	if (kind == CAPACITY_NODE) {
+		capacity_remove_node(c, name);
+		return;
+	}
+	c->generation++;
+	HASH_FIND(hh, c->objects[kind], name, strlen(name), o);
+	if (o)
+		object_free(c, kind, o);
+}
+
+void capacity_set_object(struct capacity *c, enum capacity_kind kind, const char *name, const char *json, size_t len)
+{
+	struct device_object *o;
+	size_t bytes = object_kinds[kind].bytes, size = strlen(name) + 1;
+	if (kind == CAPACITY_NODE) {
+		capacity_set_node(c, name, json, len);
+		return;
+	}
+	c->generation++;
+	HASH_FIND(hh, c->objects[kind], name, size - 1, o);
+	if (!o) {
+		o = must_alloc(calloc(1, bytes + size));
+		o->name = memcpy((char *)o + bytes, name, size);
+		HASH_ADD_KEYPTR(hh, c->objects[kind], o->name, size - 1, o);
+	}
+	object_kinds[kind].clear(c, o);
+	if (!object_kinds[kind].read(c, o, json_span_get((struct json_span){json, len}, "spec")))
+		object_free(c, kind, o);
 }
 
 // ---- counting ----
@@ -466,13 +522,11 @@ int capacity_devices_find(const struct capacity *c, const struct replica_shape *
 	for (size_t i = 0; i < shape->requests.n; i++) {
 		const char *name = c->names.names[shape->requests.items[i].id];
 		const struct device_class *class = capacity_class_of(c, name);
-		bool needs_class =
-		        strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, strlen(RESOURCE_DEVICE_CLASS_PREFIX)) == 0;
-		if (shape->requests.items[i].amount == 0 || (!class && !needs_class))
+		const char *class_name = resource_device_class(name);
+		if (shape->requests.items[i].amount == 0 || (!class && !class_name))
 			continue;
 		if (!class)
-			return err_set(e, ERR_UNSUPPORTED, "the cluster has no DeviceClass %s",
-			               name + strlen(RESOURCE_DEVICE_CLASS_PREFIX));
+			return err_set(e, ERR_UNSUPPORTED, "the cluster has no DeviceClass %s", class_name);
 		if (n == CAPACITY_DEMANDS_MAX)
 			return err_set(e, ERR_UNSUPPORTED, "a replica needs devices of more than %d classes",
 			               CAPACITY_DEMANDS_MAX);
@@ -515,7 +569,7 @@ static int count_device(struct capacity *c, const struct device_slice *s, const 
 {
 	size_t matches = 0;
 	for (size_t i = 0; i < c->n_demands; i++) {
-		const char *class = c->demands[i].class->name;
+		const char *class = c->demands[i].class->object.name;
 		enum device_match match = d->kind ? (enum device_match)d->kind->match[i] : DEVICE_MATCH_UNKNOWN;
 		if (match == DEVICE_MATCH_NO)
 			continue;
@@ -552,7 +606,7 @@ static void reserve(struct capacity *c, const struct claim_demand *demand)
 {
 	for (size_t i = 0; i < c->n_demands; i++) {
 		struct capacity_node *n, *best = NULL;
-		if (strcmp(c->demands[i].class->name, demand->class_name) != 0)
+		if (strcmp(c->demands[i].class->object.name, demand->class_name) != 0)
 			continue;
 		for (n = c->nodes; n; n = n->hh.next) {
 			if (!best || n->free_devices[i] > best->free_devices[i])
@@ -580,7 +634,7 @@ int capacity_devices_count(struct capacity *c, const struct replica_shape *shape
 		return 0;
 	match_kinds(c);
 	capacity_devices_update(c);
-	for (s = c->slices; s; s = s->hh.next) {
+	for (s = capacity_first_slice(c); s; s = s->object.hh.next) {
 		for (size_t i = 0; i < s->n_devices && device_slice_is_current(s); i++) {
 			if (count_device(c, s, &s->devices[i], e) < 0)
 				return -1;
@@ -595,20 +649,9 @@ int capacity_devices_count(struct capacity *c, const struct replica_shape *shape
 
 void capacity_devices_done(struct capacity *c)
 {
-	struct device_slice *s, *next_slice;
-	struct device_class *d, *next_class;
 	assert(!c->waiting_claims && !c->allocated);
-	HASH_ITER(hh, c->slices, s, next_slice)
-	{
-		slice_clear(c, s);
-		HASH_DELETE(hh, c->slices, s);
-		free(s);
+	for (int kind = 0; kind < CAPACITY_KIND__COUNT; kind++) {
+		while (c->objects[kind])
+			object_free(c, (enum capacity_kind)kind, c->objects[kind]);
 	}
-	HASH_ITER(hh, c->classes, d, next_class)
-	{
-		class_clear(d);
-		HASH_DELETE(hh, c->classes, d);
-		free(d);
-	}
-	device_taint_rules_done(c);
 }

@@ -167,16 +167,6 @@ bool capacity_plan_serves(const struct capacity *c, const struct replica_shape *
 	return is_same;
 }
 
-uint64_t capacity_plan_number(const struct capacity *c)
-{
-	return c->plan.number;
-}
-
-uint64_t capacity_plan_generation(const struct capacity *c)
-{
-	return c->plan.generation;
-}
-
 void capacity_drop_plan(struct capacity *c)
 {
 	c->plan.is_begun = false;
@@ -192,7 +182,7 @@ static int begin(struct capacity *c, const struct replica_shape *shape, int64_t 
 	if (capacity_devices_count(c, shape, e) < 0)
 		return -1;
 	if (c->n_demands > 0)
-		*work -= (int64_t)HASH_COUNT(c->slices) * CAPACITY_SLICE_DEVICES_MAX / 8;
+		*work -= (int64_t)HASH_COUNT(c->objects[CAPACITY_SLICE]) * CAPACITY_SLICE_DEVICES_MAX / 8;
 	c->plan = (struct fit_plan){.number = number,
 	                            .is_begun = true,
 	                            .generation = c->generation,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "k8s/capacity/capacity_private.h"
-#include "k8s/capacity/gpu_labels.h"
 #include "k8s/client/accelerators.h"
 
 static int compare(const struct capacity_group *g, const char *pool, const char *model, const char *resource)
@@ -147,12 +146,12 @@ int capacity_groups_read(struct capacity *c, const char *pool_label, struct capa
 	const struct capacity_node *n;
 	const struct device_slice *s;
 	*ret_groups = (struct capacity_groups){0};
-	for (n = capacity_first_node(c); n; n = n->hh.next) {
+	for (n = c->nodes; n; n = n->hh.next) {
 		if (n->is_known && add_node(c, n, pool_label, ret_groups) < 0)
 			return -1;
 	}
 	capacity_devices_update(c);
-	for (s = c->slices; s; s = s->hh.next) {
+	for (s = capacity_first_slice(c); s; s = s->object.hh.next) {
 		if (add_slice(c, s, pool_label, ret_groups) < 0)
 			return -1;
 	}

@@ -2,7 +2,6 @@
 // Declarations shared by the files of the account. Include it only from those files.
 //   capacity.c        nodes and pods
 //   capacity_devices.c   devices of dynamic resource allocation
-//   device_taint_rules.c  taints of devices by rule
 //   capacity_rules.c  which nodes accept which pods
 //   capacity_fit.c    how many more replicas fit
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
@@ -11,7 +10,6 @@
 #include "base/hash_table.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/device_selector.h"
-#include "k8s/capacity/label_pool.h"
 
 // Devices with the same driver and attributes.
 struct device_kind {
@@ -40,14 +38,19 @@ struct slice_device {
 	bool is_tainted, is_shared;
 };
 
-struct device_slice {
+// An object that the account keeps by its name: the first member of those below.
+struct device_object {
 	UT_hash_handle hh;
+	const char *name; // behind the object
+};
+
+struct device_slice {
+	struct device_object object;
 	struct device_pool *pool;
 	struct capacity_node *node; // NULL: its devices are not local to one node
 	int64_t generation, pool_slices;
 	struct slice_device *devices;
 	size_t n_devices;
-	char name[];
 };
 
 // A device that claims use, whether a slice lists it or not.
@@ -58,20 +61,18 @@ struct allocated_device {
 };
 
 struct device_class {
-	UT_hash_handle hh;
+	struct device_object object;
 	char **selectors;
 	size_t n_selectors;
 	bool is_unreadable;
 	char *extended_resource; // NULL: none
-	char name[];
 };
 
 // A DeviceTaintRule: taints the devices that match all of its criteria.
 struct taint_rule {
-	UT_hash_handle hh;
+	struct device_object object;
 	bool is_active;               // it selects devices, and its taint has an effect
 	char *driver, *pool, *device; // NULL: any
-	char name[];
 };
 
 // The pods of a namespace that wait for a node and are kept.
@@ -86,52 +87,9 @@ struct claim_demand {
 	int64_t count;
 };
 
-// A resource of which a replica needs devices of a class.
-struct device_demand {
-	int id;
-	const struct device_class *class;
-	const struct replica_shape *shape; // whose selectors apply, too
-};
-
-// Room reserved for pods without a node, and for orders, on the nodes.
-struct fit_plan {
-	uint64_t number; // counts the plans
-	bool is_begun, is_complete;
-	uint64_t generation;             // generation of the account when the plan began
-	int id;                          // the scarcest resource of the shapes that it serves
-	const struct replica_shape *own; // it serves only this shape, which has selectors of its own; NULL: any
-	struct capacity_waiting *next;   // the next to get room; NULL: all have it
-	int64_t most;                    // no node has more of `id` free
-	size_t waiting;                  // pods that got room
-};
-
-struct capacity {
-	uint64_t generation; // generation of everything that capacity_fit() depends on
-	struct resource_names names;
-	struct label_pool pool;
-	struct capacity_node *nodes; // hash, by name
-	struct capacity_waiting *waiting;
-	size_t n_waiting, n_left_out;
-	struct device_slice *slices;        // hash, by name
-	struct device_pool *pools;          // hash
-	struct device_kind *kinds;          // hash
-	struct device_class *classes;       // hash, by name
-	struct taint_rule *taint_rules;     // hash, by name
-	struct allocated_device *allocated; // hash
-	struct capacity_claim *waiting_claims;
-	struct fit_plan plan;
-	struct resource_vector plan_names;                  // held, so that no other name gets their numbers
-	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // demands of the plan
-	size_t n_demands;
-	struct rule_verdicts *rules; // hash
-	uint32_t *free_slots;        // slots of nodes that are gone
-	uint32_t n_slots, n_free_slots;
-	struct waiting_space *waiting_spaces; // hash: namespaces with waiting pods
-	size_t waiting_bytes;
-	size_t pods_amount, pods_too_many, pods_rules; // pods with a fault
-};
-
 // capacity.c
+void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len);
+void capacity_remove_node(struct capacity *c, const char *name);
 struct capacity_node *capacity_get_node(struct capacity *c, const char *name);
 void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n);
 
@@ -172,11 +130,10 @@ int capacity_devices_count(struct capacity *c, const struct replica_shape *shape
 int capacity_devices_demand(const struct capacity *c, int id);
 // Returns the class whose devices back an extended resource; NULL: none.
 const struct device_class *capacity_class_of(const struct capacity *c, const char *resource);
-void capacity_devices_done(struct capacity *c);
-
-// device_taint_rules.c
+// Returns the first of the slices; the others follow as slice->object.hh.next.
+struct device_slice *capacity_first_slice(const struct capacity *c);
 // Returns whether the device has a taint, by its slice or by a DeviceTaintRule.
 bool device_is_tainted(const struct capacity *c, const struct device_slice *s, const struct slice_device *d);
-void device_taint_rules_done(struct capacity *c);
+void capacity_devices_done(struct capacity *c);
 
 #endif

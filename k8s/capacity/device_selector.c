@@ -264,29 +264,28 @@ static struct value parse_comparison(struct parser *p)
 	return x;
 }
 
-// As in CEL, a side that is false decides an && whatever the other is.
-static struct value parse_and(struct parser *p)
+// Parses sides with an operator between them. As in CEL, a side that is `decisive` decides whatever the others are.
+static struct value parse_sides(struct parser *p, const char *op, bool decisive, struct value (*side)(struct parser *))
 {
-	struct value x = parse_comparison(p);
-	while (!p->has_failed && take(p, "&&")) {
-		struct value y = parse_comparison(p);
-		bool is_false = (x.kind == VALUE_BOOL && !x.is_true) || (y.kind == VALUE_BOOL && !y.is_true);
-		x = is_false                                       ? boolean(false)
-		    : x.kind == VALUE_BOOL && y.kind == VALUE_BOOL ? boolean(true)
-		                                                   : unknown();
+	struct value x = side(p);
+	while (!p->has_failed && take(p, op)) {
+		struct value y = side(p);
+		bool has_decisive = (x.kind == VALUE_BOOL && x.is_true == decisive) ||
+		                    (y.kind == VALUE_BOOL && y.is_true == decisive);
+		bool is_known = has_decisive || (x.kind == VALUE_BOOL && y.kind == VALUE_BOOL);
+		x = is_known ? boolean(has_decisive == decisive) : unknown();
 	}
 	return x;
 }
 
+static struct value parse_and(struct parser *p)
+{
+	return parse_sides(p, "&&", false, parse_comparison);
+}
+
 static struct value parse_or(struct parser *p)
 {
-	struct value x = parse_and(p);
-	while (!p->has_failed && take(p, "||")) {
-		struct value y = parse_and(p);
-		bool is_true = (x.kind == VALUE_BOOL && x.is_true) || (y.kind == VALUE_BOOL && y.is_true);
-		x = is_true ? boolean(true) : x.kind == VALUE_BOOL && y.kind == VALUE_BOOL ? boolean(false) : unknown();
-	}
-	return x;
+	return parse_sides(p, "||", true, parse_and);
 }
 
 enum device_match device_selector_match(const char *expression, const struct device_facts *device)

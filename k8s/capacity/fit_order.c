@@ -3,19 +3,16 @@
 
 void fit_order_init(struct fit_order *o)
 {
-	*o = (struct fit_order){.from = -1, .to = -1};
+	*o = (struct fit_order){.now = {.from = -1, .to = -1}};
 }
 
-void fit_order_write(struct fit_order *o, int32_t from, int32_t to, int64_t now_ms)
+void fit_order_write(struct fit_order *order, int32_t from, int32_t to, int64_t now_ms)
 {
+	struct fit_writes *o = &order->now;
 	// Of the replicas requested until now, those of earlier writes; the others were added by another client.
 	int32_t top = o->to < from ? o->to : from;
 	int32_t own = top > o->from && now_ms - o->at_ms < FIT_ORDER_MS ? top - o->from : 0;
-	o->before.from = o->from;
-	o->before.to = o->to;
-	o->before.is_unacked = o->is_unacked;
-	o->before.at_ms = o->at_ms;
-	o->before.since_ms = o->since_ms;
+	order->before = *o;
 	o->from = from - own;
 	o->to = to;
 	o->is_unacked = true;
@@ -25,20 +22,16 @@ void fit_order_write(struct fit_order *o, int32_t from, int32_t to, int64_t now_
 
 void fit_order_end(struct fit_order *o)
 {
-	o->is_unacked = false;
+	o->now.is_unacked = false;
 }
 
 void fit_order_cancel(struct fit_order *o)
 {
-	o->from = o->before.from;
-	o->to = o->before.to;
-	o->is_unacked = o->before.is_unacked;
-	o->at_ms = o->before.at_ms;
-	o->since_ms = o->before.since_ms;
+	o->now = o->before;
 }
 
 // Returns how many of the ordered replicas are missing.
-static int64_t count_missing(const struct fit_order *o, int32_t spec, int32_t status)
+static int64_t count_missing(const struct fit_writes *o, int32_t spec, int32_t status)
 {
 	if (status < 0 || o->to < 0)
 		return 0; // it is unknown which replicas exist
@@ -48,8 +41,9 @@ static int64_t count_missing(const struct fit_order *o, int32_t spec, int32_t st
 	return n > 0 ? n : 0;
 }
 
-int64_t fit_order_count(struct fit_order *o, int32_t spec, int32_t status, int64_t now_ms)
+int64_t fit_order_count(struct fit_order *order, int32_t spec, int32_t status, int64_t now_ms)
 {
+	struct fit_writes *o = &order->now;
 	int64_t n = count_missing(o, spec, status);
 	// After an order that stayed without pods, only one that gets all of them, or time, restores the confidence.
 	bool is_complete = o->to > o->from && status >= o->to;

@@ -14,15 +14,12 @@
 #define FIT_ORDER_REST_MS 600000
 
 struct fit_order {
-	int32_t from, to; // scale before and after the writes since all replicas existed; to -1: none
-	bool is_unacked;  // the last write is in flight, or its response was lost
-	int64_t at_ms;    // monotonic clock: of the first of these writes
-	int64_t since_ms; // monotonic clock: since when replicas are missing; 0: none is
-	struct {
-		int32_t from, to;
-		bool is_unacked;
-		int64_t at_ms, since_ms;
-	} before; // the last write
+	struct fit_writes {
+		int32_t from, to; // scale before and after the writes since all replicas existed; to -1: none
+		bool is_unacked;  // the last write is in flight, or its response was lost
+		int64_t at_ms;    // monotonic clock: of the first of these writes
+		int64_t since_ms; // monotonic clock: since when replicas are missing; 0: none is
+	} now, before;            // before the last write
 };
 
 void fit_order_init(struct fit_order *o);

@@ -208,7 +208,7 @@ struct fit_target *fit_store_acquire(struct fit_store *s, const struct scale_ref
 static void drop_plan(const struct fit_target *t)
 {
 	struct capacity *c = t->store->inventory ? inventory_capacity(t->store->inventory) : NULL;
-	if (c && t->placed > 0 && t->placed_in == capacity_plan_number(c))
+	if (c && t->placed > 0 && t->placed_in == c->plan.number)
 		capacity_drop_plan(c);
 }
 
@@ -281,9 +281,8 @@ void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(v
 	if (!s->is_stopped && must_fetch(t, generation, mono_ms)) {
 		t->of_target = generation;
 		t->fetched_mono_ms = mono_ms;
-		t->fetching =
-		        shape_fetch_start(s->options.client, t->ref, capacity_names(inventory_capacity(s->inventory)),
-		                          on_fetched, t, &t->shape.error);
+		t->fetching = shape_fetch_start(s->options.client, t->ref, &inventory_capacity(s->inventory)->names,
+		                                on_fetched, t, &t->shape.error);
 	}
 	if (t->was_late && !s->is_stopped)
 		join_late(t); // so that the fit is ready when it is read
@@ -402,7 +401,7 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 	uint64_t groups[CAPACITY_WAITING_OF_NAMESPACE];
 	t->unschedulable = t->gated = 0;
 	t->n_since = 0;
-	for (w = capacity_first_waiting(c); w && selector; w = w->next) {
+	for (w = c->waiting; w && selector; w = w->next) {
 		if (!(w->is_unschedulable || w->is_gated) || strcmp(w->namespace_name, t->ref->namespace_name) != 0 ||
 		    !label_selector_matches(selector, w->labels, w->n_labels))
 			continue;
@@ -437,9 +436,9 @@ static bool place_orders(struct fit_store *s, struct capacity *c)
 		int64_t pods = o->in_flight * o->shape.pods, n = pods < FIT_ORDER_MAX ? pods : FIT_ORDER_MAX;
 		if (!o->shape.has_shape || o->shape.error.kind != ERR_NONE)
 			continue;
-		if (o->placed_in != capacity_plan_number(c))
+		if (o->placed_in != c->plan.number)
 			o->placed = 0;
-		o->placed_in = capacity_plan_number(c);
+		o->placed_in = c->plan.number;
 		if (o->placed < n)
 			o->placed += capacity_plan_order(c, &o->shape.shape, n - o->placed, &s->work);
 		if (o->placed < n)
@@ -471,18 +470,18 @@ static bool compute(struct fit_target *t, struct capacity *c)
 		return false;
 	// A plan that was completed for this target serves it although the account has changed since: where changes are
 	// frequent and plans long, it would never get a result otherwise.
-	if (t->planned != capacity_plan_number(c) || !capacity_plan_serves(c, &t->shape.shape))
+	if (t->planned != c->plan.number || !capacity_plan_serves(c, &t->shape.shape))
 		rc = capacity_plan(c, &t->shape.shape, &s->work, &t->error);
 	if (rc == 0)
 		return false;
-	t->planned = rc > 0 ? capacity_plan_number(c) : 0;
+	t->planned = rc > 0 ? c->plan.number : 0;
 	if (rc > 0 && (!place_orders(s, c) || !capacity_fit_planned(c, &t->shape.shape, &s->work, &fit)))
 		return false;
 	if (rc > 0)
 		take_result(t, c, &fit);
 	t->planned = 0;
 	t->has_result = true;
-	t->of_generation = rc > 0 ? capacity_plan_generation(c) : capacity_generation(c);
+	t->of_generation = rc > 0 ? c->plan.generation : c->generation;
 	t->of_orders = s->orders_generation;
 	return true;
 }
@@ -506,8 +505,7 @@ static void join_late(struct fit_target *t)
 
 static bool is_current(const struct fit_target *t, const struct capacity *c)
 {
-	return t->has_result && t->of_generation == capacity_generation(c) &&
-	       t->of_orders == t->store->orders_generation;
+	return t->has_result && t->of_generation == c->generation && t->of_orders == t->store->orders_generation;
 }
 
 // Returns 0 when the fit can be computed; else *e.
@@ -587,7 +585,7 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 		return;
 	}
 	// Replicas that are part of the scale, do not exist as pods, and have no reservation: their room is not free.
-	int32_t requested = t->order.is_unacked && t->order.to > spec ? t->order.to : spec;
+	int32_t requested = t->order.now.is_unacked && t->order.now.to > spec ? t->order.now.to : spec;
 	int64_t missing = (int64_t)requested - status - t->in_flight;
 	int64_t fit = missing > 0 ? t->fit - missing : t->fit;
 	// The surge of a rollout is not part of the scale: a scale-down would remove others.
@@ -601,7 +599,7 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 int32_t fit_target_gpus(const struct fit_target *t)
 {
 	bool is_known = t->shape.has_shape && t->shape.error.kind == ERR_NONE && t->store->inventory;
-	return is_known ? target_shape_gpus(&t->shape, capacity_names(inventory_capacity(t->store->inventory))) : 0;
+	return is_known ? target_shape_gpus(&t->shape, &inventory_capacity(t->store->inventory)->names) : 0;
 }
 
 // ---- failing GPUs ----

@@ -16,9 +16,6 @@
 #include "k8s/capacity/capacity.h"
 #include "k8s/client/k8s_client.h"
 
-// From KIND_SLICE on: of dynamic resource allocation, which a cluster may lack.
-enum inventory_kind { KIND_NODE, KIND_POD, KIND_SLICE, KIND_CLASS, KIND_CLAIM, KIND_TAINT_RULE, KIND__COUNT };
-
 #define DRA_PATH        "/apis/resource.k8s.io/v1"
 #define TAINT_RULE_PATH "/apis/resource.k8s.io/v1beta2"
 
@@ -27,15 +24,15 @@ enum probe_state { PROBE_UNKNOWN, PROBE_ABSENT, PROBE_PRESENT };
 // An API of dynamic resource allocation that a cluster may lack, and the kinds that are watched where it is served.
 static const struct {
 	const char *path, *plural; // the reply lists the resource; NULL: any
-	enum inventory_kind first, end;
-} probes[] = {{DRA_PATH, NULL, KIND_SLICE, KIND_TAINT_RULE},
-              {TAINT_RULE_PATH, "devicetaintrules", KIND_TAINT_RULE, KIND__COUNT}};
+	enum capacity_kind first, end;
+} probes[] = {{DRA_PATH, NULL, CAPACITY_SLICE, CAPACITY_TAINT_RULE},
+              {TAINT_RULE_PATH, "devicetaintrules", CAPACITY_TAINT_RULE, CAPACITY_KIND__COUNT}};
 #define PROBES (sizeof probes / sizeof probes[0])
 
 // The watch of one kind.
 struct kind_watch {
 	struct inventory *inventory;
-	enum inventory_kind kind;
+	enum capacity_kind kind;
 	struct informer *informer;
 	struct informer_item all; // all objects
 	struct err error;         // kind ERR_NONE: it works
@@ -44,7 +41,7 @@ struct kind_watch {
 struct inventory {
 	struct inventory_options options;
 	struct capacity *capacity;
-	struct kind_watch of[KIND__COUNT];
+	struct kind_watch of[CAPACITY_KIND__COUNT];
 	struct group_probe {
 		struct inventory *inventory;
 		enum probe_state state;
@@ -63,20 +60,14 @@ struct record {
 	} of;
 };
 
-static void record_free(struct inventory *i, enum inventory_kind kind, struct record *r)
+static void record_free(struct inventory *i, enum capacity_kind kind, struct record *r)
 {
-	static void (*const removers[KIND__COUNT])(struct capacity * c, const char *name) = {
-	        [KIND_NODE] = capacity_remove_node,
-	        [KIND_SLICE] = capacity_remove_slice,
-	        [KIND_CLASS] = capacity_remove_class,
-	        [KIND_TAINT_RULE] = capacity_remove_taint_rule,
-	};
-	if (kind == KIND_POD)
+	if (kind == CAPACITY_POD)
 		capacity_remove_pod(i->capacity, &r->of.pod);
-	else if (kind == KIND_CLAIM)
+	else if (kind == CAPACITY_CLAIM)
 		capacity_remove_claim(i->capacity, &r->of.claim);
 	else
-		removers[kind](i->capacity, strchr(r->item.hh.key, '/') + 1);
+		capacity_remove_object(i->capacity, kind, strchr(r->item.hh.key, '/') + 1);
 	informer_remove(&r->item);
 	free(r);
 }
@@ -101,26 +92,19 @@ static void take_pod(struct kind_watch *w, struct record *r, const char *namespa
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
-	static void (*const setters[KIND__COUNT])(struct capacity * c, const char *name, const char *json,
-	                                          size_t len) = {
-	        [KIND_NODE] = capacity_set_node,
-	        [KIND_SLICE] = capacity_set_slice,
-	        [KIND_CLASS] = capacity_set_class,
-	        [KIND_TAINT_RULE] = capacity_set_taint_rule,
-	};
 	struct kind_watch *w = arg;
 	struct record *r = (struct record *)item;
-	if (w->kind == KIND_POD) {
+	if (w->kind == CAPACITY_POD) {
 		take_pod(w, r, namespace_name, name, json, len);
 		return;
 	}
-	if (w->kind == KIND_CLAIM && !namespace_name[0])
+	if (w->kind == CAPACITY_CLAIM && !namespace_name[0])
 		return;
 	r = r ? r : informer_keep(w->informer, sizeof *r, namespace_name, name);
-	if (w->kind == KIND_CLAIM)
+	if (w->kind == CAPACITY_CLAIM)
 		capacity_set_claim(w->inventory->capacity, &r->of.claim, json, len);
 	else
-		setters[w->kind](w->inventory->capacity, name, json, len);
+		capacity_set_object(w->inventory->capacity, w->kind, name, json, len);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
@@ -143,18 +127,18 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 	w->error = error && error->code != K8S_WATCH_LEFT_OUT ? *error : (struct err){0};
 }
 
-static int open_watch(struct inventory *i, enum inventory_kind kind, struct err *e)
+static int open_watch(struct inventory *i, enum capacity_kind kind, struct err *e)
 {
 	static const struct {
 		const char *group_path, *plural;
 		bool is_cluster_scoped;
-	} kinds[] = {[KIND_NODE] = {"/api/v1", "nodes", true},
-	             [KIND_POD] = {"/api/v1", "pods", false},
-	             [KIND_SLICE] = {DRA_PATH, "resourceslices", true},
-	             [KIND_CLASS] = {DRA_PATH, "deviceclasses", true},
-	             [KIND_CLAIM] = {DRA_PATH, "resourceclaims", false},
-	             [KIND_TAINT_RULE] = {TAINT_RULE_PATH, "devicetaintrules", true}};
-	_Static_assert(sizeof kinds / sizeof kinds[0] == KIND__COUNT, "a row for each");
+	} kinds[] = {[CAPACITY_NODE] = {"/api/v1", "nodes", true},
+	             [CAPACITY_POD] = {"/api/v1", "pods", false},
+	             [CAPACITY_SLICE] = {DRA_PATH, "resourceslices", true},
+	             [CAPACITY_CLASS] = {DRA_PATH, "deviceclasses", true},
+	             [CAPACITY_CLAIM] = {DRA_PATH, "resourceclaims", false},
+	             [CAPACITY_TAINT_RULE] = {TAINT_RULE_PATH, "devicetaintrules", true}};
+	_Static_assert(sizeof kinds / sizeof kinds[0] == CAPACITY_KIND__COUNT, "a row for each");
 	struct kind_watch *w = &i->of[kind];
 	w->inventory = i;
 	w->kind = kind;
@@ -191,7 +175,7 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	    (!probes[at].plural || json_span_find(json_span_get(list, "resources"), "name", probes[at].plural).text)) {
 		p->state = PROBE_PRESENT;
 		for (int kind = (int)probes[at].first; kind < (int)probes[at].end; kind++) {
-			if (open_watch(i, (enum inventory_kind)kind, &e) < 0)
+			if (open_watch(i, (enum capacity_kind)kind, &e) < 0)
 				abort(); // base/must.h
 		}
 	} else if (response || (error->kind == ERR_NOT_FOUND && error->code == 404)) {
@@ -235,8 +219,8 @@ struct inventory *inventory_new(const struct inventory_options *options, struct 
 		evtimer_assign(&i->probes[at].timer, k8s_client_loop(options->client), on_ask_timer, &i->probes[at]);
 	}
 	bool is_complete = (i->capacity = capacity_new(e)) != NULL;
-	for (int kind = 0; is_complete && kind < KIND_SLICE; kind++)
-		is_complete = open_watch(i, (enum inventory_kind)kind, e) == 0;
+	for (int kind = 0; is_complete && kind < CAPACITY_SLICE; kind++)
+		is_complete = open_watch(i, (enum capacity_kind)kind, e) == 0;
 	if (!is_complete) {
 		inventory_free(i);
 		return NULL;
@@ -255,7 +239,7 @@ void inventory_free(struct inventory *i)
 			k8s_call_cancel(i->probes[at].asking);
 		event_del(&i->probes[at].timer);
 	}
-	for (int kind = 0; kind < KIND__COUNT; kind++) {
+	for (int kind = 0; kind < CAPACITY_KIND__COUNT; kind++) {
 		informer_remove(&i->of[kind].all);
 		informer_free(i->of[kind].informer);
 	}
@@ -272,7 +256,7 @@ enum inventory_state inventory_get_state(const struct inventory *i, struct err *
 		is_synced = is_synced && p->state != PROBE_UNKNOWN;
 		error = p->error.kind != ERR_NONE ? &p->error : error;
 	}
-	for (int kind = 0; kind < KIND__COUNT; kind++) {
+	for (int kind = 0; kind < CAPACITY_KIND__COUNT; kind++) {
 		const struct kind_watch *w = &i->of[kind];
 		is_synced = is_synced && (!w->informer || informer_get_state(w->informer, &w->all).unsynced == 0);
 		error = w->error.kind != ERR_NONE ? &w->error : error;
@@ -289,15 +273,16 @@ struct capacity *inventory_capacity(const struct inventory *i)
 
 const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name)
 {
-	const struct record *r = (const struct record *)informer_get(i->of[KIND_POD].informer, namespace_name, name);
+	const struct record *r =
+	        (const struct record *)informer_get(i->of[CAPACITY_POD].informer, namespace_name, name);
 	return r ? &r->of.pod : NULL;
 }
 
 struct inventory_stats inventory_get_stats(const struct inventory *i)
 {
-	struct inventory_stats stats = {.nodes = informer_get_state(i->of[KIND_NODE].informer, NULL).items,
-	                                .pods = informer_get_state(i->of[KIND_POD].informer, NULL).items};
-	for (int kind = 0; kind < KIND__COUNT; kind++)
+	struct inventory_stats stats = {.nodes = informer_get_state(i->of[CAPACITY_NODE].informer, NULL).items,
+	                                .pods = informer_get_state(i->of[CAPACITY_POD].informer, NULL).items};
+	for (int kind = 0; kind < CAPACITY_KIND__COUNT; kind++)
 		informer_add_state(i->of[kind].informer, &stats.sum);
 	return stats;
 }

@@ -6,26 +6,19 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "k8s/capacity/label_pool.h"
 
-enum node_operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_DOES_NOT_EXIST, OP_GT, OP_LT, OP__COUNT };
 static const char *const operator_names[] = {
-        [OP_IN] = "In", [OP_NOT_IN] = "NotIn", [OP_EXISTS] = "Exists", [OP_DOES_NOT_EXIST] = "DoesNotExist",
-        [OP_GT] = "Gt", [OP_LT] = "Lt"};
-_Static_assert(sizeof operator_names / sizeof operator_names[0] == OP__COUNT, "a name for each");
-
-struct rule_text {
-	const char *text;
-	uint32_t hash;
+        [LABEL_IN] = "In",         [LABEL_NOT_IN] = "NotIn",
+        [LABEL_EXISTS] = "Exists", [LABEL_DOES_NOT_EXIST] = "DoesNotExist",
+        [LABEL_GREATER] = "Gt",    [LABEL_LESS] = "Lt",
 };
+_Static_assert(sizeof operator_names / sizeof operator_names[0] == LABEL_OPERATOR__COUNT, "a name for each");
 
 struct node_requirement {
-	enum node_operator op;
-	bool is_name; // entry of matchFields: the node's name instead of a label
-	struct rule_text key;
-	struct rule_text *values;
-	size_t n_values;
+	struct label_requirement label;
+	uint32_t key_hash; // label_hash()
+	bool is_name;      // entry of matchFields: the node's name instead of a label
 };
 
 struct node_term {
@@ -67,12 +60,12 @@ static const char *copy_text(struct arena *a, struct json_span s, const char *wh
 	return copy;
 }
 
-static int copy_hashed(struct arena *a, struct json_span s, const char *what, struct node_rule *rule,
-                       struct rule_text *ret_text, struct err *e)
+static int read_key(struct arena *a, struct json_span s, const char *what, struct node_rule *rule,
+                    struct node_requirement *r, struct err *e)
 {
-	if (!(ret_text->text = copy_text(a, s, what, rule, e)))
+	if (!(r->label.key = copy_text(a, s, what, rule, e)))
 		return -1;
-	ret_text->hash = label_hash(ret_text->text);
+	r->key_hash = label_hash(r->label.key);
 	return 0;
 }
 
@@ -88,7 +81,7 @@ static int alloc_list(struct arena *a, struct json_span list, size_t max, size_t
 	return *ret_items ? 0 : err_set(e, ERR_LIMIT, "%s: the rules of one pod exceed their memory", what);
 }
 
-static int read_values(struct arena *a, struct json_span values, struct node_rule *rule, struct node_requirement *r,
+static int read_values(struct arena *a, struct json_span values, struct node_rule *rule, struct label_requirement *r,
                        struct err *e)
 {
 	struct json_span_iter it = {.rest = values};
@@ -97,8 +90,9 @@ static int read_values(struct arena *a, struct json_span values, struct node_rul
 	if (alloc_list(a, values, NODE_RULE_VALUES_MAX, sizeof *r->values, "values of a node affinity", &list, &n, e) <
 	    0)
 		return -1;
-	for (r->values = list; json_span_next(&it); r->n_values++) {
-		if (copy_hashed(a, it.value, "a value of a node affinity", rule, &r->values[r->n_values], e) < 0)
+	r->values = list;
+	for (const char **value = list; json_span_next(&it); r->n_values++) {
+		if (!(value[r->n_values] = copy_text(a, it.value, "a value of a node affinity", rule, e)))
 			return -1;
 	}
 	return 0;
@@ -108,24 +102,23 @@ static int read_requirement(struct arena *a, struct json_span json, bool is_fiel
                             struct node_requirement *r, struct err *e)
 {
 	struct json_span op = json_span_get(json, "operator");
-	r->op = OP__COUNT;
-	for (int i = 0; i < OP__COUNT; i++) {
-		if (json_span_is(op, operator_names[i]))
-			r->op = (enum node_operator)i;
-	}
-	if (r->op == OP__COUNT)
+	int i = 0;
+	while (i < LABEL_OPERATOR__COUNT && !json_span_is(op, operator_names[i]))
+		i++;
+	if (i == LABEL_OPERATOR__COUNT)
 		return err_set(e, ERR_INPUT,
 		               "node affinity: expected an operator of In, NotIn, Exists, DoesNotExist, "
 		               "Gt, Lt");
-	if (copy_hashed(a, json_span_get(json, "key"), "key of a node affinity", rule, &r->key, e) < 0)
+	r->label.op = (enum label_operator)i;
+	if (read_key(a, json_span_get(json, "key"), "key of a node affinity", rule, r, e) < 0)
 		return -1;
-	if (!r->key.text[0])
+	if (!r->label.key[0])
 		return err_set(e, ERR_INPUT, "node affinity: an expression has no key");
 	r->is_name = is_field;
-	if (is_field && strcmp(r->key.text, "metadata.name") != 0)
+	if (is_field && strcmp(r->label.key, "metadata.name") != 0)
 		return err_set(e, ERR_INPUT, "node affinity: expected the field metadata.name, got \"%.100s\"",
-		               r->key.text);
-	return read_values(a, json_span_get(json, "values"), rule, r, e);
+		               r->label.key);
+	return read_values(a, json_span_get(json, "values"), rule, &r->label, e);
 }
 
 static int read_term(struct arena *a, struct json_span json, struct node_rule *rule, struct node_term *term,
@@ -182,11 +175,13 @@ static int read_selector(struct arena *a, struct json_span selector, struct node
 		return -1;
 	r->selector = list;
 	for (struct node_requirement *q = list; json_span_next(&it); q++) {
-		*q = (struct node_requirement){.op = OP_IN, .n_values = 1};
-		q->values = arena_calloc(a, 1, sizeof *q->values);
-		if (!q->values || copy_hashed(a, it.key, "nodeSelector", r, &q->key, e) < 0 ||
-		    copy_hashed(a, it.value, "nodeSelector", r, &q->values[0], e) < 0)
+		const char **value = arena_calloc(a, 1, sizeof *value);
+		if (!value || read_key(a, it.key, "nodeSelector", r, q, e) < 0 ||
+		    !(*value = copy_text(a, it.value, "nodeSelector", r, e)))
 			return e && e->kind ? -1 : err_set(e, ERR_LIMIT, "nodeSelector exceeds its memory");
+		q->label.op = LABEL_IN;
+		q->label.values = value;
+		q->label.n_values = 1;
 	}
 	return 0;
 }
@@ -244,68 +239,30 @@ int node_rule_read(struct arena *a, struct json_span spec, struct node_rule *ret
 
 // ---- matching ----
 
-// hash: of the value; NULL: unknown
-static bool has_value(const struct node_requirement *r, const char *value, const uint32_t *hash)
-{
-	for (size_t i = 0; i < r->n_values; i++) {
-		if ((!hash || r->values[i].hash == *hash) && strcmp(r->values[i].text, value) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool compares(const struct node_requirement *r, const char *value)
-{
-	int64_t has, wanted;
-	if (r->n_values != 1 || num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &has, NULL) < 0 ||
-	    num_parse_i64(r->values[0].text, strlen(r->values[0].text), INT64_MIN, INT64_MAX, &wanted, NULL) < 0)
-		return false;
-	return r->op == OP_GT ? has > wanted : has < wanted;
-}
-
-// Returns the label with this key; NULL: none.
-static const struct hashed_label *find_label(const struct label *const *labels, size_t n, const struct rule_text *key)
+// Returns the value of the label that the requirement names; NULL: none.
+static const char *find_value(const struct label *const *labels, size_t n, const struct node_requirement *r)
 {
 	size_t low = 0, high = n;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		if (label_pool_hashes(labels[middle])->key_hash < key->hash)
+		if (label_pool_key_hash(labels[middle]) < r->key_hash)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low < n && label_pool_hashes(labels[low])->key_hash == key->hash; low++) {
-		if (strcmp(labels[low]->key, key->text) == 0)
-			return label_pool_hashes(labels[low]);
+	for (; low < n && label_pool_key_hash(labels[low]) == r->key_hash; low++) {
+		if (strcmp(labels[low]->key, r->label.key) == 0)
+			return labels[low]->value;
 	}
 	return NULL;
-}
-
-static bool requirement_matches(const struct node_requirement *r, const char *node_name,
-                                const struct label *const *labels, size_t n_labels)
-{
-	const struct hashed_label *label = r->is_name ? NULL : find_label(labels, n_labels, &r->key);
-	const char *value = r->is_name ? node_name : label ? label->label.value : NULL;
-	const uint32_t *hash = label ? &label->value_hash : NULL;
-	switch (r->op) {
-	case OP_IN:
-		return value && has_value(r, value, hash);
-	case OP_NOT_IN:
-		return !value || !has_value(r, value, hash);
-	case OP_EXISTS:
-		return value != NULL;
-	case OP_DOES_NOT_EXIST:
-		return !value;
-	default:
-		return value && compares(r, value);
-	}
 }
 
 static bool all_match(const struct node_requirement *list, size_t n, const char *node_name,
                       const struct label *const *labels, size_t n_labels)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!requirement_matches(&list[i], node_name, labels, n_labels))
+		const char *value = list[i].is_name ? node_name : find_value(labels, n_labels, &list[i]);
+		if (!label_requirement_matches(&list[i].label, value))
 			return false;
 	}
 	return true;

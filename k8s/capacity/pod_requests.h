@@ -18,9 +18,9 @@ struct pod_spec {
 void pod_spec_read(struct json_span spec, struct pod_spec *ret_spec);
 
 // Reads the requests of a PodSpec, of a pod or of a template: in a template, what a container only limits, it requests.
-// add_name: resource_names_request() or resource_names_need(). The caller holds the names with resource_names_hold().
-// Returns the enum resource_fault of all amounts that were left out; 0: none.
-int pod_requests_read(struct resource_names *names, resource_add_fn *add_name, const struct pod_spec *spec,
+// The caller holds the names with resource_names_hold(). Returns the enum resource_fault of all amounts that were left
+// out; 0: none.
+int pod_requests_read(struct resource_names *names, enum resource_use use, const struct pod_spec *spec,
                       struct resource_vector *ret_requests);
 
 #endif

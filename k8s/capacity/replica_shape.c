@@ -74,11 +74,11 @@ static int read_claims(struct replica_shape *shape, struct json_span claims, str
 	return 0;
 }
 
-static int read_requests(struct replica_shape *shape, resource_add_fn *add_name, struct json_span json, struct err *e)
+static int read_requests(struct replica_shape *shape, enum resource_use use, struct json_span json, struct err *e)
 {
 	struct pod_spec spec;
 	pod_spec_read(json, &spec);
-	int faults = pod_requests_read(shape->names, add_name, &spec, &shape->requests);
+	int faults = pod_requests_read(shape->names, use, &spec, &shape->requests);
 	resource_names_hold(shape->names, shape->requests.items, shape->requests.n);
 	if (faults & RESOURCE_FAULT_TOO_MANY)
 		return err_set(
@@ -104,8 +104,8 @@ static void read_print(struct json_span spec, unsigned char ret_print[REPLICA_PR
 	SHA256(parts[0], sizeof parts, ret_print);
 }
 
-static int read(struct replica_shape *shape, struct resource_names *names, resource_add_fn *add_name,
-                struct json_span pod_spec, struct err *e)
+int replica_shape_read(struct replica_shape *shape, struct resource_names *names, enum resource_use use,
+                       struct json_span pod_spec, struct err *e)
 {
 	*shape = (struct replica_shape){.names = names};
 	arena_init(&shape->arena, REPLICA_SHAPE_BYTES_MAX);
@@ -114,23 +114,11 @@ static int read(struct replica_shape *shape, struct resource_names *names, resou
 	if (pod_spec.len > REPLICA_SPEC_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the spec of the pod has %zu bytes, the ceiling is %zu", pod_spec.len,
 		               REPLICA_SPEC_BYTES_MAX);
-	if (read_requests(shape, add_name, pod_spec, e) < 0)
+	if (read_requests(shape, use, pod_spec, e) < 0)
 		return -1;
 	shape->uncounted = uncounted_rules(pod_spec);
 	read_print(pod_spec, shape->rule_print);
 	return node_rule_read(&shape->arena, pod_spec, &shape->rule, e);
-}
-
-int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
-                       struct err *e)
-{
-	return read(shape, names, resource_names_need, pod_spec, e);
-}
-
-int replica_shape_read_pod(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
-                           struct err *e)
-{
-	return read(shape, names, resource_names_request, pod_spec, e);
 }
 
 static int add_selectors(struct replica_shape *shape, int id, struct json_span selectors, struct err *e)
@@ -172,7 +160,7 @@ static int add_request(struct replica_shape *shape, struct resource_names *names
 	if (given.text && !json_span_i64(given, 1, RESOURCE_DEVICES_MAX, &devices))
 		return err_set(e, ERR_INPUT, "count: expected a number from 1 to %d", RESOURCE_DEVICES_MAX);
 	snprintf(name, sizeof name, RESOURCE_DEVICE_CLASS_PREFIX "%s", class_name);
-	int id = resource_names_need(names, name);
+	int id = resource_names_add(names, name, RESOURCE_NEEDED);
 	if (id < 0)
 		return err_set(e, ERR_LIMIT,
 		               "the cluster has more than %d resources that no node or DeviceClass offers",
@@ -211,11 +199,6 @@ void replica_shape_done(struct replica_shape *shape)
 	arena_done(&shape->arena);
 }
 
-static bool starts_with(const char *name, const char *prefix)
-{
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 int32_t replica_shape_gpus(const struct replica_shape *shape, const struct resource_names *names)
 {
 	int64_t n = 0;
@@ -225,8 +208,8 @@ int32_t replica_shape_gpus(const struct replica_shape *shape, const struct resou
 		if (resource_is_whole_gpu(name))
 			n += a->amount;
 		// HAMi: with nvidia.com/gpumem or nvidia.com/gpucores, an nvidia.com/gpu is a part of a GPU.
-		else if (a->amount > 0 && (resource_is_accelerator(name) || starts_with(name, "nvidia.com/gpu") ||
-		                           starts_with(name, RESOURCE_DEVICE_CLASS_PREFIX)))
+		else if (a->amount > 0 && (resource_is_accelerator(name) || strncmp(name, "nvidia.com/gpu", 14) == 0 ||
+		                           resource_device_class(name)))
 			return 0;
 	}
 	return n <= RESOURCE_DEVICES_MAX ? (int32_t)n : 0;

@@ -54,13 +54,11 @@ struct replica_shape {
 	size_t n_selectors;
 };
 
-// Reads the PodSpec of a policy's pod template, or of a pod. `names` must stay valid until replica_shape_done. Returns
-// 0, or -1 and *e: ERR_INPUT or ERR_LIMIT names the field from which no shape can be read. Call replica_shape_done in
-// any case.
-int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
-                       struct err *e);
-int replica_shape_read_pod(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
-                           struct err *e);
+// Reads the PodSpec of a policy's pod template (use: RESOURCE_NEEDED), or of a pod (RESOURCE_REQUESTED). `names` must
+// stay valid until replica_shape_done. Returns 0, or -1 and *e: ERR_INPUT or ERR_LIMIT names the field from which no
+// shape can be read. Call replica_shape_done in any case.
+int replica_shape_read(struct replica_shape *shape, struct resource_names *names, enum resource_use use,
+                       struct json_span pod_spec, struct err *e);
 void replica_shape_done(struct replica_shape *shape);
 // Adds the devices that a ResourceClaimTemplate of resource.k8s.io/v1 requests to the shape, as amounts of their device
 // classes. Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT, ERR_UNSUPPORTED for a request that cannot be counted.

@@ -21,7 +21,7 @@ int resource_names_init(struct resource_names *r)
 	_Static_assert(sizeof names / sizeof names[0] == RESOURCE__COUNT, "a name for each");
 	*r = (struct resource_names){0};
 	for (int i = 0; i < RESOURCE__COUNT; i++) {
-		if (resource_names_add(r, names[i]) != i)
+		if (resource_names_add(r, names[i], RESOURCE_OFFERED) != i)
 			return -1;
 	}
 	return 0;
@@ -73,34 +73,19 @@ static int add_new(struct resource_names *r, const char *name, size_t most)
 	return id;
 }
 
-int resource_names_add(struct resource_names *r, const char *name)
+int resource_names_add(struct resource_names *r, const char *name, enum resource_use use)
 {
+	static const size_t most[] = {[RESOURCE_OFFERED] = SIZE_MAX,
+	                              [RESOURCE_REQUESTED] = RESOURCE_NAMES_REQUESTED_MAX,
+	                              [RESOURCE_NEEDED] = RESOURCE_NAMES_NEEDED_MAX};
 	int id = resource_names_find(r, name);
 	if (id < 0)
-		id = add_new(r, name, SIZE_MAX);
-	if (id >= 0)
+		id = add_new(r, name, most[use]);
+	if (id >= 0 && use == RESOURCE_OFFERED)
 		r->of[id].is_offered = true;
-	return id;
-}
-
-static int add_requested(struct resource_names *r, const char *name, size_t most)
-{
-	int id = resource_names_find(r, name);
-	if (id < 0)
-		id = add_new(r, name, most);
-	if (id >= 0)
+	else if (id >= 0)
 		r->of[id].is_new = true;
 	return id;
-}
-
-int resource_names_request(struct resource_names *r, const char *name)
-{
-	return add_requested(r, name, RESOURCE_NAMES_REQUESTED_MAX);
-}
-
-int resource_names_need(struct resource_names *r, const char *name)
-{
-	return add_requested(r, name, RESOURCE_NAMES_NEEDED_MAX);
 }
 
 void resource_names_hold(struct resource_names *r, const struct resource_amount *items, size_t n)
@@ -117,18 +102,22 @@ void resource_names_release(struct resource_names *r, const struct resource_amou
 		r->of[items[i].id].holders--;
 }
 
+const char *resource_device_class(const char *name)
+{
+	size_t len = strlen(RESOURCE_DEVICE_CLASS_PREFIX);
+	return strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, len) == 0 ? name + len : NULL;
+}
+
 bool resource_is_extended(const char *name)
 {
-	if (strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, strlen(RESOURCE_DEVICE_CLASS_PREFIX)) == 0)
-		return true;
-	return strchr(name, '/') && !strstr(name, "kubernetes.io/") && strncmp(name, "requests.", 9) != 0;
+	return resource_device_class(name) ||
+	       (strchr(name, '/') && !strstr(name, "kubernetes.io/") && strncmp(name, "requests.", 9) != 0);
 }
 
 void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES])
 {
-	size_t len = strlen(RESOURCE_DEVICE_CLASS_PREFIX);
-	bool is_class = strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, len) == 0;
-	snprintf(out, RESOURCE_SHOWN_BYTES, "%s%s", is_class ? "DeviceClass " : "", is_class ? name + len : name);
+	const char *class_name = resource_device_class(name);
+	snprintf(out, RESOURCE_SHOWN_BYTES, "%s%s", class_name ? "DeviceClass " : "", class_name ? class_name : name);
 }
 
 bool resource_is_whole_gpu(const char *name)
@@ -202,7 +191,7 @@ static int read_amount(struct json_span quantity, const char *name, int64_t *ret
 	return 0;
 }
 
-int resource_vector_read(struct resource_names *names, resource_add_fn *add, struct json_span map,
+int resource_vector_read(struct resource_names *names, enum resource_use use, struct json_span map,
                          struct resource_vector *ret_vector)
 {
 	struct json_span_iter it = {.rest = map};
@@ -217,7 +206,7 @@ int resource_vector_read(struct resource_names *names, resource_add_fn *add, str
 			continue;
 		}
 		int fault = read_amount(it.value, name, &amount);
-		int id = fault ? -1 : add(names, name);
+		int id = fault ? -1 : resource_names_add(names, name, use);
 		if (!fault && (id < 0 || resource_vector_set(ret_vector, id, amount) < 0))
 			fault = RESOURCE_FAULT_TOO_MANY;
 		faults |= fault;

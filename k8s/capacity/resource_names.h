@@ -42,13 +42,16 @@ struct resource_names {
 // Adds the names of enum resource_id. Returns -1 when memory is exhausted.
 int resource_names_init(struct resource_names *r);
 void resource_names_done(struct resource_names *r);
-// Returns the number of a name that a node or a DeviceClass offers; adds it when it is new. -1: there are
-// RESOURCE_NAMES_MAX others, the name is longer than RESOURCE_NAME_BYTES, or memory is exhausted.
-int resource_names_add(struct resource_names *r, const char *name);
-// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the limit of
-// these. The number is valid until the next call of resource_names_hold(), and while it is held.
-int resource_names_request(struct resource_names *r, const char *name);
-int resource_names_need(struct resource_names *r, const char *name);
+// Who adds a name.
+enum resource_use {
+	RESOURCE_OFFERED,   // a node or a DeviceClass; the name stays
+	RESOURCE_REQUESTED, // a pod: fails also above RESOURCE_NAMES_REQUESTED_MAX
+	RESOURCE_NEEDED,    // the pod template of a policy: fails also above RESOURCE_NAMES_NEEDED_MAX
+};
+// Returns the number of a name; adds it when it is new. The number of a name that is not offered is valid until the
+// next call of resource_names_hold(), and while it is held. -1: there are RESOURCE_NAMES_MAX others, the name is longer
+// than RESOURCE_NAME_BYTES, or memory is exhausted.
+int resource_names_add(struct resource_names *r, const char *name, enum resource_use use);
 struct resource_amount;
 // Holds the names of n amounts. The place of a name that is neither offered nor held is used again.
 void resource_names_hold(struct resource_names *r, const struct resource_amount *items, size_t n);
@@ -56,6 +59,8 @@ void resource_names_release(struct resource_names *r, const struct resource_amou
 // Returns the number of a name, or -1.
 int resource_names_find(const struct resource_names *r, const char *name);
 
+// Returns the name of the device class that a resource stands for; NULL: it is another resource.
+const char *resource_device_class(const char *name);
 // Returns whether the resource is a device or another extended resource, counted in whole pieces: its name has a
 // domain other than kubernetes.io. Kubernetes: core/v1/helper, IsExtendedResourceName.
 bool resource_is_extended(const char *name);
@@ -88,10 +93,8 @@ enum resource_fault {
 	RESOURCE_FAULT_TOO_MANY = 1 << 3,   // RESOURCES_MAX, RESOURCE_NAMES_MAX
 };
 // Reads a map of names to quantities into *ret_vector, which may be filled already: new amounts replace old ones.
-// add: how new names are added, by resource_names_add(), resource_names_request() or resource_names_need(). Returns the
-// faults of the amounts that were left out.
-typedef int resource_add_fn(struct resource_names *r, const char *name);
-int resource_vector_read(struct resource_names *names, resource_add_fn *add, struct json_span map,
+// Returns the faults of the amounts that were left out.
+int resource_vector_read(struct resource_names *names, enum resource_use use, struct json_span map,
                          struct resource_vector *ret_vector);
 
 #endif

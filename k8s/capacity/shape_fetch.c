@@ -10,7 +10,6 @@
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
-#include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 
 #define KUEUE_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
@@ -184,7 +183,7 @@ static int read_target(struct shape_fetch *f, struct json_span object, struct er
 	t->replicas = (int32_t)replicas;
 	t->has_shape = true;
 	read_queue(t, object);
-	if (replica_shape_read(&t->shape, f->names, template, e) < 0)
+	if (replica_shape_read(&t->shape, f->names, RESOURCE_NEEDED, template, e) < 0)
 		return err_wrap(e, "%s/%s", f->ref.kind, f->ref.name);
 	if (json_span_path(object, exclusive).text)
 		t->shape.uncounted |= UNCOUNTED_POD_AFFINITY;

@@ -271,6 +271,14 @@ static void on_credentials(void *arg, const struct err *error)
 
 // ---- the public face ----
 
+bool k8s_name_is_valid(const char *text)
+{
+	size_t len = strlen(text);
+	return len > 0 && len <= 253 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == len &&
+	       strspn(text, ".") != len;
+}
+
 struct k8s_client *k8s_client_new(const struct k8s_client_options *options, struct err *e)
 {
 	struct k8s_client *c = err_calloc(sizeof *c, e);

@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/service_account.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/client/kubeconfig.h"
-#include "k8s/client/object_name.h"
 
 #define KUBECONFIG_ARENA_BYTES   (64 * 1024 * 1024)
 #define NAMESPACE_FILE_BYTES_MAX 256

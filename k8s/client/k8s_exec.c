@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -168,7 +170,7 @@ struct k8s_exec_run {
 	pid_t pid; // also its process group; 0 once reaped
 	int status;
 	int out_fd, err_fd;
-	struct event *out_event, *err_event, *deadline_event, *reap_event;
+	struct event out_event, err_event, deadline_event, reap_event;
 	struct buf out, err;
 };
 
@@ -181,10 +183,10 @@ static void close_fd(int *fd)
 
 static void run_free(struct k8s_exec_run *run)
 {
-	struct event *const events[] = {run->out_event, run->err_event, run->deadline_event, run->reap_event};
+	struct event *const events[] = {&run->out_event, &run->err_event, &run->deadline_event, &run->reap_event};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			event_free(events[i]);
+		if (event_initialized(events[i]))
+			event_del(events[i]);
 	if (run->pid > 0) {
 		kill(-run->pid, SIGKILL);
 		while (waitpid(run->pid, NULL, 0) < 0 && errno == EINTR)
@@ -231,7 +233,7 @@ static void on_stderr(evutil_socket_t fd, short events, void *arg)
 {
 	struct k8s_exec_run *run = arg;
 	if (!read_stderr(run) && errno != EAGAIN && errno != EINTR)
-		event_del(run->err_event);
+		event_del(&run->err_event);
 }
 
 static void run_fail(struct k8s_exec_run *run, enum err_kind kind, const char *what)
@@ -253,25 +255,21 @@ static void run_fail(struct k8s_exec_run *run, enum err_kind kind, const char *w
 static void classify(struct k8s_exec_run *run)
 {
 	char what[64];
-	struct err ignored; // only its text is used
+	const struct k8s_exec *x = run->config->exec;
+	struct k8s_exec_result result;
+	struct err error = {0};
 	if (WIFSIGNALED(run->status)) {
-		err_set(&ignored, ERR_AUTH, "was killed by signal %d", WTERMSIG(run->status));
+		snprintf(what, sizeof what, "was killed by signal %d", WTERMSIG(run->status));
 	} else if (WEXITSTATUS(run->status) != 0) {
-		err_set(&ignored, ERR_AUTH, "exited with status %d", WEXITSTATUS(run->status));
+		snprintf(what, sizeof what, "exited with status %d", WEXITSTATUS(run->status));
+	} else if (k8s_exec_decode(x->api_version, buf_str(&run->out), run->out.len, &result, &error) == 0) {
+		run_finish(run, &result, NULL);
+		return;
 	} else {
-		struct k8s_exec_result result;
-		struct err error = {0};
-		const struct k8s_exec *x = run->config->exec;
-		if (k8s_exec_decode(x->api_version, buf_str(&run->out), run->out.len, &result, &error) == 0) {
-			run_finish(run, &result, NULL);
-			return;
-		}
 		err_wrap(&error, "credential plugin \"%s\" (%s)", x->command, x->source);
 		run_finish(run, NULL, &error);
 		return;
 	}
-	memcpy(what, ignored.msg, sizeof what);
-	what[sizeof what - 1] = '\0';
 	run_fail(run, ERR_AUTH, what);
 }
 
@@ -281,7 +279,7 @@ static void on_reap(evutil_socket_t fd, short events, void *arg)
 	int status = 0;
 	pid_t pid = waitpid(run->pid, &status, WNOHANG);
 	if (pid == 0 || (pid < 0 && errno == EINTR)) {
-		timer_start(run->reap_event, REAP_POLL_MS);
+		timer_start(&run->reap_event, REAP_POLL_MS);
 		return;
 	}
 	// ECHILD: this process ignores SIGCHLD, so the status is lost; the output decides.
@@ -308,7 +306,7 @@ static void on_output(evutil_socket_t fd, short events, void *arg)
 		return;
 	}
 	if (n == 0) {
-		event_del(run->out_event);
+		event_del(&run->out_event);
 		on_reap(-1, 0, run);
 	}
 }
@@ -434,14 +432,12 @@ struct k8s_exec_run *k8s_exec_start(struct event_base *loop, const struct k8s_co
 		run_free(run);
 		return NULL;
 	}
-	struct timeval deadline = {.tv_sec = deadline_ms / 1000, .tv_usec = deadline_ms % 1000 * 1000};
-	run->out_event = event_new(loop, run->out_fd, EV_READ | EV_PERSIST, on_output, run);
-	run->err_event = event_new(loop, run->err_fd, EV_READ | EV_PERSIST, on_stderr, run);
-	run->deadline_event = evtimer_new(loop, on_deadline, run);
-	run->reap_event = evtimer_new(loop, on_reap, run);
-	if (!run->out_event || !run->err_event || !run->deadline_event || !run->reap_event ||
-	    event_add(run->out_event, NULL) < 0 || event_add(run->err_event, NULL) < 0 ||
-	    event_add(run->deadline_event, &deadline) < 0) {
+	event_assign(&run->out_event, loop, run->out_fd, EV_READ | EV_PERSIST, on_output, run);
+	event_assign(&run->err_event, loop, run->err_fd, EV_READ | EV_PERSIST, on_stderr, run);
+	evtimer_assign(&run->deadline_event, loop, on_deadline, run);
+	evtimer_assign(&run->reap_event, loop, on_reap, run);
+	if (event_add(&run->out_event, NULL) < 0 || event_add(&run->err_event, NULL) < 0 ||
+	    timer_start(&run->deadline_event, deadline_ms) < 0) {
 		run_free(run);
 		err_set(e, ERR_INTERNAL, "cannot watch the credential plugin's output");
 		return NULL;

@@ -15,6 +15,10 @@ struct k8s_client;
 
 #define K8S_PATH_BYTES_MAX 8192
 
+// Returns whether text can be used as the name of a namespace or object in a URL: letters, digits, '-', '.' and '_', at
+// most 253 characters, not only dots.
+bool k8s_name_is_valid(const char *text);
+
 // Returns the URL of the server, for messages. Valid as long as the client.
 const char *k8s_client_server(const struct k8s_client *c);
 

@@ -12,18 +12,9 @@
 #define NAME_BYTES_MAX   63
 #define PREFIX_BYTES_MAX 253
 
-enum label_operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_NOT_EXISTS, OP_GREATER, OP_LESS };
-
-struct requirement {
-	const char *key;
-	enum label_operator op;
-	size_t first, n; // range of values
-	int64_t limit;   // OP_GREATER, OP_LESS
-};
-
 struct label_selector {
 	size_t n_requirements, n_values;
-	struct requirement requirements[LABEL_SELECTOR_REQUIREMENTS_MAX];
+	struct label_requirement requirements[LABEL_SELECTOR_REQUIREMENTS_MAX];
 	const char *values[LABEL_SELECTOR_VALUES_MAX];
 	char *words; // every key and value, NUL-terminated; at most the length of the text, and the terminators
 };
@@ -126,7 +117,7 @@ static int expected(const struct parser *p, const char *what)
 
 // ---- requirements ----
 
-static int add_value(struct parser *p, struct requirement *r, const char *value)
+static int add_value(struct parser *p, struct label_requirement *r, const char *value)
 {
 	struct label_selector *s = p->selector;
 	if (!label_value_is_valid(value)) {
@@ -141,12 +132,12 @@ static int add_value(struct parser *p, struct requirement *r, const char *value)
 	if (s->n_values == LABEL_SELECTOR_VALUES_MAX)
 		return err_set(p->e, ERR_LIMIT, "more than %d values in a selector", LABEL_SELECTOR_VALUES_MAX);
 	s->values[s->n_values++] = value;
-	r->n++;
+	r->n_values++;
 	return 0;
 }
 
 // Parses "(a,b)", where a value may be empty.
-static int read_values(struct parser *p, struct requirement *r)
+static int read_values(struct parser *p, struct label_requirement *r)
 {
 	if (p->token != T_OPEN)
 		return expected(p, "'('");
@@ -167,7 +158,7 @@ static int read_values(struct parser *p, struct requirement *r)
 }
 
 // Parses the value after an operator; "" when there is none.
-static int read_value(struct parser *p, struct requirement *r)
+static int read_value(struct parser *p, struct label_requirement *r)
 {
 	if (p->token == T_END || p->token == T_COMMA)
 		return add_value(p, r, "");
@@ -179,41 +170,41 @@ static int read_value(struct parser *p, struct requirement *r)
 	return 0;
 }
 
-static int read_limit(struct parser *p, struct requirement *r)
+static int read_limit(struct parser *p, struct label_requirement *r)
 {
 	if (read_value(p, r) < 0)
 		return -1;
-	const char *value = p->selector->values[r->first];
-	if (num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &r->limit, p->e) < 0)
+	int64_t limit;
+	if (num_parse_i64(r->values[0], strlen(r->values[0]), INT64_MIN, INT64_MAX, &limit, p->e) < 0)
 		return err_wrap(p->e, "expected a whole number after '>' and '<'");
 	return 0;
 }
 
-static int read_condition(struct parser *p, struct requirement *r)
+static int read_condition(struct parser *p, struct label_requirement *r)
 {
 	switch (p->token) {
 	case T_EQUALS:
 		next(p);
-		r->op = OP_IN;
+		r->op = LABEL_IN;
 		return read_value(p, r);
 	case T_NOT_EQUALS:
 		next(p);
-		r->op = OP_NOT_IN;
+		r->op = LABEL_NOT_IN;
 		return read_value(p, r);
 	case T_GREATER:
 	case T_LESS:
-		r->op = p->token == T_GREATER ? OP_GREATER : OP_LESS;
+		r->op = p->token == T_GREATER ? LABEL_GREATER : LABEL_LESS;
 		next(p);
 		return read_limit(p, r);
 	case T_WORD:
 		if (strcmp(p->word, "in") != 0 && strcmp(p->word, "notin") != 0)
 			break;
-		r->op = p->word[0] == 'i' ? OP_IN : OP_NOT_IN;
+		r->op = p->word[0] == 'i' ? LABEL_IN : LABEL_NOT_IN;
 		next(p);
 		return read_values(p, r);
 	case T_END:
 	case T_COMMA:
-		r->op = OP_EXISTS;
+		r->op = LABEL_EXISTS;
 		return 0;
 	default:
 		break;
@@ -228,8 +219,8 @@ static int read_requirement(struct parser *p)
 	if (s->n_requirements == LABEL_SELECTOR_REQUIREMENTS_MAX)
 		return err_set(p->e, ERR_LIMIT, "more than %d requirements in a selector",
 		               LABEL_SELECTOR_REQUIREMENTS_MAX);
-	struct requirement *r = &s->requirements[s->n_requirements++];
-	*r = (struct requirement){.op = OP_NOT_EXISTS, .first = s->n_values};
+	struct label_requirement *r = &s->requirements[s->n_requirements++];
+	*r = (struct label_requirement){.op = LABEL_DOES_NOT_EXIST, .values = &s->values[s->n_values]};
 	if (negated)
 		next(p);
 	if (p->token != T_WORD)
@@ -309,47 +300,38 @@ void label_sort(struct label *labels, size_t n)
 
 static const char *find(const struct label *labels, size_t n, const char *key)
 {
-	size_t low = 0, high = n;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		int order = strcmp(labels[middle].key, key);
-		if (order == 0)
-			return labels[middle].value;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	const struct label wanted = {.key = key};
+	const struct label *found = n ? bsearch(&wanted, labels, n, sizeof *labels, by_key) : NULL;
+	return found ? found->value : NULL;
 }
 
-static bool has_value(const struct label_selector *s, const struct requirement *r, const char *value)
+static bool has_value(const struct label_requirement *r, const char *value)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (strcmp(s->values[r->first + i], value) == 0)
+	for (size_t i = 0; i < r->n_values; i++)
+		if (strcmp(r->values[i], value) == 0)
 			return true;
 	return false;
 }
 
-static bool compares(const struct requirement *r, const char *value)
+static bool compares(const struct label_requirement *r, const char *value)
 {
-	int64_t v;
-	struct err ignored; // a value that is not a number does not match
-	if (num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &v, &ignored) < 0)
+	int64_t has, wanted;
+	if (r->n_values != 1 || num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &has, NULL) < 0 ||
+	    num_parse_i64(r->values[0], strlen(r->values[0]), INT64_MIN, INT64_MAX, &wanted, NULL) < 0)
 		return false;
-	return r->op == OP_GREATER ? v > r->limit : v < r->limit;
+	return r->op == LABEL_GREATER ? has > wanted : has < wanted;
 }
 
-static bool matches(const struct label_selector *s, const struct requirement *r, const char *value)
+bool label_requirement_matches(const struct label_requirement *r, const char *value)
 {
 	switch (r->op) {
-	case OP_IN:
-		return value && has_value(s, r, value);
-	case OP_NOT_IN:
-		return !value || !has_value(s, r, value);
-	case OP_EXISTS:
+	case LABEL_IN:
+		return value && has_value(r, value);
+	case LABEL_NOT_IN:
+		return !value || !has_value(r, value);
+	case LABEL_EXISTS:
 		return value != NULL;
-	case OP_NOT_EXISTS:
+	case LABEL_DOES_NOT_EXIST:
 		return value == NULL;
 	default:
 		return value && compares(r, value);
@@ -359,7 +341,7 @@ static bool matches(const struct label_selector *s, const struct requirement *r,
 bool label_selector_matches(const struct label_selector *s, const struct label *labels, size_t n)
 {
 	for (size_t i = 0; i < s->n_requirements; i++)
-		if (!matches(s, &s->requirements[i], find(labels, n, s->requirements[i].key)))
+		if (!label_requirement_matches(&s->requirements[i], find(labels, n, s->requirements[i].key)))
 			return false;
 	return true;
 }

@@ -18,6 +18,24 @@ struct label {
 	const char *key, *value;
 };
 
+enum label_operator {
+	LABEL_IN,
+	LABEL_NOT_IN,
+	LABEL_EXISTS,
+	LABEL_DOES_NOT_EXIST,
+	LABEL_GREATER,
+	LABEL_LESS,
+	LABEL_OPERATOR__COUNT
+};
+struct label_requirement {
+	const char *key;
+	enum label_operator op;
+	const char *const *values; // one, a whole number, for LABEL_GREATER and LABEL_LESS; else none matches
+	size_t n_values;
+};
+// Returns whether an object meets the requirement. value: of its label with the key; NULL: it has none.
+bool label_requirement_matches(const struct label_requirement *r, const char *value);
+
 // Parses a selector; NULL or a blank text matches everything. Returns NULL and *e: ERR_INPUT, which names what was
 // found and expected, ERR_LIMIT, ERR_INTERNAL.
 struct label_selector *label_selector_parse(const char *text, struct err *e);

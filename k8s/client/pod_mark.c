@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 
 #define PATCH_BYTES_MAX 512

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
@@ -11,7 +12,6 @@
 #include "base/json/json_write.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/object_name.h"
 
 #define PATCH_BYTES_MAX 2048
 
@@ -157,29 +157,14 @@ static void on_resource(void *arg, const struct k8s_resource *resource, const st
 		finish(op, NULL, &e);
 }
 
-static char *put(char **at, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *p = memcpy(*at, text, size);
-	*at += size;
-	return p;
-}
-
 void *scale_ref_copy(const struct scale_ref *ref, size_t size)
 {
-	const char *path = ref->path ? ref->path : "";
-	char *p = calloc(1, size + strlen(ref->api_version) + strlen(ref->kind) + strlen(ref->namespace_name) +
-	                            strlen(ref->name) + strlen(path) + 5);
-	char *at = p ? p + size : NULL;
-	struct scale_ref *copy = (struct scale_ref *)(void *)p;
-	if (!p)
-		return NULL;
-	copy->api_version = put(&at, ref->api_version);
-	copy->kind = put(&at, ref->kind);
-	copy->namespace_name = put(&at, ref->namespace_name);
-	copy->name = put(&at, ref->name);
-	copy->path = ref->path ? put(&at, path) : NULL;
-	return p;
+	struct scale_ref r = *ref;
+	const char **const texts[] = {&r.api_version, &r.kind, &r.namespace_name, &r.name, &r.path};
+	struct scale_ref *copy = alloc_with_texts(size, texts, sizeof texts / sizeof texts[0], NULL);
+	if (copy)
+		*copy = r;
+	return copy;
 }
 
 static struct operation *operation_new(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done,

@@ -13,7 +13,6 @@
 #include "base/json/json_read.h"
 #include "base/num.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/object_name.h"
 #include "k8s/client/pod_mark.h"
 
 #define PODS_PAGES_MAX 400
@@ -189,7 +188,7 @@ struct count {
 	int pages;
 	pod_counts_done_fn *done;
 	void *arg;
-	char *namespace_name, *selector; // in the same allocation
+	const char *namespace_name, *selector; // in the same allocation
 };
 
 static void finish(struct count *n, const struct err *error)
@@ -259,16 +258,16 @@ int pods_list(struct k8s_client *c, const char *namespace_name, const char *sele
 		return err_set(e, ERR_INPUT, "invalid namespace \"%.80s\"", namespace_name);
 	if (!selector[0])
 		return err_set(e, ERR_INPUT, "cannot count pods: the scale subresource has no selector");
-	size_t selector_size = strlen(selector) + 1, namespace_size = strlen(namespace_name) + 1;
-	struct count *n = calloc(1, sizeof *n + selector_size + namespace_size);
+	const char **const texts[] = {&namespace_name, &selector};
+	struct count *n = alloc_with_texts(sizeof *n, texts, 2, e);
 	if (!n)
-		return err_no_memory(e);
+		return -1;
 	n->client = c;
 	n->list = list;
 	n->done = done;
 	n->arg = arg;
-	n->selector = memcpy((char *)(n + 1), selector, selector_size);
-	n->namespace_name = memcpy(n->selector + selector_size, namespace_name, namespace_size);
+	n->selector = selector;
+	n->namespace_name = namespace_name;
 	if (ask_page(n, e) < 0) {
 		free(n);
 		return -1;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -30,8 +31,8 @@ struct series {
 	struct series *prev_waiting, *next_waiting;
 	UT_hash_handle hh;
 	struct event_recorder *recorder;
-	char *key;
-	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
+	struct event_object object; // its texts and the next three are in the same allocation
+	const char *key, *type, *reason;
 	char *message;
 	uint64_t suffix; // suffix of the Event's name
 	int64_t first_ms, last_ms;
@@ -52,7 +53,6 @@ struct object {
 
 struct event_recorder {
 	struct event_recorder_options options;
-	char *component, *instance;
 	struct series *by_key, *by_use;
 	struct series *waiting; // in order
 	int n_sending;
@@ -63,29 +63,12 @@ struct event_recorder {
 
 struct event_recorder *event_recorder_new(const struct event_recorder_options *options, struct err *e)
 {
-	struct event_recorder *r = calloc(1, sizeof *r);
-	if (r) {
-		r->options = *options;
-		r->component = strdup(options->component);
-		r->instance = strdup(options->instance);
-	}
-	if (!r || !r->component || !r->instance) {
-		event_recorder_free(r);
-		err_no_memory(e);
-		return NULL;
-	}
+	struct event_recorder_options o = *options;
+	const char **const texts[] = {&o.component, &o.instance};
+	struct event_recorder *r = alloc_with_texts(sizeof *r, texts, 2, e);
+	if (r)
+		r->options = o;
 	return r;
-}
-
-static void series_free(struct series *s)
-{
-	if (!s)
-		return;
-	char *texts[] = {s->key, s->api_version, s->kind,   s->namespace_name, s->object_name,
-	                 s->uid, s->type,        s->reason, s->message};
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		free(texts[i]);
-	free(s);
 }
 
 static void series_drop(struct event_recorder *r, struct series *s)
@@ -95,7 +78,8 @@ static void series_drop(struct event_recorder *r, struct series *s)
 		DL_DELETE2(r->waiting, s, prev_waiting, next_waiting);
 	HASH_DEL(r->by_key, s);
 	DL_DELETE(r->by_use, s);
-	series_free(s);
+	free(s->message);
+	free(s);
 }
 
 void event_recorder_free(struct event_recorder *r)
@@ -113,8 +97,6 @@ void event_recorder_free(struct event_recorder *r)
 		HASH_DEL(r->objects, o);
 		free(o);
 	}
-	free(r->component);
-	free(r->instance);
 	free(r);
 }
 
@@ -194,12 +176,12 @@ static void write_counted(struct json_writer *w, const struct series *s)
 // Where the Event lives; those of objects without a namespace live in `default`.
 static const char *home_of(const struct series *s)
 {
-	return s->namespace_name[0] ? s->namespace_name : "default";
+	return s->object.namespace_name[0] ? s->object.namespace_name : "default";
 }
 
 static void put_event_name(char out[NAME_BYTES], const struct series *s)
 {
-	snprintf(out, NAME_BYTES, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4, s->object_name, s->suffix);
+	snprintf(out, NAME_BYTES, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4, s->object.name, s->suffix);
 }
 
 static void write_whole(struct json_writer *w, const struct series *s, const char *event_name)
@@ -207,14 +189,14 @@ static void write_whole(struct json_writer *w, const struct series *s, const cha
 	const struct event_recorder *r = s->recorder;
 	json_write_format(w,
 	                  "apiVersion:%s,kind:%s,metadata:{name:%s,namespace:%s},involvedObject:{apiVersion:%s,kind:%s",
-	                  "v1", "Event", event_name, home_of(s), s->api_version, s->kind);
-	if (s->namespace_name[0])
-		json_write_member_str(w, "namespace", s->namespace_name);
-	json_write_format(w, "name:%s,uid:%s},type:%s,reason:%s", s->object_name, s->uid, s->type, s->reason);
+	                  "v1", "Event", event_name, home_of(s), s->object.api_version, s->object.kind);
+	if (s->object.namespace_name[0])
+		json_write_member_str(w, "namespace", s->object.namespace_name);
+	json_write_format(w, "name:%s,uid:%s},type:%s,reason:%s", s->object.name, s->object.uid, s->type, s->reason);
 	json_write_member_time(w, "firstTimestamp", whole_seconds(s->first_ms));
 	write_counted(w, s);
-	json_write_format(w, "source:{component:%s},reportingComponent:%s,reportingInstance:%s", r->component,
-	                  r->component, r->instance);
+	json_write_format(w, "source:{component:%s},reportingComponent:%s,reportingInstance:%s", r->options.component,
+	                  r->options.component, r->options.instance);
 }
 
 static void queue_send(struct series *s);
@@ -301,7 +283,7 @@ static void queue_send(struct series *s)
 {
 	struct event_recorder *r = s->recorder;
 	s->dirty = false;
-	if (!take_token(r, s->uid, clock_wall_ms(r->options.clock))) {
+	if (!take_token(r, s->object.uid, clock_wall_ms(r->options.clock))) {
 		r->stats.dropped++;
 		return;
 	}
@@ -335,23 +317,18 @@ static bool make_room(struct event_recorder *r)
 static struct series *series_new(struct event_recorder *r, const struct event_object *o, const char *key,
                                  const char *type, const char *reason)
 {
-	struct series *s = make_room(r) ? calloc(1, sizeof *s) : NULL;
+	struct event_object object = *o;
+	const char **const texts[] = {&key,         &type,        &reason,     &object.api_version,
+	                              &object.kind, &object.name, &object.uid, &object.namespace_name};
+	struct series *s =
+	        make_room(r) ? alloc_with_texts(sizeof *s, texts, sizeof texts / sizeof texts[0], NULL) : NULL;
 	if (!s)
 		return NULL;
 	s->recorder = r;
-	s->key = strdup(key);
-	s->api_version = strdup(o->api_version);
-	s->kind = strdup(o->kind);
-	s->namespace_name = strdup(o->namespace_name);
-	s->object_name = strdup(o->name);
-	s->uid = strdup(o->uid);
-	s->type = strdup(type);
-	s->reason = strdup(reason);
-	if (!s->key || !s->api_version || !s->kind || !s->namespace_name || !s->object_name || !s->uid || !s->type ||
-	    !s->reason) {
-		series_free(s);
-		return NULL;
-	}
+	s->object = object;
+	s->key = key;
+	s->type = type;
+	s->reason = reason;
 	HASH_ADD_KEYPTR(hh, r->by_key, s->key, strlen(s->key), s);
 	DL_APPEND(r->by_use, s);
 	return s;

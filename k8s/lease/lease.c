@@ -14,7 +14,6 @@
 #include "base/http/http_client.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/object_name.h"
 #include "k8s/lease/lease_private.h"
 
 #define RELEASE_ASKS_MAX 8 // including those that read the result of an earlier one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/query/query_answer.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,32 +61,26 @@ static struct query_answer *answer_new(enum obs_state state, size_t n_series, si
 	return a;
 }
 
-struct query_answer *query_answer_failed(enum obs_state state, const char *detail)
+struct query_answer *query_answer_failed(enum obs_state state, const char *fmt, ...)
 {
 	struct query_answer *a = answer_new(state, 0, QUERY_DETAIL_BYTES);
 	char *text = (char *)(a + 1);
-	snprintf(text, QUERY_DETAIL_BYTES, "%s", detail);
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, QUERY_DETAIL_BYTES, fmt, args);
+	va_end(args);
 	a->detail = text;
 	return a;
 }
 
 struct query_answer *query_answer_too_many(size_t max_series)
 {
-	struct query_answer *a = query_answer_failed(OBS_TOO_MANY, "");
-	snprintf((char *)(a + 1), QUERY_DETAIL_BYTES,
-	         "the answer has more than %zu series, which is the ceiling: aggregate in the query", max_series);
+	struct query_answer *a = query_answer_failed(
+	        OBS_TOO_MANY, "the answer has more than %zu series, which is the ceiling: aggregate in the query",
+	        max_series);
 	a->series = NULL;
 	a->n_series = max_series;
 	return a;
-}
-
-// No series, and no data behind the query: of a server that has just started, this says nothing.
-static struct query_answer *answer_of_recovered(const char *source)
-{
-	char text[QUERY_DETAIL_BYTES];
-	snprintf(text, sizeof text, "source %s was down less than %d s ago and may not have scraped yet: no series",
-	         source, PROMQL_SETTLES_MS / 1000);
-	return query_answer_failed(OBS_FAILED, text);
 }
 
 // Counts a new answer, unless it is small. When the memory is full, returns a failed answer in its place.
@@ -95,11 +90,11 @@ static struct query_answer *answer_count(struct query_memory *m, struct query_an
 		return a;
 	size_t max = a->bytes > QUERY_ANSWER_LARGE_BYTES ? QUERY_ANSWERS_BYTES_MAX / 2 : QUERY_ANSWERS_BYTES_MAX;
 	if (a->bytes > max || m->bytes > max - a->bytes) {
-		struct query_answer *failed = query_answer_failed(OBS_FAILED, "");
-		snprintf((char *)(failed + 1), QUERY_DETAIL_BYTES,
-		         "the answers that wait for other answers need %zu bytes with this one's %zu; the ceiling is "
-		         "%zu: aggregate in the query",
-		         m->bytes + a->bytes, a->bytes, max);
+		struct query_answer *failed = query_answer_failed(
+		        OBS_FAILED,
+		        "the answers that wait for other answers need %zu bytes with this one's %zu; the ceiling is "
+		        "%zu: aggregate in the query",
+		        m->bytes + a->bytes, a->bytes, max);
 		query_answer_unref(a);
 		return failed;
 	}
@@ -128,7 +123,7 @@ struct query_answer *query_answer_of(const struct promql_result *r, const int8_t
 		return query_answer_failed(OBS_FAILED,
 		                           "the query returns a range or a string; a number per series is needed");
 	if (r->n_warnings)
-		return query_answer_failed(OBS_PARTIAL, r->warnings[0]);
+		return query_answer_failed(OBS_PARTIAL, "%s", r->warnings[0]);
 	size_t n = 0, text = 0;
 	int64_t newest_ms = INT64_MAX, extra_ms;
 	for (size_t i = 0; i < r->n_series; i++) {
@@ -143,8 +138,11 @@ struct query_answer *query_answer_of(const struct promql_result *r, const int8_t
 	}
 	if (n > max_series) // in a combined request, the limit applied to the sum
 		return query_answer_too_many(max_series);
+	// No series, and no data behind the query: of a server that has just started, this says nothing.
 	if (n == 0 && newest_ms == INT64_MAX && recovered)
-		return answer_of_recovered(recovered);
+		return query_answer_failed(
+		        OBS_FAILED, "source %s was down less than %d s ago and may not have scraped yet: no series",
+		        recovered, PROMQL_SETTLES_MS / 1000);
 	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
 	char *at = (char *)(a->series + n);
 	size_t k = 0;

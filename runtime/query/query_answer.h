@@ -39,7 +39,8 @@ struct query_memory *query_memory_new(struct err *e); // NULL and *e when memory
 void query_memory_abandon(struct query_memory *m);
 
 // Creates an answer without data. The caller holds the only reference, here and below.
-struct query_answer *query_answer_failed(enum obs_state state, const char *detail);
+struct query_answer *query_answer_failed(enum obs_state state, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
 // The answer had more than max_series series.
 struct query_answer *query_answer_too_many(size_t max_series);
 // Converts the part of the result that belongs to query `index`, with at most max_series series. of: the query of each

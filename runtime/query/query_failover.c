@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/query/query_failover.h"
+// Queries all servers of a source, and chooses one of the responses.
+#include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
 #include <math.h>

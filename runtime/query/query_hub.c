@@ -186,7 +186,7 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 		err_wrap(e, "source %s", q->of->source->name);
 	if (wait_ms > 0)
 		err_wrap(e, "asked again after %lld s", (long long)(wait_ms + 999) / 1000);
-	return query_answer_failed(OBS_FAILED, e->msg);
+	return query_answer_failed(OBS_FAILED, "%s", e->msg);
 }
 
 // ---- splitting a combined request ----
@@ -509,7 +509,7 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 	if (first)
 		query_hub_ask_server(hub, first, question, now_ms, fn, arg);
 	else
-		answer_now(query_answer_failed(OBS_FAILED, e.msg), fn, arg);
+		answer_now(query_answer_failed(OBS_FAILED, "%s", e.msg), fn, arg);
 }
 
 void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
@@ -520,7 +520,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	struct query_entry *q = entry_for(s, question->query);
 	if (q->refusal) {
 		q->asked_for_ms = now_ms; // keep the entry alive
-		answer_now(query_answer_failed(OBS_FAILED, q->refusal), fn, arg);
+		answer_now(query_answer_failed(OBS_FAILED, "%s", q->refusal), fn, arg);
 		return;
 	}
 	// Stale data must stay visible for a while, or it could not be distinguished from data that never existed.

@@ -49,8 +49,3 @@ void shard_plan(int32_t n_shards, const char *const *members, size_t n_members, 
 		ret_owner[k] = best;
 	}
 }
-
-uint64_t shard_member_hash(const char *identity)
-{
-	return hash_mix(hash_text(HASH_START, identity));
-}

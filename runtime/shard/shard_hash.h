@@ -20,7 +20,4 @@ int32_t shard_of(const char *namespace_name, const char *name, int32_t n_shards)
 // one shard, so few shards move when a member comes or goes.
 void shard_plan(int32_t n_shards, const char *const *members, size_t n_members, size_t ret_owner[SHARDS_MAX]);
 
-// Returns a hash of an identity, for the name of its Lease.
-uint64_t shard_member_hash(const char *identity);
-
 #endif

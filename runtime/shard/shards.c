@@ -10,10 +10,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "k8s/client/object_name.h"
 #include "runtime/shard/shards_private.h"
 
 #define LEASE_CONNECTIONS 4
@@ -25,16 +25,19 @@ static void poll_in(struct shards *s, int64_t wait_ms)
 	timer_start(&s->poll, wait_ms);
 }
 
+static int32_t count_state(const struct shards *s, enum shard_state state)
+{
+	int32_t n = 0;
+	for (int32_t k = 0; k < s->options.n_shards; k++)
+		n += s->shards[k].state == state;
+	return n;
+}
+
 // The last step of shards_stop(), once no lease is left.
 static void check_stopped(struct shards *s)
 {
-	if (!s->is_stopping || !s->is_member_gone)
-		return;
-	for (int32_t k = 0; k < s->options.n_shards; k++) {
-		if (s->shards[k].state != SHARD_AWAY)
-			return;
-	}
-	timer_start(&s->stopped, 0);
+	if (s->is_stopping && s->is_member_gone && count_state(s, SHARD_AWAY) == s->options.n_shards)
+		timer_start(&s->stopped, 0);
 }
 
 // Counts and logs the loss of an owned shard, and calls on_lost. why: for the log.
@@ -100,8 +103,8 @@ static size_t live_members(const struct shards *s, const char *names[MEMBERS_MAX
 	size_t n = 0;
 	int64_t now = shards_now_ms(s);
 	names[n++] = s->identity;
-	for (size_t i = 0; i < s->board.n && n < MEMBERS_MAX; i++) {
-		const struct lease_cache_entry *entry = &s->board.items[i];
+	const struct lease_cache_entry *entry = s->board.items;
+	for (; entry && n < MEMBERS_MAX; entry = entry->hh.next) {
 		// A member that never renewed may exit before it acquires a shard.
 		if (entry->record.is_member && entry->record.n_shards == s->options.n_shards && entry->was_renewed &&
 		    strcmp(entry->record.holder, s->identity) != 0 && lease_cache_is_live(&s->board, entry, now))
@@ -121,8 +124,7 @@ static bool disagrees(const struct shards *s)
 static bool has_disagreeing_holder(const struct shards *s)
 {
 	int64_t now = shards_now_ms(s);
-	for (size_t i = 0; i < s->board.n; i++) {
-		const struct lease_cache_entry *entry = &s->board.items[i];
+	for (const struct lease_cache_entry *entry = s->board.items; entry; entry = entry->hh.next) {
 		if (entry->shard >= 0 && entry->record.n_shards != s->options.n_shards &&
 		    strcmp(entry->record.holder, s->identity) != 0 && lease_cache_is_live(&s->board, entry, now))
 			return true;
@@ -194,8 +196,7 @@ static void on_deleted(void *arg, const struct http_response *response, const st
 static void sweep(struct shards *s)
 {
 	int64_t before = shards_now_ms(s) - GARBAGE_DURATIONS * s->options.timing.duration_ms;
-	for (size_t i = 0; i < s->board.n; i++) {
-		const struct lease_cache_entry *entry = &s->board.items[i];
+	for (const struct lease_cache_entry *entry = s->board.items; entry; entry = entry->hh.next) {
 		bool is_unused = entry->record.is_member || (entry->shard >= s->options.n_shards && !s->disagrees);
 		if (!is_unused || entry->seen_ms > before || strcmp(entry->record.holder, s->identity) == 0)
 			continue;
@@ -229,7 +230,7 @@ struct reading {
 static void on_record(void *arg, const struct lease_record *record)
 {
 	struct reading *r = arg;
-	if (lease_cache_observe(&r->shards->board, record, shards_now_ms(r->shards)) < 0)
+	if (!lease_cache_observe(&r->shards->board, record, shards_now_ms(r->shards)))
 		r->no_memory = true;
 }
 
@@ -237,8 +238,7 @@ static void on_record(void *arg, const struct lease_record *record)
 static int64_t next_poll_ms(const struct shards *s)
 {
 	int64_t now = shards_now_ms(s), wait = period_ms(s);
-	for (size_t i = 0; i < s->board.n; i++) {
-		const struct lease_cache_entry *entry = &s->board.items[i];
+	for (const struct lease_cache_entry *entry = s->board.items; entry; entry = entry->hh.next) {
 		if (!lease_cache_is_live(&s->board, entry, now))
 			continue;
 		int64_t end = entry->seen_ms + s->options.timing.duration_ms - now + 1;
@@ -250,15 +250,6 @@ static int64_t next_poll_ms(const struct shards *s)
 			return 0;
 	}
 	return wait;
-}
-
-static bool is_any_taken(const struct shards *s)
-{
-	for (int32_t k = 0; k < s->options.n_shards; k++) {
-		if (s->shards[k].state == SHARD_TAKEN)
-			return true;
-	}
-	return false;
 }
 
 static void act_on_board(struct shards *s, bool is_list)
@@ -351,7 +342,7 @@ static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 	shards_watch_keep(s, !is_alone);
 	if (s->is_listing || is_alone)
 		return;
-	if (!is_any_taken(s) && shards_watch_is_fresh(s))
+	if (count_state(s, SHARD_TAKEN) == 0 && shards_watch_is_fresh(s))
 		act_on_board(s, false); // a lease may have expired
 	else if (start_list(s, &e) < 0)
 		shards_report(s, &s->list_has_error, &e);
@@ -364,7 +355,7 @@ static void on_changed(evutil_socket_t fd, short what, void *arg)
 	if (s->is_stopping)
 		return;
 	follow_clock(s);
-	if (!s->is_listing && !is_any_taken(s)) // else a list follows
+	if (!s->is_listing && count_state(s, SHARD_TAKEN) == 0) // else a list follows
 		act_on_board(s, false);
 }
 
@@ -467,7 +458,7 @@ static int make_leases(struct shards *s, struct err *e)
 	if (s->options.n_shards == 1)
 		return 0;
 	snprintf(name, sizeof name, "%s-member-%016llx", s->lease_name,
-	         (unsigned long long)shard_member_hash(s->identity));
+	         (unsigned long long)hash_mix(hash_text(HASH_START, s->identity)));
 	s->member.owner = s;
 	s->member.lease = new_lease(&s->member, name, "member", &of_member, e);
 	if (!s->member.lease)
@@ -667,6 +658,5 @@ void shards_get_view(const struct shards *s, struct shards_view *ret_view)
 	                                 .error = s->error};
 	const struct lease_cache_entry *only = s->options.n_shards == 1 ? lease_cache_find_shard(&s->board, 0) : NULL;
 	ret_view->leader = only ? only->record.holder : "";
-	for (int32_t k = 0; k < s->options.n_shards; k++)
-		ret_view->n_owned += s->shards[k].state == SHARD_OWNED;
+	ret_view->n_owned = count_state(s, SHARD_OWNED);
 }

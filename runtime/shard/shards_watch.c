@@ -6,7 +6,6 @@
 // The polled lists are a second source of the same leases. The informer decides when a lease is absent from the watch;
 // shards_watch_match reports the results of the polled lists to it.
 #include <event2/event.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +29,8 @@ void lease_cache_init(struct lease_cache *b, const char *prefix, int64_t duratio
 
 void lease_cache_done(struct lease_cache *b)
 {
-	free(b->items);
-	*b = (struct lease_cache){0};
+	while (b->items)
+		lease_cache_forget(b, b->items);
 }
 
 static int32_t shard_number(const struct lease_cache *b, const char *name)
@@ -44,89 +43,60 @@ static int32_t shard_number(const struct lease_cache *b, const char *name)
 	return (int32_t)n;
 }
 
-// Returns the index of the entry called name, or the index at which to insert it.
-static size_t place_of(const struct lease_cache *b, const char *name)
-{
-	size_t low = 0, high = b->n;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (strcmp(b->items[middle].record.name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 uint64_t lease_cache_begin(struct lease_cache *b)
 {
 	return ++b->n_requested;
 }
 
-int lease_cache_observe(struct lease_cache *b, const struct lease_record *record, int64_t now_ms)
+static int by_name(const struct lease_cache_entry *a, const struct lease_cache_entry *b)
 {
-	size_t i = place_of(b, record->name);
-	if (i < b->n && strcmp(b->items[i].record.name, record->name) == 0) {
-		struct lease_cache_entry *entry = &b->items[i];
-		if (strcmp(entry->record.version, record->version) != 0) {
-			entry->was_renewed = true;
-			entry->seen_ms = now_ms;
-		}
-		entry->record = *record;
-		entry->shown = b->n_requested;
-		return 0;
+	return strcmp(a->record.name, b->record.name);
+}
+
+struct lease_cache_entry *lease_cache_observe(struct lease_cache *b, const struct lease_record *record, int64_t now_ms)
+{
+	struct lease_cache_entry *entry;
+	HASH_FIND_STR(b->items, record->name, entry);
+	bool is_new = !entry;
+	if (is_new && !(entry = calloc(1, sizeof *entry)))
+		return NULL;
+	if (is_new || strcmp(entry->record.version, record->version) != 0) {
+		entry->was_renewed = !is_new || !b->is_listed;
+		entry->seen_ms = now_ms;
 	}
-	if (b->n == b->room) {
-		size_t room = b->room ? 2 * b->room : 16;
-		struct lease_cache_entry *grown = realloc(b->items, room * sizeof *grown);
-		if (!grown)
-			return -1;
-		b->items = grown;
-		b->room = room;
+	entry->record = *record;
+	entry->shown = b->n_requested;
+	if (is_new) {
+		entry->shard = record->is_member ? -1 : shard_number(b, record->name);
+		HASH_ADD_KEYPTR_INORDER(hh, b->items, entry->record.name, strlen(entry->record.name), entry, by_name);
 	}
-	memmove(&b->items[i + 1], &b->items[i], (b->n - i) * sizeof *b->items);
-	b->n++;
-	b->items[i] = (struct lease_cache_entry){.record = *record,
-	                                         .shard = record->is_member ? -1 : shard_number(b, record->name),
-	                                         .seen_ms = now_ms,
-	                                         .was_renewed = !b->is_listed,
-	                                         .shown = b->n_requested};
-	return 0;
+	return entry;
 }
 
 void lease_cache_end(struct lease_cache *b, uint64_t list)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->items[i].shown >= list)
-			b->items[kept++] = b->items[i];
+	struct lease_cache_entry *entry, *next;
+	HASH_ITER(hh, b->items, entry, next)
+	{
+		if (entry->shown < list)
+			lease_cache_forget(b, entry);
 	}
-	b->n = kept;
 	b->is_listed = true;
 }
 
-void lease_cache_forget(struct lease_cache *b, const char *name)
+void lease_cache_forget(struct lease_cache *b, struct lease_cache_entry *entry)
 {
-	size_t i = place_of(b, name);
-	if (i == b->n || strcmp(b->items[i].record.name, name) != 0)
-		return;
-	b->n--;
-	memmove(&b->items[i], &b->items[i + 1], (b->n - i) * sizeof *b->items);
-}
-
-const struct lease_cache_entry *lease_cache_find(const struct lease_cache *b, const char *name)
-{
-	size_t i = place_of(b, name);
-	return i < b->n && strcmp(b->items[i].record.name, name) == 0 ? &b->items[i] : NULL;
+	informer_remove(&entry->item);
+	HASH_DELETE(hh, b->items, entry);
+	free(entry);
 }
 
 const struct lease_cache_entry *lease_cache_find_shard(const struct lease_cache *b, int32_t shard)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->items[i].shard == shard)
-			return &b->items[i];
-	}
-	return NULL;
+	const struct lease_cache_entry *entry = b->items;
+	while (entry && entry->shard != shard)
+		entry = entry->hh.next;
+	return entry;
 }
 
 bool lease_cache_is_live(const struct lease_cache *b, const struct lease_cache_entry *entry, int64_t now_ms)
@@ -170,19 +140,6 @@ void shards_report(struct shards *s, bool *has_error, const struct err *error)
 #define FRESH_PERIODS 3 // after this many retry periods without data, the watch is not relied on
 #define GATHER_MS     5 // reports that arrive together are processed together
 
-// A lease that the informer keeps. The cache has an entry of the same name.
-struct watched_lease {
-	struct informer_item item;
-	const char *name; // in key
-	char key[2 * LEASE_NAME_BYTES];
-};
-
-static struct watched_lease *watched_of(struct informer_item *item)
-{
-	uintptr_t at = (uintptr_t)item - offsetof(struct watched_lease, item);
-	return (struct watched_lease *)at;
-}
-
 static void changed(struct shards *s)
 {
 	static const struct timeval soon = {0, GATHER_MS * 1000};
@@ -190,22 +147,14 @@ static void changed(struct shards *s)
 		evtimer_add(&s->changed, &soon);
 }
 
-// Returns NULL when memory is exhausted.
-static struct watched_lease *new_watched(const struct shards *s, const char *name)
+// Adds the lease to the informer, or sets its version there.
+static void watch_entry(struct shards *s, struct lease_cache_entry *entry, const char *version)
 {
-	struct watched_lease *w = calloc(1, sizeof *w);
-	if (!w)
-		return NULL;
-	int n = snprintf(w->key, sizeof w->key, "%s/", s->namespace_name);
-	w->name = w->key + n;
-	snprintf(w->key + n, sizeof w->key - (size_t)n, "%s", name);
-	return w;
-}
-
-static void forget(struct informer_item *item)
-{
-	informer_remove(item);
-	free(watched_of(item));
+	if (!entry->item.space) {
+		entry->item = (struct informer_item){0};
+		snprintf(entry->key, sizeof entry->key, "%s/%s", s->namespace_name, entry->record.name);
+	}
+	(void)informer_put(s->informer, &entry->item, entry->key, version, NULL);
 }
 
 // ---- the informer ----
@@ -218,20 +167,19 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct err e;
 	// A lease that cannot be read, or for which memory is exhausted, is treated as not renewed. That costs a
 	// request when the lease appears to have expired.
-	if (lease_item_decode(json, len, &record, &e) < 0 ||
-	    lease_cache_observe(&s->board, &record, shards_now_ms(s)) < 0)
+	if (lease_item_decode(json, len, &record, &e) < 0)
+		return;
+	struct lease_cache_entry *entry = lease_cache_observe(&s->board, &record, shards_now_ms(s));
+	if (!entry)
 		return;
 	changed(s);
-	struct watched_lease *fresh = item ? NULL : new_watched(s, name);
-	if (fresh)
-		(void)informer_put(s->informer, &fresh->item, fresh->key, "", NULL);
+	watch_entry(s, entry, "");
 }
 
 static void on_absent(void *arg, struct informer_item *item)
 {
 	struct shards *s = arg;
-	lease_cache_forget(&s->board, watched_of(item)->name);
-	forget(item);
+	lease_cache_forget(&s->board, (struct lease_cache_entry *)item);
 	changed(s);
 }
 
@@ -276,8 +224,8 @@ static struct informer *new_informer(struct shards *s, struct err *e)
 // The cache keeps its entries: they say how long each lease has been unchanged.
 void shards_watch_free(struct shards *s)
 {
-	while (s->informer && informer_list(s->informer))
-		forget(informer_list(s->informer));
+	for (struct lease_cache_entry *entry = s->board.items; entry; entry = entry->hh.next)
+		informer_remove(&entry->item);
 	informer_remove(&s->watch);
 	informer_free(s->informer);
 	s->informer = NULL;
@@ -305,26 +253,10 @@ void shards_watch_keep(struct shards *s, bool is_needed)
 	shards_report(s, &s->watch_has_error, &e); // the leases are polled instead
 }
 
-static void match_entry(struct shards *s, const struct lease_cache_entry *entry)
-{
-	const char *name = entry->record.name, *version = entry->record.version;
-	struct informer_item *item = informer_get(s->informer, s->namespace_name, name);
-	struct watched_lease *w = item ? watched_of(item) : new_watched(s, name);
-	if (w)
-		(void)informer_put(s->informer, &w->item, w->key, version, NULL);
-}
-
 void shards_watch_match(struct shards *s)
 {
-	if (!s->watch.space)
-		return;
-	for (struct informer_item *item = informer_list(s->informer), *next; item; item = next) {
-		next = item->hh.next;
-		if (!lease_cache_find(&s->board, watched_of(item)->name))
-			forget(item);
-	}
-	for (size_t i = 0; i < s->board.n; i++)
-		match_entry(s, &s->board.items[i]);
+	for (struct lease_cache_entry *entry = s->board.items; entry && s->watch.space; entry = entry->hh.next)
+		watch_entry(s, entry, entry->record.version);
 }
 
 bool shards_watch_is_fresh(const struct shards *s)

@@ -284,7 +284,7 @@ static double fit_ms(struct bench *b)
 	struct capacity *c = inventory_capacity(b->inventory);
 	struct replica_shape shape;
 	struct fit_result fit;
-	if (replica_shape_read(&shape, capacity_names(c), (struct json_span){spec, sizeof spec - 1}, NULL) < 0)
+	if (replica_shape_read(&shape, &c->names, RESOURCE_NEEDED, (struct json_span){spec, sizeof spec - 1}, NULL) < 0)
 		die("no shape");
 	double before = cpu_s();
 	for (int i = 0; i < FITS; i++)

@@ -34,7 +34,7 @@ static void enter(struct world *w, struct json_span nodes, struct json_span pods
 	char name[16];
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++) {
 		name_of(name, i);
-		capacity_set_node(w->c, name, it.value.text, it.value.len);
+		capacity_set_object(w->c, CAPACITY_NODE, name, it.value.text, it.value.len);
 	}
 	it = (struct json_span_iter){.rest = pods};
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++)
@@ -47,12 +47,12 @@ static void enter_devices(struct world *w, struct json_span slices, struct json_
 	char name[16];
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++) {
 		name_of(name, i);
-		capacity_set_slice(w->c, name, it.value.text, it.value.len);
+		capacity_set_object(w->c, CAPACITY_SLICE, name, it.value.text, it.value.len);
 	}
 	it = (struct json_span_iter){.rest = classes};
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++) {
 		name_of(name, i);
-		capacity_set_class(w->c, name, it.value.text, it.value.len);
+		capacity_set_object(w->c, CAPACITY_CLASS, name, it.value.text, it.value.len);
 	}
 	it = (struct json_span_iter){.rest = claims};
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++)
@@ -63,7 +63,7 @@ static void check_sums(const struct world *w)
 {
 	const struct capacity_node *n;
 	int32_t pods = 0;
-	for (n = capacity_first_node(w->c); n; n = n->hh.next) {
+	for (n = w->c->nodes; n; n = n->hh.next) {
 		assert(n->is_known || n->pods > 0 || n->slices > 0);
 		pods += n->pods;
 		for (size_t k = 0; k < n->n_resources; k++) {
@@ -88,8 +88,8 @@ static void check_fit(struct world *w, struct json_span template, struct json_sp
 	struct fit_result fit;
 	struct err e = {0};
 	char why[FIT_WHY_BYTES];
-	if (replica_shape_read(&shape, capacity_names(w->c), template, &e) == 0 &&
-	    (!claim_template.text || replica_shape_add_claim(&shape, capacity_names(w->c), claim_template, &e) == 0) &&
+	if (replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, template, &e) == 0 &&
+	    (!claim_template.text || replica_shape_add_claim(&shape, &w->c->names, claim_template, &e) == 0) &&
 	    capacity_fit(w->c, &shape, &fit, &e) == 0) {
 		size_t nodes = 0, lacking = 0;
 		fit_explain(w->c, &fit, why);
@@ -136,16 +136,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < OBJECTS_MAX; i++) {
 		name_of(name, i);
-		capacity_remove_node(w.c, name);
-		capacity_remove_slice(w.c, name);
+		capacity_remove_object(w.c, CAPACITY_NODE, name);
+		capacity_remove_object(w.c, CAPACITY_SLICE, name);
 		if (i % 2) // the account frees the others
-			capacity_remove_class(w.c, name);
+			capacity_remove_object(w.c, CAPACITY_CLASS, name);
 		capacity_remove_claim(w.c, &w.claims[i]);
 	}
 	check_sums(&w);
 	for (size_t i = 0; i < OBJECTS_MAX; i++)
 		capacity_remove_pod(w.c, &w.pods[i]);
-	assert(!capacity_first_node(w.c) && !capacity_first_waiting(w.c));
+	assert(!w.c->nodes && !w.c->waiting);
 	capacity_free(w.c);
 	return 0;
 }

@@ -25,7 +25,7 @@ static void on_record(void *arg, const struct lease_record *record)
 {
 	struct lease_cache *b = arg;
 	check(record);
-	if (lease_cache_observe(b, record, 1000) < 0)
+	if (!lease_cache_observe(b, record, 1000))
 		abort();
 }
 
@@ -74,12 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t board_list = lease_cache_begin(&board);
 	if (lease_list_decode(text, size, on_record, &board, &e) == 0) {
 		lease_cache_end(&board, board_list);
-		for (size_t i = 0; i < board.n; i++) {
-			assert(i == 0 || strcmp(board.items[i - 1].record.name, board.items[i].record.name) < 0);
-			assert(board.items[i].shard >= -1);
+		for (struct lease_cache_entry *entry = board.items, *next; entry; entry = next) {
+			next = entry->hh.next;
+			assert(!next || strcmp(entry->record.name, next->record.name) < 0);
+			assert(entry->shard >= -1);
 		}
-		while (board.n > 0)
-			lease_cache_forget(&board, board.items[board.n / 2].record.name);
+		while (board.items)
+			lease_cache_forget(&board, board.items->hh.next ? board.items->hh.next : board.items);
 	}
 	lease_cache_done(&board);
 	return 0;

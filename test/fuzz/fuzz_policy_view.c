@@ -17,7 +17,7 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "k8s/client/object_name.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/client/scale.h"
 
 #define OUTPUT_MAX ((size_t)8 * 1024 * 1024)

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "k8s/client/k8s_config_load.h"
 #include "k8s/client/k8s_credentials.h"
-#include "k8s/client/object_name.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/client/scale.h"
 #include "test/support/manual_clock.h"
 

@@ -54,7 +54,7 @@ static int scan(enum watch_scan_mode mode, const char *text, size_t len, size_t 
 		free(piece);
 	}
 	assert((rc < 0) == (e.kind != ERR_NONE));
-	rc = rc == 0 && !watch_scan_is_between(&s) ? 1 : rc;
+	rc = rc == 0 && !json_scan_is_between(&s.json) ? 1 : rc;
 	watch_scan_done(&s);
 	return rc;
 }

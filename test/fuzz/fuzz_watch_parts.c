@@ -41,7 +41,7 @@ static int feed(struct k8s_watch *w, enum watch_scan_mode mode, const char *text
 		rc = watch_scan_feed(&w->scan, text + at, len - at < step ? len - at : step, &e);
 	if (w->inner.kind != ERR_NONE)
 		assert(w->inner.msg[0]);
-	rc = rc < 0 || w->inner.kind != ERR_NONE || !watch_scan_is_between(&w->scan) ? -1 : 0;
+	rc = rc < 0 || w->inner.kind != ERR_NONE || !json_scan_is_between(&w->scan.json) ? -1 : 0;
 	if (rc == 0 && mode == WATCH_SCAN_LIST)
 		rc = watch_check_page(w, &e);
 	watch_scan_done(&w->scan);

@@ -239,7 +239,7 @@ static void reservations_are_own_recent_writes(void **state)
 			write_scale(&c, &r);
 		if (prop_chance(&r, 10))
 			defer_write(&c, &r);
-		bool was_complete = c.order.to > c.order.from && c.status >= c.order.to;
+		bool was_complete = c.order.now.to > c.order.now.from && c.status >= c.order.now.to;
 		int64_t room = fit_order_count(&c.order, c.spec, c.status, c.now_ms);
 		if (room < 0 || room > MAX_REPLICAS)
 			fail_msg("a reservation is at most maxReplicas: %lld, seed %llu", (long long)room,

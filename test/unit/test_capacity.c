@@ -58,7 +58,7 @@ static char *to_json(const char *text)
 static void set_node(struct world *w, const char *name, const char *text)
 {
 	char *json = to_json(text);
-	capacity_set_node(w->c, name, json, strlen(json));
+	capacity_set_object(w->c, CAPACITY_NODE, name, json, strlen(json));
 	free(json);
 }
 
@@ -83,7 +83,7 @@ static int64_t fit(struct world *w, const char *spec, struct fit_result *ret_fit
 	struct replica_shape shape;
 	struct err e = {0};
 	char *json = to_json(spec);
-	if (replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, strlen(json)}, &e) < 0)
+	if (replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){json, strlen(json)}, &e) < 0)
 		fail_msg("%s", e.msg);
 	if (capacity_fit(w->c, &shape, ret_fit, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -112,11 +112,11 @@ static void assert_fit(struct world *w, const char *spec, int64_t replicas, cons
 
 static const struct capacity_resource *gpus_of(struct world *w, const char *name)
 {
-	const struct capacity_node *n = capacity_first_node(w->c);
+	const struct capacity_node *n = w->c->nodes;
 	for (; n && strcmp(n->name, name) != 0;)
 		n = n->hh.next;
 	assert_non_null(n);
-	return capacity_node_resource(n, resource_names_find(capacity_names(w->c), GPU));
+	return capacity_node_resource(n, resource_names_find(&w->c->names, GPU));
 }
 
 static void free_gpus_are_those_that_no_pod_holds(void **state)
@@ -159,15 +159,15 @@ static void pods_may_arrive_before_their_node_and_outlive_it(void **state)
 	assert_fit(w, ONE_GPU, 0, "the cluster has no nodes");
 	set_node(w, "a", NODE("8"));
 	assert_fit(w, ONE_GPU, 5, "of 1 nodes, 1 without free nvidia.com/gpu");
-	capacity_remove_node(w->c, "a");
+	capacity_remove_object(w->c, CAPACITY_NODE, "a");
 	capacity_get_faults(w->c, &faults);
 	assert_int_equal(faults.of[CAPACITY_FAULT_NODE_MISSING], 1);
 	assert_fit(w, ONE_GPU, 0, "the cluster has no nodes");
 	set_node(w, "a", NODE("8"));
 	assert_fit(w, ONE_GPU, 5, "of 1 nodes, 1 without free nvidia.com/gpu");
-	capacity_remove_node(w->c, "a");
+	capacity_remove_object(w->c, CAPACITY_NODE, "a");
 	capacity_remove_pod(w->c, &w->pods[0]);
-	assert_null(capacity_first_node(w->c));
+	assert_null(w->c->nodes);
 }
 
 static void nodes_that_take_no_pods_do_not_count(void **state)
@@ -320,7 +320,8 @@ static void rules_that_cannot_be_read_are_errors(void **state)
 		struct replica_shape shape;
 		struct err e = {0};
 		char *json = to_json(rows[i].spec);
-		int rc = replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, strlen(json)}, &e);
+		int rc = replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED,
+		                            (struct json_span){json, strlen(json)}, &e);
 		if (rc == 0 || !strstr(e.msg, rows[i].message))
 			fail_msg("%s: %d %s", rows[i].spec, rc, e.msg);
 		replica_shape_done(&shape);
@@ -434,8 +435,9 @@ static void largest_rules_take_many_steps_once_and_then_few(void **state)
 	char *json = to_json(ONE_GPU);
 	int64_t most, work = INT64_MAX, pass = HOSTILE_NODES * (NODE_RULE_TEXTS_MAX + 64);
 	add_hostile(w, pods);
-	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, strlen(json)}, NULL),
-	                 0);
+	assert_int_equal(
+	        replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){json, strlen(json)}, NULL),
+	        0);
 	assert_true(plan_in_steps(w, &shape, 20000, &most) > 20);
 	assert_true(most <= 20000 + pass); // a step ends with the pass over the nodes that it is in
 	assert_true(capacity_fit_planned(w->c, &shape, &work, &in_steps));
@@ -484,8 +486,9 @@ static void rule_of_more_texts_than_the_limit_is_reported(void **state)
 		buf_puts(&b, "]}]}");
 	}
 	buf_puts(&b, "]}}}}");
-	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){buf_str(&b), b.len}, &e),
-	                 -1);
+	assert_int_equal(
+	        replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){buf_str(&b), b.len}, &e),
+	        -1);
 	assert_int_equal(e.kind, ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "more than 1024 keys and values"));
 	replica_shape_done(&shape);
@@ -494,8 +497,9 @@ static void rule_of_more_texts_than_the_limit_is_reported(void **state)
 	while (b.len <= REPLICA_SPEC_BYTES_MAX)
 		buf_puts(&b, "{\"key\":\"k\",\"operator\":\"Exists\"},");
 	buf_puts(&b, "{}]}");
-	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){buf_str(&b), b.len}, &e),
-	                 -1);
+	assert_int_equal(
+	        replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){buf_str(&b), b.len}, &e),
+	        -1);
 	assert_non_null(strstr(e.msg, "the spec of the pod has"));
 	replica_shape_done(&shape);
 	buf_done(&b);
@@ -515,7 +519,7 @@ static void pods_of_one_namespace_leave_room_for_those_of_others(void **state)
 	capacity_get_faults(w->c, &faults);
 	assert_int_equal(faults.of[CAPACITY_FAULT_POD_LEFT_OUT], 1);
 	size_t honest = 0;
-	for (const struct capacity_waiting *p = capacity_first_waiting(w->c); p; p = p->next)
+	for (const struct capacity_waiting *p = w->c->waiting; p; p = p->next)
 		honest += strcmp(p->namespace_name, "honest") == 0;
 	assert_int_equal(honest, 1);
 	for (int i = 0; i < CAPACITY_WAITING_OF_NAMESPACE + 2; i++)
@@ -530,14 +534,14 @@ static void message_of_the_scheduler_is_kept(void **state)
 	                    "{'metadata':{'labels':{'app':'x'}},'spec':{'containers':[{}]},'status':{'phase':'Pending',"
 	                    "'conditions':[{'type':'PodScheduled','status':'False','reason':'Unschedulable',"
 	                    "'message':'0/3 nodes are available: 3 Insufficient nvidia.com/gpu.'}]}}"));
-	const struct capacity_waiting *p = capacity_first_waiting(w->c);
+	const struct capacity_waiting *p = w->c->waiting;
 	assert_non_null(p);
 	assert_true(p->is_unschedulable && p->has_shape && p->n_labels == 1);
 	assert_string_equal(p->name, "p0");
 	assert_string_equal(p->namespace_name, "ns");
 	assert_string_equal(p->message, "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.");
 	capacity_remove_pod(w->c, &w->pods[0]);
-	assert_null(capacity_first_waiting(w->c));
+	assert_null(w->c->waiting);
 }
 
 #define PHASE_SINCE(minute, reason)                                                                                    \
@@ -553,20 +557,20 @@ static void gated_pod_waits_for_its_gate_and_then_from_the_time_that_it_was_remo
 		        set_pod(w, 0,
 		                "{'spec':{'schedulingGates':[{'name':'kueue.x-k8s.io/admission'},{'name':'second'}],"
 		                "'containers':[{}]}," PHASE_SINCE("1", "SchedulingGated")));
-		const struct capacity_waiting *p = capacity_first_waiting(w->c);
+		const struct capacity_waiting *p = w->c->waiting;
 		assert_true(p->is_gated && !p->is_unschedulable);
 		assert_string_equal(p->message, "waiting for scheduling gate kueue.x-k8s.io/admission");
 		if (i > 0)
 			capacity_remove_pod(w->c, &w->pods[0]);
 		// Kubernetes keeps the time of the condition while its status remains False.
 		assert_true(set_pod(w, 0, "{'spec':{'containers':[{}]}," PHASE_SINCE("1", "Unschedulable")));
-		p = capacity_first_waiting(w->c);
+		p = w->c->waiting;
 		assert_true(p->is_unschedulable && !p->is_gated);
 		assert_int_equal(p->since_ms, i > 0 ? 60000 : 600000);
 		assert_string_equal(p->message, "blocked");
 		w->now_ms += 60000;
 		assert_true(set_pod(w, 0, "{'spec':{'containers':[{}]}," PHASE_SINCE("1", "Unschedulable")));
-		assert_int_equal(capacity_first_waiting(w->c)->since_ms, i > 0 ? 60000 : 600000);
+		assert_int_equal(w->c->waiting->since_ms, i > 0 ? 60000 : 600000);
 	}
 }
 
@@ -603,8 +607,7 @@ static void amounts_that_cannot_be_counted_are_reported_and_count_as_0(void **st
 	                         f.of[CAPACITY_FAULT_POD_RULES] + f.of[CAPACITY_FAULT_NODE_OVERCOMMITTED],
 	                 0);
 	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++)
-		assert_true(capacity_fault_name((enum capacity_fault)i)[0] &&
-		            capacity_fault_sentence((enum capacity_fault)i)[0]);
+		assert_true(capacity_fault_table[i].name[0] && capacity_fault_table[i].sentence[0]);
 }
 
 static void rules_that_are_not_counted_are_named(void **state)
@@ -616,8 +619,9 @@ static void rules_that_are_not_counted_are_named(void **state)
 	                     "'volumes':[{'persistentVolumeClaim':{}}],"
 	                     "'resourceClaims':[{'resourceClaimTemplateName':'t'},{'resourceClaimName':'c'}],"
 	                     "'containers':[{'ports':[{'hostPort':80}]}]}");
-	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, strlen(json)}, NULL),
-	                 0);
+	assert_int_equal(
+	        replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){json, strlen(json)}, NULL),
+	        0);
 	assert_int_equal(shape.uncounted, ((1 << UNCOUNTED_RULES) - 1) & ~UNCOUNTED_CONSTRAINTS);
 	assert_int_equal(shape.n_claims, 2);
 	replica_shape_done(&shape);
@@ -634,7 +638,7 @@ static int32_t failing(struct world *w, const char *annotations, const char *tai
 	         "{'metadata':{'annotations':{%s}},'spec':{'taints':[%s]},'status':{" READY "," ROOM("8") "}}",
 	         annotations, taints);
 	set_node(w, "a", text);
-	return capacity_first_node(w->c)->failing_gpus;
+	return w->c->nodes->failing_gpus;
 }
 
 #define TAINT "{'key':'gpuscale.dev/failing-gpu','value':'XID79','effect':'NoSchedule'}"
@@ -659,9 +663,9 @@ static void gpus_out_of_service_are_those_of_the_record(void **state)
 	assert_int_equal(failing(w, "", "{'key':'other','effect':'NoSchedule'}"), 0);
 	// The agent writes its record every two minutes: nothing is computed again for that.
 	failing(w, RECORD("-1", "1700000000000"), TAINT);
-	uint64_t generation = capacity_generation(w->c);
+	uint64_t generation = w->c->generation;
 	failing(w, RECORD("-1", "1700000000001"), TAINT);
-	assert_int_equal(capacity_generation(w->c), generation);
+	assert_int_equal(w->c->generation, generation);
 }
 
 static void agent_uses_the_names_that_the_account_reads(void **state)

@@ -40,14 +40,14 @@ static void set_slice(struct world *w, const char *name, const char *text)
 {
 	size_t len;
 	const char *json = to_json(text, &len);
-	capacity_set_slice(w->c, name, json, len);
+	capacity_set_object(w->c, CAPACITY_SLICE, name, json, len);
 }
 
 static void set_class(struct world *w, const char *name, const char *text)
 {
 	size_t len;
 	const char *json = to_json(text, &len);
-	capacity_set_class(w->c, name, json, len);
+	capacity_set_object(w->c, CAPACITY_CLASS, name, json, len);
 }
 
 static void set_claim(struct world *w, size_t i, const char *text)
@@ -63,7 +63,7 @@ static void set_node(struct world *w, const char *name)
 	const char *json = to_json(
 	        "{'status':{'conditions':[{'type':'Ready','status':'True'}],'allocatable':{'cpu':8,'pods':110}}}",
 	        &len);
-	capacity_set_node(w->c, name, json, len);
+	capacity_set_object(w->c, CAPACITY_NODE, name, json, len);
 }
 
 #define GPU(name)                                                                                                      \
@@ -111,11 +111,12 @@ static int fit(struct world *w, const char *pod_spec, const char *claim_template
 	struct replica_shape shape;
 	size_t len;
 	const char *json = to_json(pod_spec, &len);
-	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, len}, e), 0);
+	assert_int_equal(replica_shape_read(&shape, &w->c->names, RESOURCE_NEEDED, (struct json_span){json, len}, e),
+	                 0);
 	int rc = 0;
 	if (claim_template) {
 		json = to_json(claim_template, &len);
-		rc = replica_shape_add_claim(&shape, capacity_names(w->c), (struct json_span){json, len}, e);
+		rc = replica_shape_add_claim(&shape, &w->c->names, (struct json_span){json, len}, e);
 	}
 	rc = rc == 0 ? capacity_fit(w->c, &shape, ret_fit, e) : rc;
 	replica_shape_done(&shape);
@@ -185,10 +186,10 @@ static void only_the_newest_complete_generation_counts(void **state)
 	assert_int_equal(faults.of[CAPACITY_FAULT_POOL_INCOMPLETE], 1);
 	set_slice(w, "slice-a3", SLICE("a", "2", "2", GPU("gpu-1")));
 	assert_fit(w, ONE, 3);
-	capacity_remove_slice(w->c, "slice-a");
+	capacity_remove_object(w->c, CAPACITY_SLICE, "slice-a");
 	assert_fit(w, ONE, 3);
-	capacity_remove_slice(w->c, "slice-b");
-	capacity_remove_node(w->c, "b");
+	capacity_remove_object(w->c, CAPACITY_SLICE, "slice-b");
+	capacity_remove_object(w->c, CAPACITY_NODE, "b");
 	assert_fit(w, ONE, 2);
 	capacity_get_faults(w->c, &faults);
 	assert_int_equal(faults.of[CAPACITY_FAULT_POOL_INCOMPLETE], 0);
@@ -204,9 +205,9 @@ static void tainted_devices_and_nodes_that_are_not_ready_do_not_count(void **sta
 	                "{'name':'gpu-1','taints':[{'key':'x','effect':'None'}],'attributes':{'type':{'string':'gpu'}}"
 	                "}"));
 	assert_fit(w, ONE, 4);
-	capacity_set_node(w->c, "a", "{}", 2);
+	capacity_set_object(w->c, CAPACITY_NODE, "a", "{}", 2);
 	assert_fit(w, ONE, 1);
-	capacity_remove_node(w->c, "a"); // its slice stays for a while
+	capacity_remove_object(w->c, CAPACITY_NODE, "a"); // its slice stays for a while
 	assert_fit(w, ONE, 1);
 }
 
@@ -214,7 +215,7 @@ static void set_rule(struct world *w, const char *text)
 {
 	size_t len;
 	const char *json = to_json(text, &len);
-	capacity_set_taint_rule(w->c, "rule", json, len);
+	capacity_set_object(w->c, CAPACITY_TAINT_RULE, "rule", json, len);
 }
 
 static void rule_taints_the_devices_that_match_all_of_its_criteria(void **state)
@@ -248,8 +249,8 @@ static void rule_taints_the_devices_that_match_all_of_its_criteria(void **state)
 	assert_int_equal(capacity_groups_read(w->c, NULL, &g), 0);
 	assert_true(g.items[0].free == 0 && g.items[0].unready == g.items[0].allocatable);
 	capacity_groups_done(&g);
-	capacity_remove_taint_rule(w->c, "rule");
-	capacity_remove_taint_rule(w->c, "none");
+	capacity_remove_object(w->c, CAPACITY_TAINT_RULE, "rule");
+	capacity_remove_object(w->c, CAPACITY_TAINT_RULE, "none");
 	assert_fit(w, ONE, 4);
 	set_rule(w,
 	         "{'spec':{'deviceSelector':{},'taint':{'key':'x','effect':'NoExecute'}}}"); // freed with the account
@@ -278,7 +279,7 @@ static void extended_resource_is_served_by_devices(void **state)
 	json = to_json("{'status':{'conditions':[{'type':'Ready','status':'True'}],'allocatable':{'cpu':8,'pods':110,"
 	               "'nvidia.com/gpu':8}}}",
 	               &len);
-	capacity_set_node(w->c, "plugin", json, len);
+	capacity_set_object(w->c, CAPACITY_NODE, "plugin", json, len);
 	assert_int_equal(fit(w, pod, NULL, &result, &e), 0);
 	assert_int_equal(result.replicas, 11);
 	// A waiting pod gets a device or a GPU first.
@@ -388,7 +389,7 @@ static void devices_are_summed_by_driver_and_model(void **state)
 	struct world *w = *state;
 	struct capacity_groups g;
 	set_claim(w, 0, HOLDS("gpu-1"));
-	capacity_set_node(w->c, "b", "{}", 2); // not ready
+	capacity_set_object(w->c, CAPACITY_NODE, "b", "{}", 2); // not ready
 	assert_int_equal(capacity_groups_read(w->c, NULL, &g), 0);
 	assert_int_equal(g.n, 1);
 	assert_string_equal(g.items[0].resource, "gpu.nvidia.com");

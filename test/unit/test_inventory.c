@@ -105,8 +105,9 @@ static int64_t fit(struct world *w)
 	struct capacity *c = inventory_capacity(w->inventory);
 	struct replica_shape shape;
 	struct fit_result result;
-	assert_int_equal(replica_shape_read(&shape, capacity_names(c), (struct json_span){spec, sizeof spec - 1}, NULL),
-	                 0);
+	assert_int_equal(
+	        replica_shape_read(&shape, &c->names, RESOURCE_NEEDED, (struct json_span){spec, sizeof spec - 1}, NULL),
+	        0);
 	assert_int_equal(capacity_fit(c, &shape, &result, NULL), 0);
 	replica_shape_done(&shape);
 	return result.replicas;

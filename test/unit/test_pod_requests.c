@@ -33,7 +33,7 @@ static int read_spec(const char *single_quoted, char out[512])
 	assert_true(json_span_is_whole((struct json_span){json, len}));
 	assert_int_equal(resource_names_init(&names), 0);
 	pod_spec_read((struct json_span){json, len}, &spec);
-	int faults = pod_requests_read(&names, resource_names_request, &spec, &v);
+	int faults = pod_requests_read(&names, RESOURCE_REQUESTED, &spec, &v);
 	out[0] = '\0';
 	for (size_t id = 0; id < names.n; id++) {
 		if (resource_vector_has(&v, (int)id))
@@ -106,7 +106,7 @@ static void more_resources_than_the_ceiling_are_reported(void **state)
 		json[i] = json[i] == '\'' ? '"' : json[i];
 	assert_int_equal(resource_names_init(&names), 0);
 	pod_spec_read((struct json_span){json, at}, &spec);
-	assert_int_equal(pod_requests_read(&names, resource_names_request, &spec, &v), RESOURCE_FAULT_TOO_MANY);
+	assert_int_equal(pod_requests_read(&names, RESOURCE_REQUESTED, &spec, &v), RESOURCE_FAULT_TOO_MANY);
 	assert_int_equal(v.n, RESOURCES_MAX);
 	resource_names_done(&names);
 	assert_int_equal(read_spec("{'containers':[{}]}", got), 0);
@@ -119,10 +119,10 @@ static void names_of_a_cluster_have_a_ceiling(void **state)
 	assert_int_equal(resource_names_init(&names), 0);
 	for (size_t i = RESOURCE__COUNT; i < RESOURCE_NAMES_MAX; i++) {
 		snprintf(name, sizeof name, "example.dev/r%zu", i);
-		assert_int_equal(resource_names_add(&names, name), i);
+		assert_int_equal(resource_names_add(&names, name, RESOURCE_OFFERED), i);
 	}
-	assert_int_equal(resource_names_add(&names, "example.dev/one-more"), -1);
-	assert_int_equal(resource_names_add(&names, "cpu"), RESOURCE_CPU);
+	assert_int_equal(resource_names_add(&names, "example.dev/one-more", RESOURCE_OFFERED), -1);
+	assert_int_equal(resource_names_add(&names, "cpu", RESOURCE_OFFERED), RESOURCE_CPU);
 	assert_int_equal(resource_names_find(&names, "example.dev/one-more"), -1);
 	resource_names_done(&names);
 }
@@ -140,13 +140,13 @@ static void names_that_pods_request_leave_room_for_those_of_nodes(void **state)
 		buf_printf(&b, "%s\"example.dev/r%d\":\"1\"", i ? "," : "", i);
 	buf_putc(&b, '}');
 	struct json_span map = {buf_str(&b), b.len};
-	assert_int_equal(resource_vector_read(&names, resource_names_request, map, &v), RESOURCE_FAULT_TOO_MANY);
+	assert_int_equal(resource_vector_read(&names, RESOURCE_REQUESTED, map, &v), RESOURCE_FAULT_TOO_MANY);
 	size_t n = RESOURCE__COUNT + RESOURCE_NAMES_REQUESTED_MAX;
 	assert_int_equal(names.n, n);
-	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), -1);
-	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu"), n);
-	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), n);
-	assert_int_equal(resource_names_need(&names, "amd.com/gpu"), n + 1);
+	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu", RESOURCE_REQUESTED), -1);
+	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu", RESOURCE_OFFERED), n);
+	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu", RESOURCE_REQUESTED), n);
+	assert_int_equal(resource_names_add(&names, "amd.com/gpu", RESOURCE_NEEDED), n + 1);
 	resource_names_done(&names);
 	buf_done(&b);
 }
@@ -193,7 +193,9 @@ static void replica_has_gpus_where_it_requests_whole_ones_only(void **state)
 		int len = snprintf(spec, sizeof spec, "{\"containers\": [{\"resources\": {\"limits\": {%s}}}]}",
 		                   rows[i].limits);
 		assert_int_equal(resource_names_init(&names), 0);
-		assert_int_equal(replica_shape_read(&shape, &names, (struct json_span){spec, (size_t)len}, &e), 0);
+		assert_int_equal(
+		        replica_shape_read(&shape, &names, RESOURCE_NEEDED, (struct json_span){spec, (size_t)len}, &e),
+		        0);
 		if (replica_shape_gpus(&shape, &names) != rows[i].gpus)
 			fail_msg("%s: %d GPUs", rows[i].limits, replica_shape_gpus(&shape, &names));
 		replica_shape_done(&shape);
