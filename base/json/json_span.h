@@ -15,10 +15,10 @@ struct json_span {
 	size_t len;
 };
 
-#define JSON_SPAN_DEPTH_MAX 128 // a multiple of 64
+#define JSON_SPAN_DEPTH_MAX 96
 
 // Returns whether `s` is one JSON value with optional whitespace around it and at most JSON_SPAN_DEPTH_MAX levels.
-// The grammar is that of json_scan.h with is_lenient; json_span_text() validates the strings that are read.
+// Checks that strings are terminated; json_span_text() validates the strings that are read.
 bool json_span_is_whole(struct json_span s);
 
 // Returns the type of the value by its first byte: '{' '[' '"' 't' 'f' 'n' for an object, array, string, true, false,
