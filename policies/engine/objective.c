@@ -12,13 +12,13 @@
 
 // Most constants are flat near their values. What the others do, here and in the other files of the algorithm, as late
 // share of six hours of code and as cost of three days of taxi at a goal of 1 %, stands beside them.
-#define KEEP_STARTS   1.0f // start-up times in which the largest scale wanted is kept
-#define LEANER_STARTS 1.0f // start-up times before a leaner rule is used
+#define KEEP_STARTS   1.0f  // start-up times in which the largest scale wanted is kept
+#define LEANER_STARTS 0.95f // start-up times before a leaner rule is used
 
 // How a backlog is worked off. A longer wait leaves more time, and more of it free.
 #define EXPECTED_STARTS 0.6f  // start-up times ..
 #define EXPECTED_WAIT   0.4f  // .. or this share of the wait
-#define EXPECTED_FREE   0.6f  // of the wait: a backlog up to it needs no replicas
+#define EXPECTED_FREE   0.62f // of the wait: a backlog up to it needs no replicas
 #define PRESENT_STARTS  0.22f // start-up times; at 0.5, lora costs 3 % more
 #define PRESENT_WAIT    0.5f  // of what the wait leaves after a start-up
 #define PRESENT_FREE    0.25f // of the wait; 0 where the wait is a deadline

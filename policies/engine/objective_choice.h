@@ -58,7 +58,7 @@ struct objective_choice objective_choose(const struct objective *s, const struct
 // and without libm, so that the compiler computes several rules at once.
 
 // What the constants do is measured as in objective.c.
-#define OBJECTIVE_UP         0.15f // dead band: replicas above the scale ..
+#define OBJECTIVE_UP         0.125f // dead band: replicas above the scale ..
 #define OBJECTIVE_DOWN       0.3f // .. and below it; at 0.5, taxi changes direction 15 instead of 23 times for 0.6 % more ..
 #define OBJECTIVE_DOWN_SHARE 0.05f // .. and of the scale
 #define OBJECTIVE_ZERO       0.02f // replicas of load below which none is needed

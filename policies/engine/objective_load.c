@@ -25,13 +25,13 @@ float block_max_add(struct block_max *b, int n, float value)
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // Time constants in seconds: of the forecasts' level and trend, and of the means.
-static const float level_s[OBJECTIVE_FORECAST__COUNT] = {60, 140};
-static const float trend_s[OBJECTIVE_FORECAST__COUNT] = {300, 1500};
+static const float level_s[OBJECTIVE_FORECAST__COUNT] = {70, 140};
+static const float trend_s[OBJECTIVE_FORECAST__COUNT] = {340, 1500};
 static const float mean_s[OBJECTIVE_MEMORY__COUNT] = {1800, 86400};
 static const int peak_steps[OBJECTIVE_PEAK__COUNT] = {16, 16, 160, 640};
 
 #define TREND_AFTER 8    // steps before a trend is learnt
-#define WIDEN_FEW   4.0f // as Student's t: a margin after n samples is 1 + WIDEN_FEW / n times as wide
+#define WIDEN_FEW   4.2f // as Student's t: a margin after n samples is 1 + WIDEN_FEW / n times as wide
 #define SEASON_FADE 0.7f // of an earlier visit's requirement that is larger than the last one's
 #define PRESENT     4    // steps of the mean that is the present demand
 #define PATIENT_S   240  // a longer wait takes the level of the brisk forecast for it

@@ -20,7 +20,7 @@
 
 // With both at 0 there are a tenth more direction changes; at 1 there are a tenth fewer, and bursty loads cost 1 %
 // more.
-#define OBJECTIVE_HOLD_EACH 0.25f // start-up times that each replica of the surplus is kept
+#define OBJECTIVE_HOLD_EACH 0.2f  // start-up times that each replica of the surplus is kept
 #define OBJECTIVE_HOLD_ONCE 0.35f // and that one replica is kept: a small surplus waits longer than a large one
 #define OBJECTIVE_HOLD_MOST 65535.0f
 
@@ -108,7 +108,8 @@ struct objective {
 	float rung;
 	int32_t leaner_steps; // for which a leaner rule has been the best one
 	float work, time;     // seen, as much as is remembered: replica-seconds, seconds
-	float late;           // of the real work, measured or from the real backlog
+	float real_work;      // as `work`, but the first minutes count as well ..
+	float late;           // .. of it, measured or from the real backlog
 	float correction;     // of the aim, from measured lateness: the natural logarithm of a factor
 	// The late work of all rules, fading in an hour, and the sum of the squares of its bursts.
 	float late_burst, late_squares;

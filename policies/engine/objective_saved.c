@@ -32,7 +32,7 @@ struct saved {
 _Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
                "one replaces the other");
 _Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
-_Static_assert(sizeof(struct objective) == 3624, "a new field of struct objective needs a check in this file");
+_Static_assert(sizeof(struct objective) == 3628, "a new field of struct objective needs a check in this file");
 
 static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
 {
@@ -103,7 +103,7 @@ static const struct {
 	size_t offset, n;
 	enum limit limit;
 } floats[] = {
-	ROW(work, ANY), ROW(time, ANY), ROW(late, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
+	ROW(work, ANY), ROW(time, ANY), ROW(real_work, ANY), ROW(late, ANY), ROW(correction, ANY), ROW(wanted.blocks, ANY),
 	ROW(burst.backlog, ANY), ROW(burst.filled, ANY), ROW(burst.filled_really, ANY),
 	ROW(load.recent, DEMAND), ROW(load.mean, DEMAND), ROW(load.trend, DEMAND), ROW(load.level, FORECAST), ROW(load.variance, SQUARE),
 	ROW(load.hour, BURST), ROW(load.day, BURST), ROW(load.hour_now, BURST), ROW(load.day_now, BURST),
@@ -171,7 +171,7 @@ static bool objective_is_sane(const struct objective *o)
 	return o->steps > 0 && o->first_replicas >= 0 && o->first_replicas <= OBJECTIVE_REPLICAS_MAX &&
 	       o->slot_step >= 0 && o->slot_step < OBJECTIVE_STARTUP_MAX_S && o->leaner_steps >= 0 &&
 	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) &&
-	       floats_are_within(o, most) && o->time >= OBJECTIVE_STEP_S && o->work >= 0 &&
+	       floats_are_within(o, most) && o->time >= OBJECTIVE_STEP_S && o->work >= 0 && o->real_work >= 0 &&
 	       o->wanted.at < BLOCK_MAX_BLOCKS && load_is_sane(&o->load) && queues_are_sane(&o->queues);
 }
 

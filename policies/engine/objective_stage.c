@@ -237,8 +237,9 @@ static void note_limits(struct tick *t, const struct objective_state *o)
 	const double late = t->policy->objective.late_ratio;
 	if (fabs((double)o->answer.aim - late) > AIM_SHOWN * late) {
 		struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
-		entry.value =
-		        o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
+		entry.value = o->objective.real_work > 0
+		                      ? rounded(100 * (double)(o->objective.late / o->objective.real_work))
+		                      : 0;
 		entry.limit = rounded(100 * (double)o->answer.aim);
 		tick_trace(t, &entry);
 	}

@@ -159,9 +159,9 @@ static void decisions_stay_the_same(void **state)
 		double late;
 		struct score code, day;
 	} rows[] = {
-	        {0.001, {1119825, 15, 0.00000, 0x5790f278}, {945510, 46, 0.00073, 0xf95a2940}},
-	        {0.01, {1011735, 13, 0.00359, 0x68a54e82}, {805275, 47, 0.00082, 0x192c0e83}},
-	        {0.05, {746310, 17, 0.03582, 0xc79319a3}, {746610, 47, 0.01124, 0x27e4095e}},
+	        {0.001, {1107630, 17, 0.00000, 0xa6fc1905}, {950640, 46, 0.00073, 0x64fa2dac}},
+	        {0.01, {1004115, 13, 0.00336, 0xe57607d4}, {809580, 47, 0.00174, 0x12a98ed2}},
+	        {0.05, {757950, 19, 0.03258, 0x487ce691}, {740910, 47, 0.01121, 0x05922404}},
 	};
 	static struct load loads[2];
 	load_code(&loads[0], 6);
@@ -239,7 +239,7 @@ static void state_has_no_padding(void **state)
 	                                        sizeof s.load.day + 4 * sizeof(float) +
 	                                        maximum * OBJECTIVE_PEAK__COUNT);
 	assert_int_equal(sizeof s,
-	                 13 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
+	                 14 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
 	assert_true(sizeof s <= OBJECTIVE_STATE_MAX_BYTES);
 }
 
@@ -362,20 +362,26 @@ static void goal_out_of_reach_names_the_replicas(void **state)
 	assert_int_equal(r.reachable_at, 0);
 }
 
-// Returns the aim after `steps` in which the real queue had `backlog`.
-static float aim_after(int steps, double backlog)
+// Returns the aim after `steps`, in the first `late_steps` of which the real queue had `backlog`.
+static float aim_after_late(int steps, int late_steps, double backlog)
 {
 	static struct objective s;
 	const struct objective_goal asked = {
 	        .late = 0.01, .wait_s = 10, .startup_s = 120, .min_replicas = 1, .max_replicas = 64};
-	struct objective_input in = {.demand = 6, .backlog = backlog, .replicas = 8, .ready = 8};
+	struct objective_input in = {.demand = 6, .replicas = 8, .ready = 8};
 	struct objective_result r = {0};
 	objective_init(&s);
 	for (int i = 0; i < steps; i++) {
 		in.time_s = 15 * i;
+		in.backlog = i < late_steps ? backlog : 0;
 		assert_true(objective_step(&s, &asked, &in, &r));
 	}
 	return r.aim;
+}
+
+static float aim_after(int steps, double backlog)
+{
+	return aim_after_late(steps, steps, backlog);
 }
 
 static void aim_follows_real_lateness(void **state)
@@ -384,8 +390,18 @@ static void aim_follows_real_lateness(void **state)
 	const int day = 5760;
 	assert_true(fabsf(aim_after(1, 0) / 0.01f - 1) < 0.01f);
 	assert_true(aim_after(day, 0) > 0.0115f); // the record of a day is not yet a full one
-	assert_true(aim_after(4 * day, 0) <= 0.0125f + 1e-6f);
+	assert_true(aim_after(4 * day, 0) <= 0.013f + 1e-6f);
 	assert_true(aim_after(day, 1000) < 0.0025f);
+	// Three times the goal: the aim is a quarter of it, the square of 2 / (1 + 3).
+	assert_true(fabsf(aim_after_late(1000, 30, 1000) / 0.0025f - 1) < 0.15f);
+}
+
+// The records of the rules start after six minutes, that of the real queue at once.
+static void late_work_of_the_first_minutes_counts(void **state)
+{
+	(void)state;
+	assert_true(aim_after_late(240, 16, 1000) < 0.2f * 0.01f);
+	assert_true(aim_after_late(5760, 16, 1000) > 0.01f);
 }
 
 // Returns the aim after `bursts` of two minutes, each `period` steps after the one before, of which nothing is really
@@ -425,7 +441,7 @@ static void removal_waits_after_an_addition(void **state)
 	static const struct {
 		float replicas, wanted;
 		int steps;
-	} rows[] = {{10, 9, 5}, {10, 8, 4}, {20, 10, 3}, {200, 10, 3}};
+	} rows[] = {{10, 9, 5}, {10, 8, 3}, {20, 10, 2}, {200, 10, 2}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct objective_hold h = {0};
 		assert_float_equal(objective_hold_step(&h, 5, rows[i].replicas, 8), rows[i].replicas, 0);
@@ -573,6 +589,7 @@ int main(void)
 	        cmocka_unit_test(start_up_changes_while_replicas_start),
 	        cmocka_unit_test(goal_out_of_reach_names_the_replicas),
 	        cmocka_unit_test(aim_follows_real_lateness),
+	        cmocka_unit_test(late_work_of_the_first_minutes_counts),
 	        cmocka_unit_test(few_bursts_of_late_work_lower_the_aim),
 	        cmocka_unit_test(removal_waits_after_an_addition),
 	        cmocka_unit_test(removal_waits_again_when_all_were_wanted),
