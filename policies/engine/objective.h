@@ -66,7 +66,7 @@ struct objective_result {
 	int32_t replicas;   // min_replicas .. max_replicas
 	int32_t wanted;     // by the rule, before the start-up window kept more
 	float backlog_adds; // replicas for the backlog expected when an order is ready
-	float aim; // share of late work aimed for: the goal, less after real lateness, or up to a quarter more without
+	float aim; // share of late work aimed for: the goal, less after real lateness, or up to 30 % more without
 	struct objective_record rule;              // in use
 	struct objective_record leaner;            // the next rung down; equal to `rule` on the lowest rung
 	struct objective_record proposed;          // the best rule: leaner than `rule` while it waits

@@ -45,7 +45,7 @@ struct objective_choice {
 };
 
 // Returns the share of late work to aim for: the goal, less when more of the real work was late, and with a full record
-// up to a quarter more when less of it was. Where lateness is measured, its correction takes the place of both.
+// up to 30 % more when less of it was. Where lateness is measured, its correction takes the place of both.
 float objective_choice_aim(const struct objective *s, const struct objective_setting *set, bool is_measured);
 // Returns the cheapest rule that keeps the aim. Lateness above the aim is not forbidden but has a price: some loads
 // cannot be served in time at any price.
