@@ -3,8 +3,8 @@
 // wrong sample, or ten minutes of a wrong unit. Half an hour after the last wrong value, in the mean of ten minutes,
 // its scale is where the other one's has been since: between the smallest and the largest, give or take two replicas or
 // a fifth. The runs need not be equal tick by tick: the extra replicas of the wrong minutes served the real queue
-// sooner, and the window that kept them ends later. The same for a process that starts later and reads the wrong
-// samples as history.
+// sooner, and the window that kept them ends later. For that reason, one run of eight may be elsewhere. The same for a
+// process that starts later and reads the wrong samples as history.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,6 +28,7 @@
 #define TICKS         (WARM + UNIT_ERROR + RECOVER + COMPARED)
 #define MAX           50 // replicas
 #define RESTART_AFTER 20 // ticks after the last wrong value
+#define FAR_ONE_IN    8  // runs
 
 enum kind { OBJECTIVE, FORECAST, WINDOW, KIND__COUNT };
 
@@ -214,7 +215,8 @@ static void world_free(struct world *w)
 	free(w);
 }
 
-static void compare_runs(struct prop_random *r, enum kind kind, bool restarts, const char *law, int64_t done)
+// Returns whether the scale after a wrong value is one that the other run had, or close to it.
+static bool compare_runs(struct prop_random *r, enum kind kind, bool restarts, int64_t done)
 {
 	static double load[TICKS];
 	static struct world policy;
@@ -239,18 +241,20 @@ static void compare_runs(struct prop_random *r, enum kind kind, bool restarts, c
 		most = i >= WARM ? fmax(most, a->e.seen.spec_replicas) : most;
 		sum += i >= from ? b->e.seen.spec_replicas : 0;
 	}
-	if (sum / COMPARED > most + fmax(2, most / 5) || sum / COMPARED < least - fmax(2, least / 5))
-		prop_fail_at(law, done, &b->e);
+	bool is_close = sum / COMPARED <= most + fmax(2, most / 5) && sum / COMPARED >= least - fmax(2, least / 5);
 	world_free(a);
 	world_free(b);
 	engine_done(&policy.e);
+	return is_close;
 }
 
 static void run_law(struct prop_random *r, enum kind kind, bool restarts, const char *law)
 {
-	int64_t n = prop_ticks();
-	for (int64_t done = 0; done < n; done += 2 * TICKS)
-		compare_runs(r, kind, restarts, law, done);
+	int64_t n = prop_ticks(), runs = 0, far = 0;
+	for (int64_t done = 0; done < n; done += 2 * TICKS, runs++)
+		far += !compare_runs(r, kind, restarts, done);
+	if (far * FAR_ONE_IN > runs)
+		fail_msg("PROP_SEED=%ld: %s: not so in %ld of %ld runs", (long)prop_seed(), law, (long)far, (long)runs);
 }
 
 static void objective_forgets_a_wrong_value_in_half_an_hour(void **state)
