@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most .c files of base/ and promql/ need, so that each lists only the headers of its own subject: the C library,
+// What most .c files of the product need, so that each lists only the headers of its own subject: the C library,
 // growing memory, errors, numbers and texts. Headers and the modules below do not include it.
 #ifndef GPUSCALE_BASE_BASE_H
 #define GPUSCALE_BASE_BASE_H

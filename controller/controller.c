@@ -3,11 +3,9 @@
 
 #include <event2/event.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/process/process.h"

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The price book of the controller: the shipped one, or a file that is read again when it changes. When a changed file
 // cannot be used, an error is logged and the previous prices stay in use.
+#include "base/base.h"
 #include "controller/controller.h"
 
-#include <stdlib.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/file_open.h"
 #include "base/must.h"
 #include "base/process/log.h"

@@ -2,12 +2,9 @@
 #include "exporter/csv_counters.h"
 
 #include <stdarg.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/print.h"
-#include "base/text.h"
 #include "exporter/families.h"
 
 #define COLUMNS         3

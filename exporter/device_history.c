@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/device_history.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #define GAP_INTERVALS 3 // a reading is weighted with at most this many intervals; the time before that is unknown
 

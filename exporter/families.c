@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/families.h"
 
-#include <assert.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/num.h"
+#include "base/base.h"
 
 static const struct family families[] = {
 #define ROW(field, name, name_4_9, factor, id, type, kind, scope, unit, window, accumulates, help)                     \

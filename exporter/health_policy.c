@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/health_policy.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/print.h"
-#include "base/text.h"
 #include "exporter/device.h"
 #include "exporter/xid.h"
 

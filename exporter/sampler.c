@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/sampler.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/device_history.h"

@@ -2,11 +2,8 @@
 #include "exporter/xid.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "exporter/device.h"
 
 struct xid_gpu {

@@ -3,18 +3,10 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/text.h"
 #include "insight/leak.h"
 #include "insight/straggler.h"
 

@@ -2,12 +2,8 @@
 #include "insight/gpu_cost.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 

@@ -2,13 +2,9 @@
 #include "insight/gpu_names.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/dcgm_names.h"
-#include "base/err.h"
-#include "base/num.h"
 #include "promql/confine.h"
 #include "promql/lexer.h"
 #include "promql/promql.h"

@@ -2,12 +2,8 @@
 #include "insight/gpu_trace.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/err.h"
+#include "base/base.h"
 
 #define SPANS_FIRST  1024
 #define SLOTS        64                   // slots of a gap: one bit each

@@ -2,13 +2,10 @@
 #include "insight/trace_reader.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/num.h"
 
 const char *const trace_activity_names[] = {"collective", "data-loading", "copy", "launch", "unknown"};
 _Static_assert(sizeof trace_activity_names / sizeof *trace_activity_names == TRACE_ACTIVITY__COUNT,

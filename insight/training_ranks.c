@@ -2,13 +2,8 @@
 #include "insight/training_ranks.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash_table.h"
 #include "insight/gpu_use_query.h"
 #include "promql/promql.h"

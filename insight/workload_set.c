@@ -2,11 +2,8 @@
 #include "insight/workload_set.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "promql/promql.h"
 
 void workload_set_init(struct workload_set *s)

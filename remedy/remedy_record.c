@@ -3,10 +3,8 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/health_table.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"

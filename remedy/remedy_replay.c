@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remedy/remedy_replay.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/health_table.h"
 #include "base/json/json_write.h"
 #include "base/schema/doc.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/backtest.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "policies/engine/policy.h"
 #include "replay/clairvoyant.h"
 #include "replay/parallel.h"

@@ -2,10 +2,8 @@
 #include "replay/engine.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "replay/score.h"
 

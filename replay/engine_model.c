@@ -2,15 +2,10 @@
 #include "replay/engine_model.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/schema/policy_schema.h"

@@ -2,11 +2,8 @@
 #include "replay/policy_candidate.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "policies/engine/decide.h"
 #include "replay/recording.h"
 #include "replay/world.h"

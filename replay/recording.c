@@ -2,14 +2,9 @@
 #include "replay/recording.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define SHOWN_BYTES      160
 #define CELL_BYTES       80

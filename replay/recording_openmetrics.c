@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a recording from OpenMetrics text with timestamps, and chooses the reader of a file.
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/err.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "replay/recording.h"
 
 #define SHOWN_BYTES    80

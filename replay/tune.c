@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/tune.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"

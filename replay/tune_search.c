@@ -4,13 +4,9 @@
 // each part.
 #include "replay/tune_search.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"

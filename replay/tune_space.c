@@ -2,14 +2,9 @@
 #include "replay/tune_space.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The unit tests of a policy, which better numbers must keep.
+#include "base/base.h"
 #include "replay/tune.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/world.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "policies/engine/number.h"
 #include "replay/recording.h"

@@ -2,10 +2,8 @@
 #include "runtime/connections.h"
 
 #include <event2/event.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/http_client.h"
 #include "base/print.h"
 #include "k8s/cache/target_store.h"

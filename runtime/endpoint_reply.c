@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/endpoint_reply.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/http/http_server.h"
 
 bool endpoint_is_read(struct http_exchange *x)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authenticates requests of the external metrics API by certificate, header or token.
+#include "base/base.h"
 #include "controller/external/external_metrics_server.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
 #include "base/http/http_server.h"
 #include "base/http/http_server_peer.h"
 #include "base/http/http_text.h"

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides by reviews of the API server whether a request is answered.
+#include "base/base.h"
 #include "controller/external/external_metrics_server.h"
-
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <utlist.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
 #include "base/http/http_server.h"
 #include "base/must.h"

@@ -2,13 +2,10 @@
 #include "controller/external/external_metrics_server.h"
 
 #include <openssl/crypto.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_server.h"
 #include "base/http/tls_self_signed.h"
 #include "base/must.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of the external metrics API, from the policies in force.
+#include "base/base.h"
 #include "controller/external/external_metrics_server.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/server/metrics_api.h"

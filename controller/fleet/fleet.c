@@ -3,16 +3,11 @@
 // ends when all writes are acknowledged, so that a fleet without a tick has no request in flight.
 #include "controller/fleet/fleet.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/fleet/fleet_targets.h"

@@ -2,17 +2,13 @@
 // What the next process must know about the targets of a fleet, as one text in its status: for each target the replicas
 // that the fleet requested, and the scales that cooldowns and rate limits still count. An entry is
 // "HASH=REPLICAS" or "HASH=REPLICAS@SECONDS+ADDED-REMOVED", with the hash of the key of the target.
+#include "base/base.h"
 #include "controller/fleet/fleet_targets.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide_state.h"
 #include "policies/engine/number.h"

@@ -2,11 +2,8 @@
 // The status of a fleet: sums and counts, the worst targets, and the record for the next process. It does not grow with
 // the changes, only the record does with the targets.
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"

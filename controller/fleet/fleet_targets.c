@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/fleet/fleet_targets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_span.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/targets/workload_kind.h"

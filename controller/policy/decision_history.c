@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last decisions that differed from the one before, rendered once, for /debug/decisions. A ring with a limit on
 // entries and bytes.
+#include "base/base.h"
 #include "controller/policy/policy_report.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/must.h"
 #include "policies/engine/policy.h"

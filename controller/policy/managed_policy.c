@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/managed_policy.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/timer.h"
 #include "controller/fleet/fleet.h"

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/policy_conflicts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/source/policy_store.h"

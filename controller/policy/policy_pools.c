@@ -2,13 +2,11 @@
 // Makes the policies members of their pools (controller/pool), reads pools from the API server and from files, and
 // writes the status of pools. A policy becomes a member as soon as it is eligible, before its first tick: until then,
 // what its target has is unknown, so no other member of its pool grows.
+#include "base/base.h"
 #include "controller/policy/managed_policy.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/timer.h"
 #include "controller/pool/pools.h"

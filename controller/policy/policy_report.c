@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/policy_report.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/status/sparkline.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/policy/scale_fight.h"
 
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json/json_span.h"
-#include "base/num.h"
 
 #define MEMBER_BYTES 80
 #define TIME_BYTES   40 // RFC 3339 in UTC, as the API server writes it: sorts as text

@@ -2,11 +2,8 @@
 // What a pool has spent. The next process continues the record: of an object, from its status; of a pool from a file,
 // which has no status, from a file in the state directory.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
 #include "base/must.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The status of GPUPool objects and their Events, and the numbers of pools that endpoints show.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_write.h"
 #include "base/must.h"

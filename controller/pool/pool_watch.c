@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUPool objects as a source of pools. A cluster without the custom resource has none, which is not an error: whether
 // it was installed is looked up every POOL_WATCH_ASK_MS.
+#include "base/base.h"
 #include "controller/pool/pools.h"
 
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/backoff.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
 #include "base/must.h"

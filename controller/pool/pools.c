@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/pool/pools.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "policies/schema/binding.h"
 

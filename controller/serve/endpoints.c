@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/endpoints.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"

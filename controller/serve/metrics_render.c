@@ -2,13 +2,9 @@
 // Renders /metrics: the counters and the state of the controller as samples of the families in
 // runtime/metrics/metrics.h.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/http/http_server.h"
-#include "base/num.h"
 #include "base/process/process.h"
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_report.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The documents behind the status page, and the routes that serve the page and them.
+#include "base/base.h"
 #include "controller/serve/endpoints.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/http/http_server.h"
 #include "base/json/json_write.h"

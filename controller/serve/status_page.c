@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The status page, and its content security policy.
+#include "base/base.h"
 #include "controller/serve/endpoints.h"
 
 #define ZLIB_CONST // the input is read-only
-#include <assert.h>
 #include <openssl/sha.h>
-#include <stdio.h>
 #include <zlib.h>
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/html_page.h"
 
 #ifndef STATUS_PAGE_GZ

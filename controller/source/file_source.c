@@ -2,11 +2,9 @@
 #include "controller/source/file_source.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "base/timer.h"

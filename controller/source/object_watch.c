@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/object_watch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_span.h"
 #include "base/must.h"
 #include "policies/schema/policy_schema.h"

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/policy_object.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_span.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/convert/convert.h"

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/policy_store.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash_table.h"
 #include "base/must.h"
 #include "k8s/targets/workload_kind.h"

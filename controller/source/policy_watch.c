@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/source/policy_watch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_span.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
 #include "controller/source/object_watch.h"

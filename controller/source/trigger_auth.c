@@ -3,11 +3,8 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_span.h"
 #include "base/must.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/sparkline.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/must.h"
 
 // ---- cells ----

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/state_dir.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -9,22 +8,17 @@
 #include <openssl/sha.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/file_open.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

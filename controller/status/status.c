@@ -2,13 +2,9 @@
 #include "controller/status/status.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
 #include "controller/status/status_doc.h"

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/status_conditions.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/reason.h"
 

@@ -2,17 +2,12 @@
 #include "controller/status/status_doc.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "base/schema/schema.h"
 #include "controller/status/state_text.h"
 #include "controller/status/status_schema.h"

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/status/status_writer.h"
 
-#include <assert.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/tick/observe.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "k8s/cache/pod_store.h"
 #include "k8s/capacity/fit_store.h"

@@ -2,10 +2,7 @@
 // A reconciler between two ticks.
 #include "controller/tick/reconcile.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools.h"

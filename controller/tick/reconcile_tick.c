@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One tick: restore -> observe -> refill -> decide -> record -> write -> result. enter() marks each phase. When too
 // many others write, the tick ends after the decision, and reconciler_write() continues with its order.
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools.h"

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/tick/refill.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/forecast.h"
 #include "policies/engine/number.h"

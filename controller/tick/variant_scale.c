@@ -2,11 +2,9 @@
 #include "controller/tick/variant_scale.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/process/log.h"
 #include "controller/tick/unacked_write.h"

@@ -2,11 +2,8 @@
 #include "controller/tick/victim_marks.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "controller/tick/observe.h"
 #include "k8s/client/k8s_client.h"

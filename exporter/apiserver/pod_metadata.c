@@ -4,14 +4,10 @@
 #include <event2/event.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/service_account.h"
 #include "base/json/json_span.h"
 #include "base/process/log.h"

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/cmd/backend_registry.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/print.h"
 #include "base/process/log.h"
 #include "exporter/sysfs/sysfs.h"

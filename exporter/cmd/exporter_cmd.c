@@ -2,13 +2,10 @@
 #include "exporter/cmd/exporter_cmd.h"
 
 #include <event2/event.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/print.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/gpu_table.h"

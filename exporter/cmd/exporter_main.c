@@ -2,14 +2,10 @@
 // gpuscale-exporter: parses the command line, creates the parts, runs until a signal.
 #include <event2/event.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/service_account.h"
 #include "base/print.h"
 #include "base/process/log.h"

@@ -2,14 +2,9 @@
 #include "exporter/cmd/exporter_options.h"
 
 #include <argp.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/service_account.h"
-#include "base/num.h"
 #include "base/print.h"
 #include "exporter/cmd/backend_registry.h"
 #include "exporter/health_policy.h"

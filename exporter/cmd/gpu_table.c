@@ -2,15 +2,11 @@
 #include "exporter/cmd/gpu_table.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/csv_text.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/print.h"
-#include "base/text.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/page_view.h"
 

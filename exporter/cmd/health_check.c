@@ -3,15 +3,10 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/health_table.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/print.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/page_view.h"

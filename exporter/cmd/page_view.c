@@ -2,13 +2,8 @@
 #include "exporter/cmd/page_view.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "base/base.h"
 #include "exporter/families.h"
 
 // The values that DCGM writes for a missing value (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples GPUs through a running nv-hostengine, for fields that NVML lacks: profiling fields before Hopper. DCGM
 // watches the fields, and the backend reads the latest values. MIG instances are not read.
+#include "base/base.h"
 #include "exporter/backend.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
 #include "base/file_open.h"
 #include "base/process/log.h"
 #include "exporter/dcgm/dcgm_api.h"

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/kubelet/h2c.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/err.h"
+#include "base/base.h"
 
 enum frame_type {
 	FRAME_DATA = 0,

@@ -6,14 +6,11 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "exporter/kubelet/h2c.h"

@@ -2,18 +2,11 @@
 #include "exporter/kubelet/pod_resources.h"
 
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/num.h"
-#include "base/text.h"
 
 #define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a mock script: series and the workload model set the utilization of each GPU, and the GPU model derives the
 // other fields.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/exposition.h"
-#include "base/num.h"
 #include "exporter/backend.h"
 #include "exporter/mock/mock_model.h"
 #include "exporter/mock/mock_replicas.h"

@@ -2,13 +2,9 @@
 #include "exporter/mock/mock_replicas.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "exporter/http_call.h"

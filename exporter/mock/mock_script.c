@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/mock/mock_script.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_rows.h"

@@ -2,12 +2,9 @@
 #include "exporter/mock/mock_series.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/series_notation.h"
 
 #define CSV_BYTES_MAX   (16 * 1024 * 1024)

@@ -5,13 +5,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/nvml/nvml_api.h"

@@ -2,11 +2,8 @@
 #include "exporter/nvml/nvml_api.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/file_open.h"
 
 #define NAMES_MAX 3

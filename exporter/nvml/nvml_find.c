@@ -2,10 +2,8 @@
 #include "exporter/nvml/nvml_find.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/process/log.h"
 #include "exporter/nvml/nvml_read.h"
 

@@ -2,11 +2,8 @@
 #include "exporter/nvml/nvml_read.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/exposition.h"
 #include "exporter/sysfs/sysfs.h"
 

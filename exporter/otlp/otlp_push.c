@@ -3,20 +3,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/backoff.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "base/process/process.h"
-#include "base/text.h"
 #include "base/timer.h"
 #include "exporter/families.h"
 #include "exporter/health_policy.h"

@@ -2,16 +2,11 @@
 #include "exporter/page/exporter_server.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
-#include "base/num.h"
 #include "base/process/process.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/kubelet_pods.h"

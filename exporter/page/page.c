@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/page.h"
 
-#include <assert.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/exposition.h"
-#include "base/num.h"
 
 #define TEXT_TYPE        "text/plain"
 #define OPENMETRICS_TYPE "application/openmetrics-text"

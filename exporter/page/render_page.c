@@ -2,11 +2,9 @@
 #include "exporter/page/render_page.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/exposition.h"
-#include "base/num.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/csv_counters.h"
 #include "exporter/device_history.h"

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/web.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/file_open.h"
 #include "base/http/http_server.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"

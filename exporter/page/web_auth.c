@@ -2,18 +2,13 @@
 #include "exporter/page/web_auth.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <dlfcn.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 
 // ---- bcrypt from the system's libcrypt, which is loaded on first use ----

@@ -2,13 +2,9 @@
 // GPUs of AMD and Intel through their kernel drivers (amdgpu, i915, xe) under /sys/class/drm. A vendor is a list of
 // drivers and a function that reads one card.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/sysfs/sysfs.h"

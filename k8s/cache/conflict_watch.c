@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/conflict_watch.h"
 
-#include <assert.h>
 #include <event2/event.h>
 #include <event2/util.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "base/backoff.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/http_client.h"
 #include "base/must.h"
 #include "base/timer.h"

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/informer.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
 #include "base/must.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/pod_decode.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json/json_span.h"
-#include "base/num.h"
 #include "k8s/client/label_selector.h"
 
 #define PHASE_BYTES 16

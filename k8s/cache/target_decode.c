@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/target_decode.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "k8s/client/label_selector.h"
 
 bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET_NAME_BYTES],

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/target_store.h"
 
-#include <assert.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
 #include "base/http/http_client.h"
 #include "base/must.h"

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/watch.h"
 
-#include <assert.h>
 #include <event2/event.h>
 #include <event2/util.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/backoff.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/capacity.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/must.h"
-#include "base/num.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/capacity/capacity_private.h"
 #include "k8s/capacity/pod_requests.h"

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices of dynamic resource allocation: what slices list, classes select and claims use.
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "k8s/capacity/capacity_private.h"
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes how many more replicas fit, and why no more.
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "k8s/capacity/capacity_private.h"
 
 // Returns the demand that the devices of the node serve; -1: a device plugin serves the resource, or nothing does.

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/device_selector.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/num.h"
+#include "base/base.h"
 
 #define TEXT_BYTES 320
 

@@ -2,13 +2,10 @@
 #include "k8s/capacity/fit_store.h"
 
 #include <event2/event_struct.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/target_store.h"

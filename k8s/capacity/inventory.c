@@ -3,11 +3,9 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
 #include "base/timer.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/label_pool.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/hash_table.h"
 #include "base/must.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/node_rule.h"
 
-#include <stdint.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "k8s/capacity/label_pool.h"
 
 static const char *const operator_names[] = {

@@ -2,10 +2,8 @@
 #include "k8s/capacity/replica_shape.h"
 
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "k8s/capacity/pod_requests.h"
 #include "k8s/client/accelerators.h"
 

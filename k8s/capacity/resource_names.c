@@ -2,11 +2,8 @@
 #include "k8s/capacity/resource_names.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/num.h"
+#include "base/base.h"
 
 #define QUANTITY_BYTES 64
 // A decimal fraction such as 0.7 is not exact in a double; what is this close to a whole number is that number.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/shape_fetch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/json/json_path.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/client/discovery.h"

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/discovery.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
 #include "base/http/http_client.h"
 #include "base/json/json_path.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 #include "k8s/client/k8s_request.h"
 #include "k8s/targets/workload_kind.h"
 

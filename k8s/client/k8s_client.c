@@ -4,15 +4,11 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/util.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "base/backoff.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/timer.h"
 #include "k8s/client/discovery.h"

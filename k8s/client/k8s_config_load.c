@@ -2,14 +2,10 @@
 #include "k8s/client/k8s_config_load.h"
 
 #include <openssl/crypto.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/service_account.h"
 #include "k8s/client/k8s_request.h"
 #include "k8s/client/kubeconfig.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/k8s_credentials.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/service_account.h"
 #include "k8s/client/k8s_config.h"
 #include "k8s/client/k8s_exec.h"

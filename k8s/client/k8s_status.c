@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is reported about a request: the class of its path for metrics, and the error of a failed reply.
-#include <stdbool.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "k8s/client/k8s_client.h"
 

@@ -5,14 +5,10 @@
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #define NAMES_SHOWN_MAX    8
 #define NAMES_COMPARED_MAX 256

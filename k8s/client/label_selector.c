@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/label_selector.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/err.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "base/base.h"
 
 #define NAME_BYTES_MAX   63
 #define PREFIX_BYTES_MAX 253

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/pod_mark.h"
 
-#include <assert.h>
-#include <stdio.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "k8s/client/scale.h"
 
 #define PATCH_BYTES_MAX 512

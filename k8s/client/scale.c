@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/scale.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/http/http_client.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and patches the number of replicas at a path of an object.
+#include "base/base.h"
 #include "k8s/client/scale.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/json/json_path.h"
 #include "base/json/json_write.h"
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts and lists the pods of a selector, page by page, and decodes the pages.
+#include "base/base.h"
 #include "k8s/client/scale.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/pod_mark.h"
 

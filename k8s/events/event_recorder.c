@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/events/event_recorder.h"
 
-#include <assert.h>
 #include <event2/util.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
 #include "base/json/json_write.h"
-#include "base/text.h"
 #include "k8s/client/k8s_client.h"
 
 #define BODY_BYTES_MAX     (16 * 1024)

@@ -4,13 +4,9 @@
 #include <event2/event.h>
 #include <event2/util.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"

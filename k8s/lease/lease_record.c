@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/lease/lease_record.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
-#include "base/num.h"
 
 #define SHARDS_TEXT_MAX 100000
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/lease/lease_rules.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #define REQUEST_TIMEOUT_MIN_MS 100
 #define WRITE_TIMEOUT_MIN_MS   50

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/server/access_review.h"
 
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/text.h"
 #include "k8s/server/k8s_user.h"
 
 void token_review_write(struct buf *out, const char *token)

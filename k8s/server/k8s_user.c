@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/server/k8s_user.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
 
 struct extra {

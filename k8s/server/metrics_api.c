@@ -2,10 +2,8 @@
 #include "k8s/server/metrics_api.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
 #include "k8s/client/label_selector.h"
 

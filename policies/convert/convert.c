@@ -3,13 +3,9 @@
 
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)

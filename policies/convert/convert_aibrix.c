@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // PodAutoscaler of AIBrix, autoscaling.aibrix.ai/v1alpha1, with the strategies HPA, KPA and APA. AIBrix:
 // api/autoscaling/v1alpha1/podautoscaler_types.go, pkg/controller/podautoscaler.
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "policies/convert/convert.h"
 

@@ -2,10 +2,8 @@
 // Triggers of type cron: KEDA takes the larger of the windows that are open. So the schedules are those of the maximum
 // over a week, minute by minute, which has no overlaps; of other windows, the largest open one counts (combine: Max).
 // KEDA: cron_scaler.go.
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "base/schema/doc.h"
 #include "policies/convert/convert.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScaledObject of KEDA, keda.sh/v1alpha1, with triggers of type prometheus, cpu, memory and cron. KEDA:
 // apis/keda/v1alpha1/scaledobject_types.go, prometheus_scaler.go, cron_scaler.go.
-#include <string.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "policies/convert/convert.h"
 #include "policies/engine/formula.h"

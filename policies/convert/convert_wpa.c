@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WatermarkPodAutoscaler, datadoghq.com/v1alpha1. WPA: api/v1alpha1/watermarkpodautoscaler_types.go.
-#include <stdint.h>
-#include <string.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "policies/convert/convert.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints a struct conversion as YAML for people to edit: comments in their places, flow style for short parts.
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/json/yaml_out.h"
 #include "base/schema/doc.h"
-#include "base/text.h"
 #include "policies/convert/convert.h"
 #include "policies/schema/policy_schema.h"
 

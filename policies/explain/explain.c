@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/explain/explain.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "base/print.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"

@@ -4,10 +4,8 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/idle.h"

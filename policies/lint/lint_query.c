@@ -2,11 +2,9 @@
 // The rules about one query. The query is read as a list of tokens: lint_promql.c reports syntax errors, and a rule
 // that cannot be sure does not warn.
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/dcgm_names.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about the target: which kinds can be scaled.
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"

@@ -3,12 +3,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/file_open.h"
 #include "base/hash.h"
 #include "base/print.h"

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/load/file_set.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "base/text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_list.h"
 #include "policies/load/policy_ref.h"

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/load/policy_ref.h"
 
-#include <assert.h>
-#include <stddef.h>
-#include <stdlib.h>
-
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/schema/doc.h"
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/load/policy_zones.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/tz/tzfile.h"

@@ -2,11 +2,8 @@
 #include "policies/load/pool_set.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"

@@ -2,14 +2,9 @@
 #include "policies/price/price_book.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/schema/binding.h"

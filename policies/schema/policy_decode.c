@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes one GPUAutoscaler document into its rules and its target: the schema table, then every field that needs more
 // than one other field to be understood.
+#include "base/base.h"
 #include "policies/schema/policy_schema.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/schema/binding.h"

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/test/coverage.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/print.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"

@@ -2,17 +2,11 @@
 #include "policies/test/grant_line.h"
 
 #include <cjson/cJSON.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/text.h"
 #include "policies/explain/explain.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/test/junit.h"
 
-#include <assert.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/base.h"
 #include "base/xml_text.h"
 
 void junit_init(struct junit *j, size_t max_bytes)

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/test/line_fields.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/text.h"
 
 #define LINE_FIELDS_MAX 16
 

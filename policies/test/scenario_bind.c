@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a test against its policy, and completes it.
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/series_notation.h"
-#include "base/text.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/reason.h"
 #include "policies/load/file_set.h"

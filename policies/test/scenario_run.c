@@ -2,13 +2,9 @@
 #include "policies/test/scenario_run.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"

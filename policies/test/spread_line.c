@@ -2,14 +2,10 @@
 #include "policies/test/spread_line.h"
 
 #include <cjson/cJSON.h>
-#include <stdint.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/text.h"
 #include "policies/spread/spread.h"
 #include "policies/test/line_fields.h"
 

@@ -3,17 +3,11 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
-#include "base/text.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"

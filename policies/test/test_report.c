@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/test/test_report.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/print.h"
-#include "base/text.h"
 #include "policies/explain/explain.h"
 #include "policies/test/scenario_run.h"
 

@@ -3,16 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/health_table.h"
-#include "base/num.h"
 #include "promql/confine.h"
 #include "promql/promql_source.h"
 #include "remedy/plan/remedy_state.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes of the cluster for the remediation agent, kept up to date by a watch.
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
 

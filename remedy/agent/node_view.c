@@ -3,16 +3,11 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/num.h"
 #include "k8s/client/accelerators.h"
 #include "remedy/remedy_record.h"
 

@@ -2,10 +2,8 @@
 #include "remedy/agent/remedy_agent.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_server.h"

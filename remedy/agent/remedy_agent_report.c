@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of the remediation agent: Events on the node, log lines, and the HTTP endpoints with its metrics.
-#include <stdio.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"

@@ -6,13 +6,8 @@
 // The agent knows which device of a ResourceSlice a GPU is, and which of its rules exist. Two watches keep both up to
 // date.
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"

@@ -2,12 +2,9 @@
 // The writes of the remediation agent: first the node (taint or cordon, reset, and annotation in one PATCH), then, when
 // the API server has accepted that, the evictions that the annotation records, and the deadlines of pods. A failed
 // PATCH makes the planner forget the node and start from the annotation that the API server has, as after a restart.
-#include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/metrics/metrics.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/buf.h"
+#include "base/base.h"
 
 const char *const metrics_result_names[] = {"ok", "deferred", "scaled", "error"};
 _Static_assert(sizeof metrics_result_names / sizeof metrics_result_names[0] == METRICS_RESULT__COUNT,

@@ -2,14 +2,10 @@
 #include "runtime/options/controller_options.h"
 
 #include <event2/util.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/print.h"
 #include "k8s/client/k8s_config.h"
 #include "promql/confine.h"

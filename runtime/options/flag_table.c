@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/options/flag_table.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/err.h"
-#include "base/num.h"
+#include "base/base.h"
 #include "base/print.h"
 
 #define KEY_NUMBER  0x100 // the key of a flag without a letter: this and its row

@@ -5,13 +5,9 @@
 #include <event2/event_struct.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "base/file_open.h"
 #include "base/http/http_server.h"
 #include "base/print.h"

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combines the early checks of policies into one request.
+#include "base/base.h"
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/must.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"

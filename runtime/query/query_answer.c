@@ -2,12 +2,8 @@
 #include "runtime/query/query_answer.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/promql_source.h"

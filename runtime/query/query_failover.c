@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries all servers of a source, and chooses one of the responses.
+#include "base/base.h"
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/must.h"
 #include "promql/promql_source.h"

@@ -3,13 +3,9 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash_table.h"
 #include "base/must.h"
 #include "promql/freshness.h"

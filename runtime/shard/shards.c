@@ -3,13 +3,9 @@
 
 #include <event2/event.h>
 #include <event2/util.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/buf.h"
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/process/log.h"

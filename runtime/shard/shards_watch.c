@@ -6,13 +6,9 @@
 // The polled lists are a second source of the same leases. The informer decides when a lease is absent from the watch;
 // shards_watch_match reports the results of the polled lists to it.
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "base/err.h"
-#include "base/num.h"
 #include "base/process/log.h"
 #include "k8s/cache/informer.h"
 #include "k8s/client/k8s_client.h"
