@@ -233,7 +233,7 @@ static double median_of(struct straggler *s, size_t at, size_t *ret_n)
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
-			s->scratch[n++] = *(const double *)((const char *)s->ranks[i] + at);
+			memcpy(&s->scratch[n++], (const char *)s->ranks[i] + at, sizeof s->scratch[0]);
 	*ret_n = n;
 	return n ? quantile_lower_median(s->scratch, n) : 0;
 }

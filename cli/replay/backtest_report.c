@@ -287,7 +287,9 @@ void backtest_report_notes(const struct backtest_report *r, struct buf *out)
 
 struct table_text backtest_report_figure(double v, const char *unit)
 {
-	return isinf(v) ? (struct table_text){"never served"} : table_amount(v, unit);
+	if (isinf(v))
+		return (struct table_text){"never served"};
+	return table_amount(v, unit);
 }
 
 const char *backtest_report_mode(const struct backtest *b)

@@ -9,7 +9,6 @@
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/must.h"
-#include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "base/process/log.h"
 #include "k8s/cache/informer.h"
 #include "remedy/agent/health_feed.h"
 #include "remedy/agent/node_view.h"
@@ -163,7 +164,17 @@ void agent_report_hold(struct remedy_agent *a, const char *node, enum remedy_rea
 // Listens on options.listen. Returns -1 and *e on failure.
 int agent_pages_open(struct remedy_agent *a, struct err *e);
 // Logs a condition when it starts (error) and when it ends (NULL).
-void agent_report_edge(struct remedy_agent *a, bool *condition, const char *started, const char *ended,
-                       const struct err *error);
+static inline void agent_report_edge(struct remedy_agent *a, bool *condition, const char *started, const char *ended,
+                                     const struct err *error)
+{
+	if (*condition == (error != NULL))
+		return;
+	*condition = error != NULL;
+	if (error)
+		LOG(a->options.log, LOG_ERROR, started, LOG_S("kind", err_kind_info(error->kind)->name),
+		    LOG_S("err", error->msg));
+	else
+		LOG(a->options.log, LOG_INFO, ended, LOG_B("acts", a->options.acts));
+}
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
-#include "base/process/log.h"
 #include "k8s/events/event_recorder.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
@@ -90,19 +89,6 @@ void agent_report_hold(struct remedy_agent *a, const char *node, enum remedy_rea
 	LOG(a->options.log, LOG_WARNING, "Holding", LOG_S("node", node), LOG_S("reason", remedy_reasons[reason].name),
 	    LOG_S("evidence", message));
 	record_event(a, node, "Warning", remedy_reasons[reason].name, message);
-}
-
-void agent_report_edge(struct remedy_agent *a, bool *condition, const char *started, const char *ended,
-                       const struct err *error)
-{
-	if (*condition == (error != NULL))
-		return;
-	*condition = error != NULL;
-	if (error)
-		LOG(a->options.log, LOG_ERROR, started, LOG_S("kind", err_kind_info(error->kind)->name),
-		    LOG_S("err", error->msg));
-	else
-		LOG(a->options.log, LOG_INFO, ended, LOG_B("acts", a->options.acts));
 }
 
 // ---- metrics ----
