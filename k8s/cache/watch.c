@@ -44,6 +44,7 @@ static void report_object(struct k8s_watch *w, void (*fn)(void *arg, const char 
 	w->in_callback = false;
 }
 
+// Reports an error, or with NULL that there is none, when it differs from the last report.
 static void report_error(struct k8s_watch *w, const struct err *error)
 {
 	if (error ? w->error && w->error->kind == error->kind && strcmp(w->error->msg, error->msg) == 0 : !w->error)
@@ -71,6 +72,7 @@ static void report_too_large(struct k8s_watch *w)
 	report_error(w, &e);
 }
 
+// Reports that the complete list left out an object, if it did; also when the previous list did.
 static void report_left_out(struct k8s_watch *w)
 {
 	if (w->too_large_bytes == 0)
@@ -80,6 +82,7 @@ static void report_left_out(struct k8s_watch *w)
 	report_too_large(w);
 }
 
+// Reports that the stream works: it was open long enough, or sent an event.
 static void report_health(struct k8s_watch *w)
 {
 	w->is_good = true;

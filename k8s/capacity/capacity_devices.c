@@ -369,8 +369,8 @@ static bool read_class(struct capacity *c, struct device_object *o, struct json_
 	struct json_span_iter it = {.rest = json_span_get(spec, "selectors")};
 	char text[RESOURCE_NAME_BYTES];
 	if (snprintf(text, sizeof text, RESOURCE_DEVICE_CLASS_PREFIX "%s", o->name) < (int)sizeof text)
-		resource_names_add(&c->names, text,
-		                   RESOURCE_OFFERED); // else a template that needs it reports the lack of places
+		// Where no place is left, a template that needs it reports that.
+		resource_names_add(&c->names, text, RESOURCE_OFFERED);
 	d->selectors = must_alloc(calloc(SELECTORS_MAX, sizeof *d->selectors));
 	while (json_span_next(&it)) {
 		char *expression = d->n_selectors < SELECTORS_MAX ? copy_expression(it.value) : NULL;
