@@ -87,7 +87,8 @@ void controller_resign(struct controller *c);
 void controller_free(struct controller *c);
 
 // ---- what the HTTP endpoints show in addition to the parts ----
-// Returns the prices; NULL: no policy in force needs them. Call before the revision of the policies is read.
+// Returns the prices; NULL: no policy in force needs them, or there is no memory for them. Call before the revision of
+// the policies is read.
 const struct price_book *controller_prices(struct controller *c);
 // Returns the errors of the policy files, one per line; "": none.
 const char *controller_file_report(const struct controller *c);
@@ -96,6 +97,7 @@ const char *controller_watch_error(const struct controller *c);
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
+
 // ---- price_follower.c ----
 
 // path: of a PriceBook, must live as long; NULL: the shipped prices, which are decoded when they are first needed.

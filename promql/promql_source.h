@@ -3,7 +3,7 @@
 // that hangs does not delay the others; its own queue, in which namespaces take turns (promql/fair_queue.h); and its
 // own health (promql/promql_health.h): a source that is down receives only probes, and its queries fail at once with
 // the reason. A source with several URLs is a chain of such servers under one name: promql_sources_find returns the
-// first, promql_source_next the others.
+// first, and their `next` the others.
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 

@@ -357,8 +357,8 @@ static void ask_access(struct check *c)
 	struct err e;
 	buf_init(&body, REVIEW_BYTES_MAX);
 	subject_access_review_write(&body, c->user, &c->attributes);
-	SHA256((const unsigned char *)buf_str(&body), body.len,
-	       c->key); // the whole question: user, groups, extra and what for
+	// The whole question: user, groups, extra and what for.
+	SHA256((const unsigned char *)buf_str(&body), body.len, c->key);
 	const struct review_answer *known = body.failed ? NULL : review_cache_get(a->accesses, c->key, mono_ms(a));
 	if (known) {
 		buf_done(&body);

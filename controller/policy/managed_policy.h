@@ -108,10 +108,10 @@ struct managed_policy {
 	struct managed_policy *previous_dirty, *next_dirty;
 	int64_t last_scale_boot_ms; // last scale by an earlier reconciler; -1: none known
 
-	// policy_pools.h
+	// policy_pools.c
 	struct pool_membership *membership; // NULL: there are no pools, or the policy is not in force
 
-	// early_check.h
+	// early_check.c
 	struct early_check *early_check; // in flight; NULL: none
 	int64_t early_check_ms;          // the moment of the last one
 	int64_t early_after_mono_ms;     // no check before this time

@@ -74,13 +74,10 @@ struct policy_pools *policy_pools_new(const struct policy_pools_options *o)
 	        .unsupported = all->ownership->n_shards > 1
 	                               ? "not supported: a pool whose members are spread over --shards; use one shard"
 	                               : NULL};
-	const struct pool_watch_options watch = {.client = all->connections->k8s,
-	                                         .pools = pools_new(&options),
-	                                         .log = all->log,
-	                                         .on_answer = on_answer,
-	                                         .arg = p};
 	p->options = *o;
-	p->pools = watch.pools;
+	p->pools = pools_new(&options);
+	const struct pool_watch_options watch = {
+	        .client = all->connections->k8s, .pools = p->pools, .log = all->log, .on_answer = on_answer, .arg = p};
 	evtimer_assign(&p->timer, all->connections->loop, on_timer, p);
 	if (timer_start(&p->timer, POOL_STATUS_CHECK_MS) < 0)
 		abort(); // base/must.h

@@ -72,7 +72,7 @@ bool policy_report_facts(const struct policy_report *p, const struct policy_repo
 #define HISTORY_MAX       256
 #define HISTORY_BYTES_MAX (64 * 1024) // of one rendered decision
 
-struct decision_history *decision_history_new(void); // NULL when memory is exhausted
+struct decision_history *decision_history_new(void);
 void decision_history_free(struct decision_history *h);
 // Adds the decision of a binding of that key, which may be NULL.
 void decision_history_add(struct decision_history *h, const char *key, const struct decided *d);

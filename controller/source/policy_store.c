@@ -426,7 +426,8 @@ struct stored_binding *policy_store_next(const struct policy_store *s, const str
 {
 	if (b && b->index + 1 < b->entry->n_bindings)
 		return b->entry->bindings[b->index + 1];
-	const struct row *row = b ? (void *)b->entry : NULL, *next = row ? row->hh.next : s->rows;
+	const struct row *row = b ? (void *)b->entry : NULL;
+	const struct row *next = row ? row->hh.next : s->rows;
 	while (next && next->entry.n_bindings == 0)
 		next = next->hh.next;
 	return next ? next->entry.bindings[0] : NULL;

@@ -96,8 +96,8 @@ void policy_status_write_replicas(const struct policy_status *s, const struct bi
 int policy_status_recall(struct policy_status *s, const struct binding *binding, void *state, int64_t now_ms,
                          struct err *e);
 // Writes a file that records only the replicas requested for the target, before its first scale. done is called exactly
-// once: when the file is written or the write failed, at the latest when the status is freed. Valid only when
-// it is written to a file.
+// once: when the file is written or the write failed, at the latest when the status is freed. Valid only when the
+// status is written to a file.
 void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg);
 // Removes the file of a deleted policy, or the entry of a binding that its object does not have any more.
