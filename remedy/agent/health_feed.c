@@ -593,8 +593,9 @@ size_t health_feed_gpus(const struct health_feed *f, const char *node, const cha
 	size_t n = 0;
 	for (size_t i = c && !c->why ? c->from : SIZE_MAX; c && i < c->to && n < max; i++) {
 		const struct sample *s = &f->samples[i];
-		if (pod ? s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0 && is_believed(f, c, s)
-		        : s->kind == SAMPLE_UP && (n == 0 || strcmp(ret_uuids[n - 1], s->uuid) != 0))
+		bool is_next = s->kind == SAMPLE_UP && (n == 0 || strcmp(ret_uuids[n - 1], s->uuid) != 0);
+		bool is_of_pod = pod && s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0 && is_believed(f, c, s);
+		if (is_of_pod || (!pod && is_next))
 			ret_uuids[n++] = s->uuid;
 	}
 	return n;

@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_REMEDY_AGENT_REMEDY_AGENT_PRIVATE_H
 #define GPUSCALE_REMEDY_AGENT_REMEDY_AGENT_PRIVATE_H
 
+#include <stddef.h>
+
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
@@ -104,6 +106,7 @@ struct node_record {
 	size_t n_pods;
 	bool has_new_pods; // since the planner last got them
 };
+_Static_assert(offsetof(struct node_record, item) == 0, "an item is its node");
 // Starts the watch. Returns -1 and *e on failure.
 int node_store_open(struct remedy_agent *a, struct err *e);
 // Call before the client is freed. Without node_store_open() it does nothing.

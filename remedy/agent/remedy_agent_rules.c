@@ -45,6 +45,7 @@ struct record {
 	const char *driver, *pool;    // texts of a slice
 	struct device *devices;       // likewise
 };
+_Static_assert(offsetof(struct record, item) == 0, "an item is its record");
 
 struct device_rules {
 	struct remedy_agent *agent;

@@ -232,7 +232,7 @@ static bool is_weaker(const struct remedy_fault *a, const struct remedy_fault *b
 	return x != y ? x < y : a->last_ms < b->last_ms;
 }
 
-// The same, added when missing, if need be in place of the weakest row: *ret_is_new. Never NULL.
+// As remedy_evidence_find(), but adds a missing row, if need be in place of the weakest one: *ret_is_new. Never NULL.
 static struct remedy_fault *add_row(struct remedy_node *n, int gpu, int32_t id, bool *ret_is_new)
 {
 	struct remedy_fault *f = remedy_evidence_find(n, gpu, id);
