@@ -87,7 +87,7 @@ struct http_call {
 	size_t body_len;
 	bool has_body, https, loopback, no_compression, is_background;
 	struct http_tls_set *tls; // NULL: defaults
-	char *user, *password;    // basic, or the key of Amazon; NULL: neither
+	char *user, *password;    // the key of Amazon; NULL: not signed
 	char *aws_scope;          // NULL: the request is not signed
 	size_t max_body_bytes;
 	// While running:

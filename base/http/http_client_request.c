@@ -2,6 +2,7 @@
 // From a request to a configured transfer handle: URL, headers, credentials, body.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/evp.h>
 #include <strings.h>
 #include <time.h>
 
@@ -174,9 +175,17 @@ static int add_basic(struct http_call *call, const char *user, const char *passw
 	if (len > HTTP_HEADER_LINE_BYTES_MAX / 2)
 		return err_set(e, ERR_LIMIT, "%s: basic-auth credentials of %zu bytes, the ceiling is %d", call->place,
 		               len, HTTP_HEADER_LINE_BYTES_MAX / 2);
-	call->user = strdup(user);
-	call->password = strdup(password);
-	return call->user && call->password ? 0 : out_of_memory(e);
+	// libcurl would encode them, too, but it does not overwrite what it copies.
+	char *plain = format_text("%s:%s", user, password), *coded = malloc((len + 2) / 3 * 4 + 1), *line = NULL;
+	if (plain && coded) {
+		EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)plain, (int)len);
+		line = format_text("Authorization: Basic %s", coded);
+		wipe(coded);
+	}
+	wipe(plain);
+	free(plain);
+	free(coded);
+	return add_secret_header(call, line, e);
 }
 
 static int add_aws(struct http_call *call, const struct http_aws *aws, struct err *e)

@@ -140,4 +140,5 @@ const struct schema *scenario_piece_schema(void);
 // error with its place to `errors`. All memory is in `a`. Returns 0, or -1 when there was an error.
 int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index, int64_t interval_ms,
                   const struct file_set *set, struct arena *a, struct schema_errors *errors);
+
 #endif
