@@ -23,8 +23,8 @@ int pod_mark(struct k8s_client *c, const char *namespace_name, const struct pod_
 	buf_init(&body, PATCH_BYTES_MAX);
 	buf_printf(&path, "/api/v1/namespaces/%s/pods/%s", namespace_name, pod->name);
 	json_write_init(&w, &body, 0);
-	json_write_format(&w, "{metadata:{resourceVersion:%s,annotations:{" POD_VICTIM_ANNOTATION ":%s",
-	                  pod->removal->resource_version, marked_ms > 0 ? stamp : NULL);
+	json_write_format(&w, "{metadata:{resourceVersion:%s,annotations:{", pod->removal->resource_version);
+	json_write_member_str(&w, POD_VICTIM_ANNOTATION, marked_ms > 0 ? stamp : NULL);
 	if (!pod->removal->has_cost)
 		json_write_member_str(&w, POD_COST_ANNOTATION, marked_ms > 0 ? cost : NULL);
 	json_write_format(&w, "}}}");
