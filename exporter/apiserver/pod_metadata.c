@@ -135,7 +135,7 @@ static bool is_wanted(const struct metadata_list *l, enum json_token_kind kind)
 	if (l->matched == 0 || l->matched == ITEMS) // any place
 		return kind == JSON_OBJECT_BEGIN;
 	int at = l->at[l->matched];
-	// JSON_OBJECT_BEGIN is 0: texts, and the kind of the list, are no containers although they look like objects.
+	// JSON_OBJECT_BEGIN is 0: texts, and the kind of the list, look like objects without being one.
 	return at >= 0 && at < PLACES && at != KIND_OF_LIST && places[at].size == 0 && places[at].container == kind;
 }
 
