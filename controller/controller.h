@@ -87,8 +87,7 @@ void controller_resign(struct controller *c);
 void controller_free(struct controller *c);
 
 // ---- what the HTTP endpoints show in addition to the parts ----
-// Returns the prices; NULL: no policy in force needs them, or there is no memory for them. Call before the revision of
-// the policies is read.
+// Returns the prices; NULL: no policy needs them, or out of memory. Call before the revision of the policies is read.
 const struct price_book *controller_prices(struct controller *c);
 // Returns the errors of the policy files, one per line; "": none.
 const char *controller_file_report(const struct controller *c);

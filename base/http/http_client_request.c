@@ -175,7 +175,7 @@ static int add_basic(struct http_call *call, const char *user, const char *passw
 	if (len > HTTP_HEADER_LINE_BYTES_MAX / 2)
 		return err_set(e, ERR_LIMIT, "%s: basic-auth credentials of %zu bytes, the ceiling is %d", call->place,
 		               len, HTTP_HEADER_LINE_BYTES_MAX / 2);
-	// libcurl would encode them, too, but it does not overwrite what it copies.
+	// Not by CURLOPT_PASSWORD: libcurl keeps copies of a password that are never overwritten.
 	char *plain = format_text("%s:%s", user, password), *coded = malloc((len + 2) / 3 * 4 + 1), *line = NULL;
 	if (plain && coded) {
 		EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)plain, (int)len);
