@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the heap: objects with their texts, and arrays that grow by doubling.
+// Memory of the heap: objects with their texts, arrays that grow by doubling, and memory that must exist.
 #ifndef GPUSCALE_BASE_ALLOC_H
 #define GPUSCALE_BASE_ALLOC_H
 
 #include <stddef.h>
+#include <stdlib.h>
 
 struct err;
+
+// Returns `allocated`, the result of malloc and the like. Ends the process when it is NULL: for callbacks of the event
+// loop, which have no caller to return an error to and would lose what they were called with, and for what the
+// controller creates at its start. The supervisor restarts the process. Every other function returns ERR_INTERNAL "out
+// of memory" (CONTRIBUTING, "Out of memory").
+static inline void *must_alloc(void *allocated)
+{
+	if (!allocated)
+		abort();
+	return allocated;
+}
 
 // As err_calloc(), with copies of the n texts *texts[i] behind the `size` bytes. Sets each *texts[i] to its copy; NULL
 // stays NULL.

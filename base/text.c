@@ -2,6 +2,8 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,4 +128,18 @@ size_t text_show(char *out, size_t cap, const char *s, size_t len)
 	}
 	out[used] = '\0';
 	return used;
+}
+
+size_t text_from_base64(const char *text, void *ret_bytes, size_t max)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	unsigned char *out = ret_bytes, last[3];
+	size_t len = strlen(text), padding = len - strspn(text, digits), n = len / 4 * 3 - padding;
+	if (len == 0 || len > INT_MAX || len % 4 != 0 || padding > 2 || strspn(text + len - padding, "=") != padding ||
+	    n > max)
+		return 0;
+	EVP_DecodeBlock(out, (const unsigned char *)text, (int)len - 4);
+	EVP_DecodeBlock(last, (const unsigned char *)text + len - 4, 4); // it writes zeros for the padding
+	memcpy(out + len / 4 * 3 - 3, last, 3 - padding);
+	return n;
 }

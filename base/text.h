@@ -34,4 +34,11 @@ size_t text_show_char(const char *s, size_t len, char out[TEXT_CHAR_BYTES], size
 // characters with "...". cap >= 8. Always terminates; returns the length.
 size_t text_show(char *out, size_t cap, const char *s, size_t len);
 
+// Returns the size of the base64 text of n bytes (RFC 4648, section 4), with its terminator. EVP_EncodeBlock() writes
+// it.
+#define TEXT_BASE64_BYTES(n) (((n) + 2) / 3 * 4 + 1)
+// Decodes base64 text to at most `max` bytes at ret_bytes, and returns their number; 0 when it is not base64, or
+// longer.
+size_t text_from_base64(const char *text, void *ret_bytes, size_t max);
+
 #endif

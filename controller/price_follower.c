@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/file_open.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "policies/price/price_book.h"
 

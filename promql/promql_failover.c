@@ -3,7 +3,6 @@
 #include "promql/promql_source.h"
 
 #include "base/base.h"
-#include "base/must.h"
 
 struct failover {
 	struct promql_source *server; // that is asked

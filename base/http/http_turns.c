@@ -5,7 +5,6 @@
 #include <utlist.h>
 
 #include "base/base.h"
-#include "base/must.h"
 #include "base/timer.h"
 
 struct turn_route {

@@ -3,7 +3,7 @@
 // reads what the cluster has, so that a run that was killed is repeated from the start.
 #include <time.h>
 
-#include "base/must.h"
+#include "base/alloc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/term/cli.h"
 #include "controller/policy/policy_conflicts.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale backtest -f POLICY --data FILE: what a policy would have decided, cost and kept waiting.
-#include "base/must.h"
+#include "base/alloc.h"
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/replay_input.h"
 
+#include "base/text.h"
 #include "cli/replay/replay_fetch.h"
 #include "cli/term/cli.h"
-#include "controller/status/state_text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
@@ -171,7 +171,7 @@ static int read_record(const char *text, const struct policy *p, struct policy_l
 	if (!state)
 		return -1;
 	decide_state_init(p, state);
-	l->n_record = state_text_read(text, l->record, sizeof l->record);
+	l->n_record = text_from_base64(text, l->record, sizeof l->record);
 	if (l->n_record > 0 && decide_objective_restore(p, state, l->record, l->n_record, INT64_MAX / 2))
 		l->capacity_ratio = decide_objective_capacity(p, state);
 	else

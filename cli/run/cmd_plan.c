@@ -2,7 +2,7 @@
 // gpuscale plan: prints one decision per policy, exactly like the first decision of `run`, and writes nothing.
 #include <event2/event.h>
 
-#include "base/must.h"
+#include "base/alloc.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"

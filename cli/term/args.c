@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/must.h"
 #include "base/num.h"
 #include "base/print.h"
 #include "cli/term/commands.h"

@@ -8,7 +8,6 @@
 #include "base/http/http_server.h"
 #include "base/http/http_server_peer.h"
 #include "base/http/http_text.h"
-#include "base/must.h"
 #include "k8s/server/k8s_user.h"
 #include "k8s/server/request_header.h"
 

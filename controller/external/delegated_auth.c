@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/hash_table.h"
 #include "base/http/http_server.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "k8s/cache/watch.h"
 #include "k8s/client/k8s_client.h"

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/http/http_server.h"
 #include "base/http/tls_self_signed.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "k8s/server/access_review.h"
 #include "k8s/server/metrics_api.h"

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <strings.h>
 
-#include "base/must.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/server/metrics_api.h"
 #include "policies/engine/decision.h"

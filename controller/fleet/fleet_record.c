@@ -8,7 +8,6 @@
 #include <inttypes.h>
 
 #include "base/hash.h"
-#include "base/must.h"
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide_state.h"
 #include "policies/engine/number.h"

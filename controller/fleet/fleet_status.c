@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "controller/fleet/fleet.h"
 #include "controller/fleet/fleet_targets.h"
 #include "controller/status/status_conditions.h"

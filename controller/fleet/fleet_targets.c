@@ -3,7 +3,6 @@
 
 #include "base/base.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/targets/workload_kind.h"

@@ -5,7 +5,6 @@
 #include "controller/policy/policy_report.h"
 
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 

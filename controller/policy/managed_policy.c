@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "controller/fleet/fleet.h"
 #include "controller/source/policy_store.h"

@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/http/http_client.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/source/policy_store.h"

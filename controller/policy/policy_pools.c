@@ -7,7 +7,6 @@
 
 #include <event2/event.h>
 
-#include "base/must.h"
 #include "base/timer.h"
 #include "controller/pool/pools.h"
 #include "controller/source/file_source.h"
@@ -80,7 +79,7 @@ struct policy_pools *policy_pools_new(const struct policy_pools_options *o)
 	        .client = all->connections->k8s, .pools = p->pools, .log = all->log, .on_answer = on_answer, .arg = p};
 	evtimer_assign(&p->timer, all->connections->loop, on_timer, p);
 	if (timer_start(&p->timer, POOL_STATUS_CHECK_MS) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	p->watch = o->watches ? pool_watch_new(&watch) : NULL;
 	return p;
 }

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/policy/managed_policy.h"
 #include "controller/policy/policy_conflicts.h"

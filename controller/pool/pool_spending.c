@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"

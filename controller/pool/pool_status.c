@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_schema.h"

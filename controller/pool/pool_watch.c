@@ -9,7 +9,6 @@
 #include "base/backoff.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
 #include "base/timer.h"

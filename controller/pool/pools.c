@@ -2,7 +2,6 @@
 #include "controller/pool/pools.h"
 
 #include "base/base.h"
-#include "base/must.h"
 #include "policies/schema/binding.h"
 
 // ---- pools ----

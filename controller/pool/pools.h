@@ -358,7 +358,7 @@ void pool_watch_free(struct pool_watch *w);
 
 // Returns a version of an object for pools_put_object(), which frees it. Its errors are left in `errors`, and its
 // unknown fields, which have no effect, in `unknown`; an object with errors has a fault. Aborts when memory is
-// exhausted (base/must.h).
+// exhausted (base/alloc.h).
 struct pool_object *pool_object_read(const char *name, const char *json, size_t len, struct schema_errors *errors,
                                      struct schema_errors *unknown);
 // Writes errors as one line, cut to `size` bytes.

@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/source/policy_store.h"
@@ -129,7 +128,7 @@ struct file_source *file_source_new(const struct file_source_options *options, s
 	f->is_started = true;
 	file_source_log(f->options.log, "Invalid policy", buf_str(&f->report));
 	if (timer_start(&f->timer, FILE_SOURCE_WATCH_MS) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	return f;
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/base.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "policies/schema/policy_schema.h"
 
 static struct watched_object *new_object(const char *namespace_name, const char *name)

@@ -4,7 +4,6 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/convert/convert.h"

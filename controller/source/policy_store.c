@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/hash_table.h"
-#include "base/must.h"
 #include "k8s/targets/workload_kind.h"
 #include "policies/load/policy_ref.h"
 

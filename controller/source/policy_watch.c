@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/schema/schema.h"
 #include "controller/source/object_watch.h"

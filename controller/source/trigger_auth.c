@@ -7,10 +7,8 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "controller/status/state_text.h"
 #include "k8s/client/k8s_client.h"
 #include "promql/promql_config.h"
 #include "promql/promql_source.h"
@@ -151,7 +149,7 @@ static char *decode(struct json_span text, char *scratch)
 	size_t n = 0;
 	if (json_span_text(text, scratch, TEXT_BYTES) > 0) {
 		value = must_alloc(calloc(1, TRIGGER_SECRET_BYTES_MAX + 1));
-		n = state_text_read(scratch, value, TRIGGER_SECRET_BYTES_MAX);
+		n = text_from_base64(scratch, value, TRIGGER_SECRET_BYTES_MAX);
 		while (n > 0 && (value[n - 1] == '\n' || value[n - 1] == '\r')) // what editors and `echo` add
 			value[--n] = '\0';
 	}
@@ -470,7 +468,7 @@ struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *opti
 	t->options = *options;
 	evtimer_assign(&t->timer, k8s_client_loop(options->client), on_timer, t);
 	if (timer_start(&t->timer, TRIGGER_AUTH_READ_MS) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	return t;
 }
 

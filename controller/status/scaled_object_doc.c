@@ -7,10 +7,10 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "controller/status/status_conditions.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/policy.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/base.h"
-#include "base/must.h"
 
 // ---- cells ----
 // A cell is DIGITS * CELL_POWERS + POWER: three decimal digits with their sign, and the index of a power of ten. That

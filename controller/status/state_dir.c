@@ -18,7 +18,6 @@
 #include "base/file_open.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/must.h"
 #include "controller/status/status_doc.h"
 #include "k8s/cache/autoscaler_object.h"
 #include "k8s/events/event_recorder.h"

@@ -2,14 +2,13 @@
 #include "controller/status/status_doc.h"
 
 #include <math.h>
+#include <openssl/evp.h>
 
 #include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "base/schema/schema.h"
-#include "controller/status/state_text.h"
 #include "controller/status/status_schema.h"
 #include "policies/engine/behavior.h"
 #include "policies/engine/decide.h"
@@ -191,13 +190,13 @@ static size_t thin_out(struct decide_recommendation *r, size_t n)
 static void write_objective(struct json_writer *w, const struct status_doc *doc)
 {
 	unsigned char bytes[DECIDE_OBJECTIVE_BYTES_MAX];
-	char text[STATE_TEXT_BYTES(DECIDE_OBJECTIVE_BYTES_MAX)];
+	char text[TEXT_BASE64_BYTES(DECIDE_OBJECTIVE_BYTES_MAX)];
 	size_t n = decide_objective_save(doc->policy, doc->state, bytes);
 	if (!doc->policy->objective.set && doc->record->has_objective_record)
 		json_write_member_null(w, "objectiveRecord");
 	if (n == 0)
 		return;
-	state_text_write(bytes, n, text);
+	EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
 	json_write_member_str(w, "objectiveRecord", text);
 }
 
@@ -438,7 +437,7 @@ static void read_objective(const cJSON *status, const struct policy *policy, voi
 	const char *text = json_get_str(status, "objectiveRecord", NULL);
 	record->has_objective_record = is_there(status, "objectiveRecord");
 	record->has_variants = is_there(status, "variants");
-	size_t n = text ? state_text_read(text, bytes, sizeof bytes) : 0;
+	size_t n = text ? text_from_base64(text, bytes, sizeof bytes) : 0;
 	if (n > 0)
 		decide_objective_restore(policy, state, bytes, n, at->now_ms);
 }

@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"
 

@@ -2,7 +2,6 @@
 #include "controller/tick/observe.h"
 
 #include "base/base.h"
-#include "base/must.h"
 #include "k8s/cache/pod_store.h"
 #include "k8s/capacity/fit_store.h"
 #include "policies/engine/number.h"

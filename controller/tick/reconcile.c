@@ -3,7 +3,6 @@
 #include "controller/tick/reconcile.h"
 
 #include "base/base.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status.h"

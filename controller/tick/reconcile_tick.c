@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status.h"

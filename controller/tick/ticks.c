@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash_table.h"
-#include "base/must.h"
 #include "base/timer.h"
 
 struct tick_slot {
@@ -212,7 +212,7 @@ static void set_timer(struct tick_group *g)
 {
 	int64_t left_ms = time_of(g, g->turn) - clock_mono_ms(g->ticks->options.clock);
 	if (timer_start(&g->timer, left_ms > 1 ? left_ms : 1) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 }
 
 static void slot_put(struct tick_slot *slot, struct ticker *t)

@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/tick/unacked_write.h"
 #include "k8s/cache/target_store.h"

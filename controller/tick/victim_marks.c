@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/base.h"
-#include "base/must.h"
 #include "controller/tick/observe.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/pod_mark.h"

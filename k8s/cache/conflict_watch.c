@@ -8,7 +8,6 @@
 #include "base/backoff.h"
 #include "base/base.h"
 #include "base/http/http_client.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/conflict_watch_private.h"
 #include "k8s/client/discovery.h"
@@ -301,7 +300,7 @@ static void open_one(struct namespace_watch *watched, const struct resource_watc
 	watched->of[c->kind] = (struct informer_item){0};
 	snprintf(key, sizeof key, "%s/", watched->namespace_name);
 	if (informer_put(c->informer, &watched->of[c->kind], key, NULL, NULL) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 }
 
 static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, const char *namespace_name)

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/cache/watch.h"
 #include "k8s/client/k8s_client.h"

@@ -107,7 +107,7 @@ void informer_free(struct informer *i);
 int informer_put(struct informer *i, struct informer_item *item, const char *key, const char *version, struct err *e);
 // For on_object: allocates a zeroed record of `size` bytes that starts with an item, and adds it with version "". Its
 // key, item.hh.key, is in the same allocation. The caller frees the record with free() after informer_remove(). Aborts
-// when memory is exhausted (base/must.h).
+// when memory is exhausted (base/alloc.h).
 void *informer_keep(struct informer *i, size_t size, const char *namespace_name, const char *name);
 // Removes an item; no callback runs for it any more. An item that was not added is fine. When the namespace of a
 // removed item needs no watch any more, its kept items are reported absent; so only kept items may be removed from a

@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/hash_table.h"
-#include "base/must.h"
 #include "k8s/cache/informer.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/client/label_selector.h"
@@ -199,7 +198,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	if (!space || !pod_decode(json, len, &facts))
 		return;
 	if (pod_decode_labels(json, len, &labels, &n_labels, &bytes) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	struct pod *p = (struct pod *)item;
 	struct match m = {
 	        .space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts, .json = {json, len}};

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/hash_table.h"
 #include "base/http/http_client.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/informer.h"
 #include "k8s/cache/pod_store.h"

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/target_decode.h"
 #include "k8s/cache/watch_private.h"
@@ -243,7 +242,7 @@ static void wait_ms(struct k8s_watch *w, enum watch_phase next, int64_t ms)
 {
 	w->phase = next;
 	if (timer_start(&w->timer, ms) < 0)
-		abort(); // libevent has no memory for a timer (base/must.h)
+		abort(); // libevent has no memory for a timer (base/alloc.h)
 }
 
 static void forget_list(struct k8s_watch *w)

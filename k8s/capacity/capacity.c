@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/hash.h"
-#include "base/must.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/capacity/capacity_private.h"
 #include "k8s/capacity/pod_requests.h"
@@ -368,7 +367,7 @@ static struct capacity_waiting *read_waiting(struct capacity *c, const char *nam
 	w->namespace_name = w->text;
 	w->name = w->text + space_size;
 	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels, &labels_bytes) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	w->has_shape =
 	        replica_shape_read(&w->shape, &c->names, RESOURCE_REQUESTED, json_span_get(o, "spec"), NULL) == 0;
 	if (!w->has_shape)

@@ -2,7 +2,7 @@
 // The resources of a cluster and their use by pods: an account of nodes, pods and the devices of dynamic resource
 // allocation (DRA), kept from the JSON of their objects, without a clock, a network or a loop. k8s/cache/inventory.h
 // watches the objects. capacity_fit() reports how many more replicas fit. Callbacks of watches call these functions, so
-// they abort when memory is exhausted (base/must.h).
+// they abort when memory is exhausted (base/alloc.h).
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_H
 #define GPUSCALE_K8S_CAPACITY_CAPACITY_H
 

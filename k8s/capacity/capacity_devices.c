@@ -3,7 +3,6 @@
 #include <utlist.h>
 
 #include "base/base.h"
-#include "base/must.h"
 #include "k8s/capacity/capacity_private.h"
 
 #define NAME_BYTES     256

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/must.h"
+#include "base/alloc.h"
 #include "k8s/capacity/capacity_private.h"
 
 #define PER_BYTE  4  // verdicts in a byte

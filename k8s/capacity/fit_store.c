@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/target_store.h"
 #include "k8s/capacity/capacity.h"

@@ -174,7 +174,7 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 		p->state = PROBE_PRESENT;
 		for (int kind = (int)probes[at].first; kind < (int)probes[at].end; kind++) {
 			if (open_watch(i, (enum capacity_kind)kind, &e) < 0)
-				abort(); // base/must.h
+				abort(); // base/alloc.h
 		}
 	} else if (response || (error->kind == ERR_NOT_FOUND && error->code == 404)) {
 		p->state = PROBE_ABSENT;

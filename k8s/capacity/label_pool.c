@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/hash_table.h"
-#include "base/must.h"
 
 struct pooled_label {
 	UT_hash_handle hh;

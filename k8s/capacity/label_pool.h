@@ -23,7 +23,7 @@ struct label_pool {
 };
 
 // Returns the label with this key and value, valid until it is released as often as it was taken; NULL when the texts
-// exceed LABEL_POOL_TEXT_BYTES. Aborts when memory is exhausted (base/must.h).
+// exceed LABEL_POOL_TEXT_BYTES. Aborts when memory is exhausted (base/alloc.h).
 const struct label *label_pool_take(struct label_pool *p, const char *key, const char *value);
 void label_pool_release(struct label_pool *p, const struct label *label);
 

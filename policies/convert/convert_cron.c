@@ -4,7 +4,6 @@
 // KEDA: cron_scaler.go.
 
 #include "base/base.h"
-#include "base/must.h"
 #include "base/schema/doc.h"
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"

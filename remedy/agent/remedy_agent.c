@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
-#include "base/must.h"
 #include "base/process/process.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"

@@ -11,7 +11,6 @@
 #include "base/hash.h"
 #include "base/json/json_span.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"

@@ -6,7 +6,6 @@
 #include <event2/event.h>
 #include <utlist.h>
 
-#include "base/must.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 #include "promql/similar.h"
@@ -132,7 +131,7 @@ static struct early_group *group_for(struct query_peeks *s, struct promql_source
 static void add(struct early_group *g, const struct early *early)
 {
 	if (alloc_reserve(&g->peeks, g->n, &g->cap, sizeof *g->peeks, 4) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	g->peeks[g->n++] = *early;
 	g->bytes += strlen(early->query);
 }

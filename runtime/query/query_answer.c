@@ -4,7 +4,6 @@
 #include <stdarg.h>
 
 #include "base/base.h"
-#include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/promql_source.h"
 

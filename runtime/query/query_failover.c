@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "base/hash.h"
-#include "base/must.h"
 #include "promql/promql_source.h"
 
 struct failover_call {

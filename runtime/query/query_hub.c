@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/hash_table.h"
-#include "base/must.h"
 #include "promql/freshness.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
@@ -538,7 +537,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		return;
 	}
 	if (alloc_reserve(&q->waiters, q->n_waiters, &q->cap_waiters, sizeof *q->waiters, 2) < 0)
-		abort(); // base/must.h
+		abort(); // base/alloc.h
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
 	if (q->in_flight) { // joins the request in flight, also one of a slightly earlier tick
 		hub->shared++;

@@ -3,6 +3,7 @@
 // that a controller has after a simulated day in which a replica served RATIO of the figure in the queries and took
 // STARTUP seconds to start. For the tests of commands that continue with it.
 #include <math.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "controller/status/state_text.h"
+#include "base/text.h"
 #include "policies/engine/decide_state.h"
 #include "policies/load/file_set.h"
 #include "replay/policy_candidate.h"
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
 {
 	static struct policy_candidate c;
 	static unsigned char bytes[DECIDE_OBJECTIVE_BYTES_MAX];
-	static char text[STATE_TEXT_BYTES(DECIDE_OBJECTIVE_BYTES_MAX)];
+	static char text[TEXT_BASE64_BYTES(DECIDE_OBJECTIVE_BYTES_MAX)];
 	struct file_set set;
 	struct buf file;
 	struct err e = {0};
@@ -63,7 +64,7 @@ int main(int argc, char **argv)
 	}
 	play(set.policies[0], ratio, startup_s, &c);
 	size_t n = decide_objective_save(set.policies[0], c.state, bytes);
-	state_text_write(bytes, n, text);
+	EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
 	buf_reset(&file);
 	if (buf_read_file(&file, argv[1], &e) < 0)
 		return 1;

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 
-#include "controller/status/state_text.h"
+#include "base/text.h"
 
 static void examples_of_the_rfc(void **state)
 {
@@ -21,11 +22,11 @@ static void examples_of_the_rfc(void **state)
 	                                      {"fooba", "Zm9vYmE="},
 	                                      {"foobar", "Zm9vYmFy"}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		char text[STATE_TEXT_BYTES(8)], back[8];
+		char text[TEXT_BASE64_BYTES(8)], back[8];
 		size_t n = strlen(rows[i][0]);
-		state_text_write(rows[i][0], n, text);
+		EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)rows[i][0], (int)n);
 		assert_string_equal(text, rows[i][1]);
-		assert_int_equal(state_text_read(text, back, sizeof back), n);
+		assert_int_equal(text_from_base64(text, back, sizeof back), n);
 		assert_memory_equal(back, rows[i][0], n);
 	}
 }
@@ -33,15 +34,15 @@ static void examples_of_the_rfc(void **state)
 static void every_byte_survives(void **state)
 {
 	unsigned char bytes[259], back[259];
-	char text[STATE_TEXT_BYTES(sizeof bytes)];
+	char text[TEXT_BASE64_BYTES(sizeof bytes)];
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (unsigned char)(i * 37);
 	for (size_t n = 0; n <= sizeof bytes; n++) {
-		state_text_write(bytes, n, text);
-		assert_int_equal(strlen(text) + 1, STATE_TEXT_BYTES(n));
-		assert_int_equal(state_text_read(text, back, sizeof back), n);
+		EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
+		assert_int_equal(strlen(text) + 1, TEXT_BASE64_BYTES(n));
+		assert_int_equal(text_from_base64(text, back, sizeof back), n);
 		assert_memory_equal(back, bytes, n);
-		assert_int_equal(state_text_read(text, back, n > 0 ? n - 1 : 0), 0);
+		assert_int_equal(text_from_base64(text, back, n > 0 ? n - 1 : 0), 0);
 	}
 }
 
@@ -51,7 +52,7 @@ static void other_text_gives_nothing(void **state)
 	        "Z", "Zg", "Zg=", "Zm9", "Zm9v!A==", "Z===", "=Zg=", "Zg==Zg==", "Zm 9v", "===="};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char back[16];
-		if (state_text_read(rows[i], back, sizeof back) != 0)
+		if (text_from_base64(rows[i], back, sizeof back) != 0)
 			fail_msg("\"%s\" was decoded", rows[i]);
 	}
 }
