@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "base/process/process.h"
 #include "base/timer.h"
@@ -51,7 +50,7 @@ void controller_check_clock(struct controller *c)
 	int64_t step_ms = clock_step_detector_check(&c->clock_detector, &all->connections->clock);
 	if (step_ms == 0)
 		return;
-	metrics_count(all->metrics, FAMILY_CLOCK_STEPS);
+	metrics_count(all->metrics, FAMILY_CLOCK_STEPS, "");
 	report_clock_step(c, step_ms);
 	ticks_clock_was_set(all->ticks, step_ms);
 	for (size_t i = 0; i < all->n; i++) {
@@ -100,7 +99,7 @@ static int watch_clock(struct controller *c, struct err *e)
 static void on_skipped(void *arg, struct ticker *t)
 {
 	const struct managed_policies *all = arg;
-	metrics_count(all->metrics, FAMILY_TICKS_SKIPPED);
+	metrics_count(all->metrics, FAMILY_TICKS_SKIPPED, "");
 }
 
 // Events are written in the background, so no caller sees their errors.

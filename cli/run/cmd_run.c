@@ -137,7 +137,7 @@ int cmd_run(int argc, char **argv)
 	controller_free(controller);
 	connections_close(&connections);
 out:
-	metrics_free(metrics);
+	free(metrics);
 	log_free(log);
 	return code;
 }

@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/fleet/fleet_targets.h"
 #include "k8s/cache/conflict_watch.h"
@@ -234,7 +233,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		if (error->kind != ERR_CONFLICT)
 			fleet_report_failed(f, t);
 		else if (f->env->metrics)
-			metrics_count(f->env->metrics, FAMILY_CONFLICTS); // the next tick decides anew
+			metrics_count(f->env->metrics, FAMILY_CONFLICTS, ""); // the next tick decides anew
 		if (error->kind == ERR_NOT_FOUND)
 			(void)informer_refetch(&t->item, 0);
 	}

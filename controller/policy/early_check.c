@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/must.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/reconcile.h"
 #include "policies/load/policy_ref.h"
@@ -74,7 +74,7 @@ static void tick_early(struct managed_policy *m, int64_t now_ms)
 		return;
 	m->has_early_tick = true;
 	m->early_mono_ms = mono_ms;
-	metrics_count(all->metrics, FAMILY_TICKS_EARLY);
+	metrics_count(all->metrics, FAMILY_TICKS_EARLY, "");
 	ticks_ask(all->ticks, &m->ticker, now_ms);
 	ticks_run(all->ticks);
 }

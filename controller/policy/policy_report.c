@@ -2,7 +2,6 @@
 #include "controller/policy/policy_report.h"
 
 #include "base/base.h"
-#include "base/must.h"
 #include "base/process/log.h"
 #include "controller/status/sparkline.h"
 #include "controller/tick/reconcile.h"
@@ -156,7 +155,7 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 {
 	add_to_sparkline(p, env, r->policy, result->now_ms, result->decision);
 	p->phase = STATUS_DECIDED;
-	metrics_decided(env->metrics, result->decision);
+	env->metrics->decisions[result->decision->action][result->decision->reason]++;
 	add_gpu_time(p, r, result->now_ms, result->decision->current);
 	p->values_limited += count_limited(result->decision);
 	if (result->is_news) {
@@ -173,7 +172,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		report_decision(p, env, r, result);
 	switch (result->outcome) {
 	case TICK_RETRIED:
-		metrics_count(env->metrics, FAMILY_CONFLICTS);
+		metrics_count(env->metrics, FAMILY_CONFLICTS, "");
 		LOG(env->log, LOG_INFO, "Target changed during the tick; reading it again",
 		    LOG_BINDING(r->subject.binding), LOG_I("attempt", result->attempt));
 		return; // the tick continues

@@ -6,7 +6,6 @@
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "base/print.h"
 #include "base/process/log.h"
 #include "controller/controller.h"
@@ -116,27 +115,9 @@ static void get_readyz(void *arg, struct http_exchange *x)
 	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
 }
 
-static struct metrics_watch watch_numbers(const char *resource, const struct informer_state *s, bool is_streaming)
-{
-	return (struct metrics_watch){.resource = resource,
-	                              .is_synced = s->unsynced == 0,
-	                              .is_streaming = is_streaming,
-	                              .lists = s->lists,
-	                              .streams = s->streams,
-	                              .events = s->events,
-	                              .gone = s->gone};
-}
-
-static struct metrics_watch targets_watch(const struct target_store *targets)
-{
-	const struct informer_state s = target_store_get_state(targets);
-	return watch_numbers("targets", &s, s.broken == 0);
-}
-
 static struct metrics_watch objects_watch(const char *resource, const struct object_watch *objects)
 {
-	const struct informer_state s = informer_get_state(objects->informer, NULL);
-	return watch_numbers(resource, &s, s.streaming > 0);
+	return (struct metrics_watch){resource, informer_get_state(objects->informer, NULL)};
 }
 
 // Returns an array of *ret_n, which the caller frees; NULL: no fleet runs.
@@ -159,25 +140,9 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		return;
 	struct controller *c = arg;
 	const struct connections *to = c->connections;
-	const size_t n = c->policies.n;
 	const struct price_book *prices = controller_prices(c);
-	struct managed_policy *const *sorted = managed_policies_sort(&c->policies);
-	struct metrics_policy *policies = must_alloc(calloc(n ? n : 1, sizeof *policies));
-	for (size_t i = 0; i < n; i++) {
-		const struct reconciler *r = sorted[i]->reconciler;
-		const struct decided d = reconciler_decided(r);
-		policies[i] = (struct metrics_policy){.policy = d.policy,
-		                                      .key = r->subject.binding->key,
-		                                      .workload = d.target->name,
-		                                      .decision = d.decision,
-		                                      .gpu_time = &sorted[i]->report.gpu_time,
-		                                      .values_limited = sorted[i]->report.values_limited,
-		                                      .gpus = reconciler_gpus(r),
-		                                      .variants = d.variants,
-		                                      .n_variants = d.n_variants};
-	}
-	struct metrics_view mv = {.policies = policies,
-	                          .n_policies = n,
+	struct metrics_view mv = {.policies = managed_policies_sort(&c->policies),
+	                          .n_policies = c->policies.n,
 	                          .n_bad_files = c->folder ? c->folder->set.n_bad_files : 0,
 	                          .n_invalid = policy_store_counts(c->policies.store)->invalid,
 	                          .n_waiting = policy_sync_count_waiting(&c->sync),
@@ -197,8 +162,11 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		        objects_watch(autoscaler_kinds[AUTOSCALER_SCALED_OBJECT].plural, c->scaled_objects->objects);
 	if (pool_objects)
 		watches[mv.n_watches++] = objects_watch(POOL_WATCH_PLURAL, pool_objects);
-	if (to->targets)
-		watches[mv.n_watches++] = targets_watch(to->targets);
+	if (to->targets) {
+		struct metrics_watch *targets = &watches[mv.n_watches++];
+		*targets = (struct metrics_watch){"targets", target_store_get_state(to->targets)};
+		targets->state.streaming = targets->state.broken == 0; // all of them
+	}
 	struct status_writer_stats status;
 	struct event_recorder_stats events;
 	if (c->sync.status_env.writer) {
@@ -220,7 +188,6 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(c->policies.metrics, &mv, &b);
 	free(fleets);
-	free(policies);
 	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 

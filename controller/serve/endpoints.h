@@ -8,22 +8,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/source/policy_store.h"
+#include "controller/status/status_conditions.h"
+#include "k8s/cache/informer.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
-#include "promql/promql_health.h"
 
 struct buf;
 struct controller;
 struct decision_history;
 struct err;
+struct event_recorder_stats;
 struct fleet;
+struct fleet_numbers;
 struct http_server;
 struct http_servers;
 struct http_turns;
+struct managed_policy;
+struct metrics;
+struct pool_summary;
 struct price_book;
+struct query_hub;
 struct serve_options;
+struct shards_view;
 struct sparkline;
-struct status_facts;
+struct status_writer_stats;
 
 #define ENDPOINT_BODY_BYTES_MAX 4096 // limit on a request body; no endpoint reads bodies
 #define OVERVIEW_HISTORIES_MAX  2000 // with more policies the overview has no history, even if asked for
@@ -53,49 +62,69 @@ void status_page_etag(const char *html, size_t len, char out[STATUS_PAGE_ETAG_BY
 // /api/v1/overview and /api/v1/policy (docs/endpoints.md), from plain values. Unknown fields are left out.
 // policies/explain/explain.h alone explains what a decision means.
 
-struct overview_source {
-	const char *name, *url, *error; // no credentials in any; error "": none
-	enum promql_health_state state;
-	int64_t last_answer_ms; // 0: none yet
-	double last_seconds;    // duration of the last request; ignored without an answer
+// The policies, in order of namespace, name and key.
+struct overview_items {
+	const struct managed_policy **list;
+	size_t n, n_invalid, n_waiting;
 };
 
-struct overview_head {
-	int64_t time_ms; // when the controller last changed
-	int64_t start_ms;
-	const char *identity; // NULL: leader election is off
-	const char *leader;   // the identity of the leader; NULL or "": unknown
-	bool dry_run;
-	int32_t shards_owned, shards_total; // of leader election
-	const struct overview_source *sources;
-	size_t n_sources;
-	size_t n_policies, n_invalid, n_waiting;
-	const char *problems; // that concern no single policy, one per line; "": none
-};
-
+// One policy with the data that the document refers to.
 struct overview_policy {
 	const char *namespace_name, *name;
-	const char *key;                   // of one of several bindings; NULL: the only one
-	const struct policy *policy;       // in force, or the last valid version; NULL: there never was one
-	const struct scale_target *target; // of that version; NULL with it
-	const struct fleet *fleet;         // of a policy with scaleTargets; NULL: it has one target
-	struct decided decided;            // the last decision; .decision NULL: none yet, or a fleet
-	const struct status_facts *facts;  // of the last tick, or why there is none; NULL: unknown
-	const struct sparkline *trend;     // columns as in controller/status/sparkline.h; NULL: none
-	const char *error;                 // why the last tick failed; "": it did not; ignored of a fleet
-	bool dry_run;                      // the process's
-	int64_t last_scale_ms;             // -1: not known
-	const struct price_book *prices;   // NULL: none
-	struct policy_gpus gpus;           // of one replica
+	const char *key;           // of one of several bindings; NULL: the only one
+	const struct fleet *fleet; // of a policy with scaleTargets; NULL: it has one target
+	// Of the version in force, or of the last valid one; .policy NULL: there never was one. .decision NULL: none
+	// yet, or a fleet.
+	struct decided decided;
+	struct status_facts facts; // of the last tick, or why there is none
+	bool has_facts;
+	const struct sparkline *trend;    // columns as in controller/status/sparkline.h; NULL: none
+	const char *error;                // why the last tick failed; "": it did not; ignored of a fleet
+	char why[POLICY_ERROR_BYTES_MAX]; // for it
+	bool dry_run;                     // the process's
+	int64_t last_scale_ms;            // -1: not known
+	const struct price_book *prices;  // NULL: none
+	struct policy_gpus gpus;          // of one replica
 };
 
-// Write an overview by overview_begin(), overview_add() for each policy, overview_end().
-void overview_begin(struct json_writer *w, const struct overview_head *h);
+// Write an overview by overview_begin(), overview_add() for each policy, overview_end(). problems: those that concern
+// no single policy, one per line; "": none.
+void overview_begin(struct json_writer *w, const struct controller *c, const struct shards_view *shards,
+                    const struct overview_items *items, const char *problems);
 void overview_add(struct json_writer *w, const struct overview_policy *p, bool with_history);
 void overview_end(struct json_writer *w);
 // Writes the document of one policy. decisions: the recent decisions.
 void overview_write_detail(struct json_writer *w, const struct overview_policy *p,
                            const struct decision_history *decisions);
+
+// ---- /metrics (metrics_render.c) ----
+
+struct metrics_watch {
+	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets
+	struct informer_state state;
+};
+// The input of metrics_render() besides the counters. A NULL pointer omits its families.
+struct metrics_view {
+	struct managed_policy *const *policies; // those with a reconciler, by namespace, name and key
+	size_t n_policies;
+	size_t n_bad_files;
+	size_t n_invalid; // policies whose newest version has faults
+	size_t n_waiting; // valid policies that are not in force
+	const struct query_hub *queries;
+	const struct price_book *prices; // NULL: no costs
+	bool dry_run;
+	const struct metrics_watch *watches; // one per resource
+	size_t n_watches;
+	const struct status_writer_stats *status;
+	const struct event_recorder_stats *events;
+	const struct shards_view *shards; // NULL: no leader election
+	const struct pool_summary *pools;
+	size_t n_pools;
+	const struct fleet_numbers *fleets;
+	size_t n_fleets;
+};
+// Appends every family of the table (runtime/metrics/metrics.h) whose part of the view is not NULL.
+void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);
 
 // ---- the servers ----
 // The HTTP servers of `gpuscale run`: these endpoints over plain HTTP or TLS, with or without a token, and the external

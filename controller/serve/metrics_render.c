@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders /metrics: the counters and the state of the controller as samples of the families in
 // runtime/metrics/metrics.h.
+#include "base/base.h"
+#include "controller/serve/endpoints.h"
+
 #include <math.h>
 
-#include "base/base.h"
 #include "base/http/http_server.h"
 #include "base/process/process.h"
 #include "controller/fleet/fleet.h"
-#include "controller/policy/policy_report.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/pool/pools.h"
 #include "controller/status/status_writer.h"
+#include "controller/tick/reconcile.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
@@ -22,22 +25,21 @@
 
 #define LABELS(...) ((const char *const[]){__VA_ARGS__})
 
-static void put_count(struct buf *out, enum metric_family_id id, const char *label, uint64_t n)
+static void put_counts(struct buf *out, enum metric_family_id id, const uint64_t *n)
 {
-	metric_family_i64(out, id, LABELS(label), (int64_t)n);
+	metric_family_begin(out, id);
+	metric_family_counts(out, id, NULL, n);
 }
 
 static void render_counters(const struct metrics *m, struct buf *out)
 {
-	metric_family_begin(out, FAMILY_RECONCILES);
-	for (int i = 0; i < METRICS_RESULT__COUNT; i++)
-		put_count(out, FAMILY_RECONCILES, metrics_result_names[i], m->results[i]);
+	put_counts(out, FAMILY_RECONCILES, m->counts[FAMILY_RECONCILES]);
 	metric_family_begin(out, FAMILY_RECONCILE_DURATION);
 	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
 	metric_family_begin(out, FAMILY_TICK_DELAY);
 	metric_family_histogram(out, FAMILY_TICK_DELAY, NULL, &m->delay_seconds);
-	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->counts[FAMILY_TICKS_SKIPPED]);
-	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->counts[FAMILY_TICKS_EARLY]);
+	put_counts(out, FAMILY_TICKS_SKIPPED, m->counts[FAMILY_TICKS_SKIPPED]);
+	put_counts(out, FAMILY_TICKS_EARLY, m->counts[FAMILY_TICKS_EARLY]);
 	metric_family_begin(out, FAMILY_DECISIONS);
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
@@ -46,10 +48,8 @@ static void render_counters(const struct metrics *m, struct buf *out)
 				        out, FAMILY_DECISIONS,
 				        LABELS(action_name((enum action)a), reason_info((enum reason)r)->name),
 				        (int64_t)m->decisions[a][r]);
-	metric_family_begin(out, FAMILY_SCALES);
-	put_count(out, FAMILY_SCALES, "up", m->scaled_up);
-	put_count(out, FAMILY_SCALES, "down", m->scaled_down);
-	metric_family_single(out, FAMILY_CONFLICTS, (double)m->counts[FAMILY_CONFLICTS]);
+	put_counts(out, FAMILY_SCALES, m->counts[FAMILY_SCALES]);
+	put_counts(out, FAMILY_CONFLICTS, m->counts[FAMILY_CONFLICTS]);
 	metric_family_begin(out, FAMILY_API_REQUESTS);
 	for (size_t i = 0; i < m->n_api; i++) {
 		char code[16];
@@ -72,8 +72,9 @@ static size_t n_in_force(const struct metrics_view *v)
 	size_t n = 0;
 	const struct policy *before = NULL;
 	for (size_t i = 0; i < v->n_policies; i++) {
-		const struct policy *p = v->policies[i].policy;
-		n += !v->policies[i].key || !before || strcmp(before->name, p->name) != 0 ||
+		const struct reconciler *r = v->policies[i]->reconciler;
+		const struct policy *p = r->policy;
+		n += !r->subject.binding->key || !before || strcmp(before->name, p->name) != 0 ||
 		     strcmp(before->namespace_name, p->namespace_name) != 0;
 		before = p;
 	}
@@ -87,9 +88,7 @@ static void render_policies(const struct metrics *m, const struct metrics_view *
 	metric_family_single(out, FAMILY_POLICIES_WAITING, (double)v->n_waiting);
 	metric_family_single(out, FAMILY_POLICIES_WITHOUT_SERIES, (double)(v->n_policies - n_listed(m, v)));
 	metric_family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
-	metric_family_begin(out, FAMILY_POLICY_RELOADS);
-	put_count(out, FAMILY_POLICY_RELOADS, "ok", m->reloads_ok);
-	put_count(out, FAMILY_POLICY_RELOADS, "error", m->reloads_failed);
+	put_counts(out, FAMILY_POLICY_RELOADS, m->counts[FAMILY_POLICY_RELOADS]);
 	metric_family_single(out, FAMILY_POLICY_RELOAD_TIMESTAMP, (double)m->reloaded_ms / 1000);
 }
 
@@ -200,22 +199,22 @@ static void put_sample(struct buf *out, enum metric_family_id id, const struct l
 	buf_putc(out, '\n');
 }
 
-static double learnt_capacity(const struct metrics_policy *p, size_t signal)
+static double learnt_capacity(const struct reconciler *r, size_t signal)
 {
-	const struct policy_objective *o = &p->policy->objective;
+	const struct policy_objective *o = &r->policy->objective;
 	if (!o->set || signal != o->demand_index)
 		return NAN;
-	const struct trace_entry *learnt = decision_find(p->decision, REASON_CAPACITY_LEARNT);
-	const struct trace_entry *doubtful = decision_find(p->decision, REASON_CAPACITY_DOUBTFUL);
+	const struct trace_entry *learnt = decision_find(r->decision, REASON_CAPACITY_LEARNT);
+	const struct trace_entry *doubtful = decision_find(r->decision, REASON_CAPACITY_DOUBTFUL);
 	return learnt ? learnt->value : doubtful ? doubtful->value : NAN;
 }
 
 // NaN: not known, so there is no sample.
-static double signal_value(enum metric_family_id id, const struct metrics_policy *p, size_t i)
+static double signal_value(enum metric_family_id id, const struct reconciler *r, size_t i)
 {
-	const struct decision_signal *s = &p->decision->signals[i];
+	const struct decision_signal *s = &r->decision->signals[i];
 	if (id == FAMILY_SIGNAL_CAPACITY)
-		return learnt_capacity(p, i);
+		return learnt_capacity(r, i);
 	if (id == FAMILY_SIGNAL_AGE)
 		return s->age_ms < 0 ? NAN : (double)s->age_ms / 1000;
 	if (s->state == SIGNAL_MISSING)
@@ -226,27 +225,32 @@ static double signal_value(enum metric_family_id id, const struct metrics_policy
 static void render_signals(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                            size_t index, struct buf *out)
 {
-	const struct metrics_policy *p = &v->policies[index];
-	for (size_t i = 0; i < p->decision->n_signals; i++) {
-		double value = signal_value(id, p, i);
+	const struct reconciler *r = v->policies[index]->reconciler;
+	for (size_t i = 0; i < r->decision->n_signals; i++) {
+		double value = signal_value(id, r, i);
 		if (isfinite(value))
-			put_sample(out, id, labels, index, LABELS(p->policy->signals[i].name), value);
+			put_sample(out, id, labels, index, LABELS(r->policy->signals[i].name), value);
 	}
 }
 
 static void render_policy(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                           size_t index, struct buf *out)
 {
-	const struct metrics_policy *p = &v->policies[index];
-	const struct decision *d = p->decision;
+	const struct managed_policy *m = v->policies[index];
+	const struct reconciler *r = m->reconciler;
+	const struct decision *d = r->decision;
 	const int64_t values[] = {
-	        [FAMILY_CURRENT_REPLICAS] = d->current,          [FAMILY_READY_REPLICAS] = d->ready,
-	        [FAMILY_PENDING_REPLICAS] = d->pending,          [FAMILY_DESIRED_REPLICAS] = d->desired,
-	        [FAMILY_MIN_REPLICAS] = p->policy->min_replicas, [FAMILY_MAX_REPLICAS] = p->policy->max_replicas,
-	        [FAMILY_VALUES_LIMITED] = p->values_limited,     [FAMILY_HELD] = d->action == ACTION_HOLD,
+	        [FAMILY_CURRENT_REPLICAS] = d->current,
+	        [FAMILY_READY_REPLICAS] = d->ready,
+	        [FAMILY_PENDING_REPLICAS] = d->pending,
+	        [FAMILY_DESIRED_REPLICAS] = d->desired,
+	        [FAMILY_MIN_REPLICAS] = r->policy->min_replicas,
+	        [FAMILY_MAX_REPLICAS] = r->policy->max_replicas,
+	        [FAMILY_VALUES_LIMITED] = m->report.values_limited,
+	        [FAMILY_HELD] = d->action == ACTION_HOLD,
 	};
 	if (id == FAMILY_TARGET_INFO)
-		put_sample(out, id, labels, index, LABELS(p->workload), 1);
+		put_sample(out, id, labels, index, LABELS(r->subject.binding->target->name), 1);
 	else if (id != FAMILY_READY_REPLICAS || d->ready >= 0) // else they are not known
 		put_sample(out, id, labels, index, NULL, (double)values[id]);
 }
@@ -255,19 +259,20 @@ static void render_policy(enum metric_family_id id, const struct metrics_view *v
 static void render_gpus(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                         size_t index, struct buf *out)
 {
-	const struct metrics_policy *p = &v->policies[index];
-	const struct policy_gpus *gpus = &p->gpus;
+	const struct managed_policy *m = v->policies[index];
+	const struct gpu_time *used = &m->report.gpu_time;
+	const struct policy_gpus gpus = reconciler_gpus(m->reconciler);
 	enum price_basis basis;
-	double n = (double)p->decision->current * gpus->per_replica;
-	int64_t micro = policy_gpu_micro(v->prices, gpus->model, &basis);
-	if (!gpus->set || !p->gpu_time)
+	double n = (double)m->reconciler->decision->current * gpus.per_replica;
+	int64_t micro = policy_gpu_micro(v->prices, gpus.model, &basis);
+	if (!gpus.set)
 		return;
 	if (id == FAMILY_GPU_SECONDS)
-		put_sample(out, id, labels, index, NULL, (double)p->gpu_time->used_ms / 1000);
+		put_sample(out, id, labels, index, NULL, (double)used->used_ms / 1000);
 	else if (id == FAMILY_SAVED_GPU_SECONDS)
-		put_sample(out, id, labels, index, LABELS("max"), (double)p->gpu_time->saved_ms / 1000);
+		put_sample(out, id, labels, index, LABELS("max"), (double)used->saved_ms / 1000);
 	else if (id == FAMILY_GPUS)
-		put_sample(out, id, labels, index, LABELS(gpus->model), n);
+		put_sample(out, id, labels, index, LABELS(gpus.model), n);
 	else if (basis != PRICE_NONE) // FAMILY_COST_PER_HOUR
 		put_sample(out, id, labels, index, LABELS(v->prices->currency, price_basis_names[basis]),
 		           n * (double)micro / 1e6);
@@ -276,9 +281,9 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 static void render_variants(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                             size_t index, struct buf *out)
 {
-	const struct metrics_policy *p = &v->policies[index];
-	for (size_t i = 0; i < p->n_variants; i++) {
-		const struct decided_variant *x = &p->variants[i];
+	const struct decided decided = reconciler_decided(v->policies[index]->reconciler);
+	for (size_t i = 0; i < decided.n_variants; i++) {
+		const struct decided_variant *x = &decided.variants[i];
 		double value = id == FAMILY_VARIANT_REPLICAS  ? x->current
 		               : id == FAMILY_VARIANT_DESIRED ? x->desired
 		                                              : x->current * x->price_per_hour;
@@ -291,11 +296,12 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 	struct label_texts labels = {.end = calloc(n_policies ? n_policies : 1, sizeof *labels.end)};
 	buf_init(&labels.text, out->max);
 	for (size_t i = 0; labels.end && i < n_policies; i++) {
-		const struct policy *p = v->policies[i].policy;
-		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
-		if (v->policies[i].key) {
+		const struct binding *b = v->policies[i]->reconciler->subject.binding;
+		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS,
+		                         LABELS(b->policy->namespace_name, b->policy->name), 2);
+		if (b->key) {
 			buf_puts(&labels.text, ",target=\"");
-			exposition_label_value(&labels.text, v->policies[i].key);
+			exposition_label_value(&labels.text, b->key);
 			buf_putc(&labels.text, '"');
 		}
 		labels.end[i] = labels.text.len;
@@ -310,7 +316,7 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 		                                                               : render_policy;
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < n_policies; i++)
-			if (v->policies[i].decision)
+			if (v->policies[i]->reconciler->decision)
 				render((enum metric_family_id)id, v, &labels, i, out);
 	}
 	buf_done(&labels.text);
@@ -320,22 +326,20 @@ static void render_per_policy(const struct metrics_view *v, size_t n_policies, s
 static void render_pool_members(const struct pool_summary *p, struct buf *out)
 {
 	for (size_t i = 0; i < p->n_members; i++) {
-		const enum metric_family_id id = FAMILY_POOL_MEMBER_GPUS;
 		struct pool_member_summary m;
 		pools_get_member(p->pool, i, &m);
-		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "used"), m.used_gpus);
-		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "requested"), m.requested_gpus);
-		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "granted"), m.granted_gpus);
+		metric_family_counts(out, FAMILY_POOL_MEMBER_GPUS, LABELS(p->name, m.namespace_name, m.name),
+		                     (const uint64_t[]){(uint64_t)m.used_gpus, (uint64_t)m.requested_gpus,
+		                                        (uint64_t)m.granted_gpus});
 	}
 }
 
 static void render_pool(enum metric_family_id id, const struct pool_summary *p, struct buf *out)
 {
 	if (id == FAMILY_POOL_GPUS) {
-		metric_family_i64(out, id, LABELS(p->name, "cap"), p->cap_gpus);
-		metric_family_i64(out, id, LABELS(p->name, "used"), p->used_gpus);
-		metric_family_i64(out, id, LABELS(p->name, "requested"), p->requested_gpus);
-		metric_family_i64(out, id, LABELS(p->name, "granted"), p->granted_gpus);
+		const uint64_t gpus[] = {(uint64_t)p->cap_gpus, (uint64_t)p->used_gpus, (uint64_t)p->requested_gpus,
+		                         (uint64_t)p->granted_gpus};
+		metric_family_counts(out, id, LABELS(p->name), gpus);
 	} else if (id == FAMILY_POOL_MEMBER_GPUS) {
 		render_pool_members(p, out);
 	} else if (id == FAMILY_POOL_HOUR && p->has_budget) {
@@ -362,33 +366,20 @@ static void render_pools(const struct metrics_view *v, struct buf *out)
 	}
 }
 
-static void put_fleet(enum metric_family_id id, const struct fleet_numbers *f, const char *of, size_t n,
-                      struct buf *out)
-{
-	metric_family_i64(out, id, LABELS(f->policy->namespace_name, f->policy->name, of), (int64_t)n);
-}
-
 static void render_fleets(const struct metrics_view *v, struct buf *out)
 {
-	if (v->n_fleets == 0)
-		return;
-	metric_family_begin(out, FAMILY_FLEET_TARGETS);
-	for (size_t i = 0; i < v->n_fleets; i++) {
-		const struct fleet_numbers *f = &v->fleets[i];
-		put_fleet(FAMILY_FLEET_TARGETS, f, "all", f->targets, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "ready", f->ready, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "idle", f->idle, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "atMax", f->at_max, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "holding", f->holding, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "conflicts", f->conflicts, out);
-		put_fleet(FAMILY_FLEET_TARGETS, f, "failed", f->failed, out);
-	}
-	metric_family_begin(out, FAMILY_FLEET_REPLICAS);
-	for (size_t i = 0; i < v->n_fleets; i++) {
-		const struct fleet_numbers *f = &v->fleets[i];
-		put_fleet(FAMILY_FLEET_REPLICAS, f, "current", (size_t)f->replicas, out);
-		put_fleet(FAMILY_FLEET_REPLICAS, f, "desired", (size_t)f->desired, out);
-		put_fleet(FAMILY_FLEET_REPLICAS, f, "ready", (size_t)f->ready_replicas, out);
+	for (int id = FAMILY_FLEET_TARGETS; v->n_fleets && id <= FAMILY_FLEET_REPLICAS; id++) {
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < v->n_fleets; i++) {
+			const struct fleet_numbers *f = &v->fleets[i];
+			const uint64_t targets[] = {f->targets, f->ready,     f->idle,  f->at_max,
+			                            f->holding, f->conflicts, f->failed};
+			const uint64_t replicas[] = {(uint64_t)f->replicas, (uint64_t)f->desired,
+			                             (uint64_t)f->ready_replicas};
+			metric_family_counts(out, (enum metric_family_id)id,
+			                     LABELS(f->policy->namespace_name, f->policy->name),
+			                     id == FAMILY_FLEET_TARGETS ? targets : replicas);
+		}
 	}
 }
 
@@ -399,11 +390,11 @@ static void render_watches(const struct metrics_view *v, struct buf *out)
 	for (int id = FAMILY_WATCH_SYNCED; v->n_watches && id <= FAMILY_WATCH_GONE; id++) {
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_watches; i++) {
-			const struct metrics_watch *s = &v->watches[i];
-			const uint64_t values[] = {s->is_synced, s->is_streaming, s->lists,
-			                           s->streams,   s->events,       s->gone};
-			put_count(out, (enum metric_family_id)id, v->watches[i].resource,
-			          values[id - FAMILY_WATCH_SYNCED]);
+			const struct informer_state *s = &v->watches[i].state;
+			const uint64_t values[] = {s->unsynced == 0, s->streaming > 0, s->lists,
+			                           s->streams,       s->events,        s->gone};
+			metric_family_i64(out, (enum metric_family_id)id, LABELS(v->watches[i].resource),
+			                  (int64_t)values[id - FAMILY_WATCH_SYNCED]);
 		}
 	}
 }
@@ -411,17 +402,12 @@ static void render_watches(const struct metrics_view *v, struct buf *out)
 static void render_writes(const struct metrics_view *v, struct buf *out)
 {
 	if (v->status) {
-		metric_family_begin(out, FAMILY_STATUS_WRITES);
-		put_count(out, FAMILY_STATUS_WRITES, "ok", v->status->sent);
-		put_count(out, FAMILY_STATUS_WRITES, "error", v->status->failed);
+		put_counts(out, FAMILY_STATUS_WRITES, (const uint64_t[]){v->status->sent, v->status->failed});
 		metric_family_single(out, FAMILY_STATUS_WAITING, (double)v->status->waiting);
 	}
-	if (v->events) {
-		metric_family_begin(out, FAMILY_EVENTS);
-		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
-		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
-		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
-	}
+	if (v->events)
+		put_counts(out, FAMILY_EVENTS,
+		           (const uint64_t[]){v->events->written, v->events->failed, v->events->dropped});
 }
 
 static void render_shards(const struct shards_view *s, struct buf *out)
@@ -432,21 +418,7 @@ static void render_shards(const struct shards_view *s, struct buf *out)
 	metric_family_single(out, FAMILY_SHARDS, s->n_shards);
 	metric_family_single(out, FAMILY_SHARDS_HELD, s->n_owned);
 	metric_family_single(out, FAMILY_SHARD_MEMBERS, (double)s->n_members);
-	metric_family_begin(out, FAMILY_SHARD_CHANGES);
-	put_count(out, FAMILY_SHARD_CHANGES, "gained", s->gained);
-	put_count(out, FAMILY_SHARD_CHANGES, "lost", s->lost);
-}
-
-static void render_external(const struct metrics *m, struct buf *out)
-{
-	if (!m->serves_external)
-		return;
-	metric_family_begin(out, FAMILY_EXTERNAL_REQUESTS);
-	for (size_t i = 0; i < METRICS_EXTERNAL_CODES; i++) {
-		char code[8];
-		snprintf(code, sizeof code, "%d", metrics_external_codes[i]);
-		put_count(out, FAMILY_EXTERNAL_REQUESTS, code, m->external[i]);
-	}
+	put_counts(out, FAMILY_SHARD_CHANGES, (const uint64_t[]){s->gained, s->lost});
 }
 
 static void render_servers(const struct metrics *m, struct buf *out)
@@ -470,7 +442,7 @@ static void render_servers(const struct metrics *m, struct buf *out)
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out)
 {
 	metric_family_begin(out, FAMILY_BUILD_INFO);
-	put_count(out, FAMILY_BUILD_INFO, GPUSCALE_VERSION, 1);
+	metric_family_i64(out, FAMILY_BUILD_INFO, LABELS(GPUSCALE_VERSION), 1);
 	metric_family_single(out, FAMILY_DRY_RUN, view->dry_run);
 	render_policies(m, view, out);
 	render_counters(m, out);
@@ -482,8 +454,9 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);
-	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->counts[FAMILY_CLOCK_STEPS]);
-	render_external(m, out);
+	put_counts(out, FAMILY_CLOCK_STEPS, m->counts[FAMILY_CLOCK_STEPS]);
+	if (m->serves_external)
+		put_counts(out, FAMILY_EXTERNAL_REQUESTS, m->counts[FAMILY_EXTERNAL_REQUESTS]);
 	render_servers(m, out);
 	process_stat_render(out);
 }

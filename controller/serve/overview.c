@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/http/http_server.h"
 #include "base/json/json_write.h"
-#include "base/must.h"
 #include "controller/controller.h"
 #include "controller/fleet/fleet.h"
 #include "controller/policy/policy_conflicts.h"
@@ -39,27 +38,28 @@
 
 // ---- the head ----
 
-static void write_controller(struct json_writer *w, const struct overview_head *h)
+static void write_controller(struct json_writer *w, const struct controller *c, const struct shards_view *shards)
 {
 	json_write_member_object(w, "controller");
-	if (h->identity)
-		json_write_member_str(w, "identity", h->identity);
-	json_write_member_bool(w, "dryRun", h->dry_run);
-	if (h->identity && h->shards_total == 1)
-		json_write_member_bool(w, "leader", h->shards_owned == 1);
-	if (h->leader && h->leader[0])
-		json_write_member_str(w, "leaderIdentity", h->leader);
-	if (h->identity)
-		json_write_format(w, "shardsOwned:%d,shardsTotal:%d", h->shards_owned, h->shards_total);
-	json_write_format(w, "startTime:%jd}", h->start_ms);
+	if (shards->identity)
+		json_write_member_str(w, "identity", shards->identity);
+	json_write_member_bool(w, "dryRun", c->options.dry_run);
+	if (shards->identity && shards->n_shards == 1)
+		json_write_member_bool(w, "leader", shards->n_owned == 1);
+	if (shards->leader[0])
+		json_write_member_str(w, "leaderIdentity", shards->leader);
+	if (shards->identity)
+		json_write_format(w, "shardsOwned:%d,shardsTotal:%d", shards->n_owned, shards->n_shards);
+	json_write_format(w, "startTime:%jd}", c->start_ms);
 }
 
-static void write_source(struct json_writer *w, const struct overview_source *s)
+static void write_source(struct json_writer *w, const struct promql_source *s)
 {
 	static const char *const states[PROMQL_HEALTH__COUNT] = {"Up", "Degraded", "Down"};
-	json_write_format(w, "{name:%s,url:%s,state:%s,error:%s", s->name, s->url, states[s->state], s->error);
-	if (s->last_answer_ms > 0)
-		json_write_format(w, "lastSuccessTime:%jd,latencySeconds:%g", s->last_answer_ms, s->last_seconds);
+	json_write_format(w, "{name:%s,url:%s,state:%s,error:%s", s->name, s->url, states[s->health.state], s->error);
+	if (s->stats.last_answer_wall_ms > 0)
+		json_write_format(w, "lastSuccessTime:%jd,latencySeconds:%g", s->stats.last_answer_wall_ms,
+		                  s->stats.last_seconds);
 	json_write_object_end(w);
 }
 
@@ -75,17 +75,19 @@ static void write_problems(struct json_writer *w, const char *lines)
 	json_write_array_end(w);
 }
 
-void overview_begin(struct json_writer *w, const struct overview_head *h)
+void overview_begin(struct json_writer *w, const struct controller *c, const struct shards_view *shards,
+                    const struct overview_items *items, const char *problems)
 {
-	json_write_format(w, "{apiVersion:%s,kind:%s,time:%jd,version:%s", POLICY_API_VERSION, "Overview", h->time_ms,
-	                  GPUSCALE_VERSION);
-	write_controller(w, h);
+	const struct promql_sources *sources = query_hub_sources(c->connections->queries);
+	json_write_format(w, "{apiVersion:%s,kind:%s,time:%jd,version:%s", POLICY_API_VERSION, "Overview",
+	                  c->policies.changed_ms, GPUSCALE_VERSION);
+	write_controller(w, c, shards);
 	json_write_member_array(w, "sources");
-	for (size_t i = 0; i < h->n_sources; i++)
-		write_source(w, &h->sources[i]);
-	json_write_format(w, "],counts:{policies:%zu,invalid:%zu,waiting:%zu}", h->n_policies, h->n_invalid,
-	                  h->n_waiting);
-	write_problems(w, h->problems);
+	for (size_t i = 0; i < promql_sources_count(sources); i++)
+		write_source(w, promql_sources_at(sources, i));
+	json_write_format(w, "],counts:{policies:%zu,invalid:%zu,waiting:%zu}", items->n, items->n_invalid,
+	                  items->n_waiting);
+	write_problems(w, problems);
 	json_write_member_array(w, "policies");
 }
 
@@ -233,8 +235,8 @@ static void write_history(struct json_writer *w, const struct overview_policy *p
 	json_write_key(w, "desired");
 	write_column(w, p->trend, SPARKLINE_DESIRED);
 	json_write_member_array(w, "signals");
-	for (size_t i = 0; i < p->policy->n_signals; i++) {
-		json_write_format(w, "{name:%s,values:", p->policy->signals[i].name);
+	for (size_t i = 0; i < p->decided.policy->n_signals; i++) {
+		json_write_format(w, "{name:%s,values:", p->decided.policy->signals[i].name);
 		write_column(w, p->trend, SPARKLINE_SIGNALS + i);
 		json_write_object_end(w);
 	}
@@ -260,8 +262,8 @@ static void write_gpus(struct json_writer *w, const struct overview_policy *p, i
 // Each target has its own bounds, decision and signals, so a row of a fleet has none.
 static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 {
-	json_write_format(w, "target:{kind:%s},paused:%i,dryRun:%i", p->target->kind, p->policy->paused,
-	                  p->policy->dry_run || p->dry_run);
+	json_write_format(w, "target:{kind:%s},paused:%i,dryRun:%i", p->decided.target->kind, p->decided.policy->paused,
+	                  p->decided.policy->dry_run || p->dry_run);
 	int64_t replicas = fleet_write_overview(p->fleet, w);
 	if (p->gpus.set)
 		write_gpus(w, p, replicas);
@@ -270,6 +272,7 @@ static void write_fleet(struct json_writer *w, const struct overview_policy *p)
 
 void overview_add(struct json_writer *w, const struct overview_policy *p, bool with_history)
 {
+	const struct policy *policy = p->decided.policy;
 	const struct decision *d = p->decided.decision;
 	json_write_format(w, "{namespace:%s,name:%s", p->namespace_name, p->name);
 	if (p->fleet) {
@@ -279,19 +282,19 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	}
 	if (p->key)
 		json_write_member_str(w, "key", p->key);
-	if (p->policy)
-		json_write_format(w, "target:{kind:%s,name:%s},minReplicas:%d,maxReplicas:%d,paused:%i,dryRun:%i",
-		                  p->target->kind, p->target->name, d ? d->min_replicas : p->policy->min_replicas,
-		                  d ? d->max_replicas : p->policy->max_replicas, p->policy->paused,
-		                  p->policy->dry_run || p->dry_run);
+	if (policy)
+		json_write_format(
+		        w, "target:{kind:%s,name:%s},minReplicas:%d,maxReplicas:%d,paused:%i,dryRun:%i",
+		        p->decided.target->kind, p->decided.target->name, d ? d->min_replicas : policy->min_replicas,
+		        d ? d->max_replicas : policy->max_replicas, policy->paused, policy->dry_run || p->dry_run);
 	if (d)
 		write_decision(w, &p->decided);
-	if (p->policy && p->gpus.set)
+	if (p->gpus.set)
 		write_gpus(w, p, d ? d->current : -1);
 	if (p->last_scale_ms >= 0)
 		json_write_member_time(w, "lastScaleTime", p->last_scale_ms);
 	json_write_member_str(w, "error", p->error);
-	write_conditions(w, p->facts);
+	write_conditions(w, p->has_facts ? &p->facts : NULL);
 	write_signals(w, &p->decided);
 	if (with_history && p->trend)
 		write_history(w, p);
@@ -394,15 +397,9 @@ static bool is_known(struct http_exchange *x, const struct controller *c, const 
 	return true;
 }
 
-// ---- from the controller to plain values ----
+// ---- from the controller to its policies ----
 
-struct items {
-	const struct managed_policy **list; // in order of namespace, name and key
-	size_t n;
-	size_t n_invalid, n_waiting;
-};
-
-static struct items items_find(struct controller *c)
+static struct overview_items items_find(struct controller *c)
 {
 	struct managed_policy *const *in_force = managed_policies_sort(&c->policies);
 	size_t room = c->policies.n + 1;
@@ -410,7 +407,7 @@ static struct items items_find(struct controller *c)
 	struct status_facts facts;
 	for (const struct stored_binding *b = NULL; (b = policy_store_next(c->policies.store, b));)
 		room++;
-	struct items items = {.list = must_alloc(calloc(room, sizeof(struct managed_policy *)))};
+	struct overview_items items = {.list = must_alloc(calloc(room, sizeof(struct managed_policy *)))};
 	for (size_t i = 0; i < c->policies.n; i++) {
 		items.list[items.n++] = in_force[i];
 		items.n_invalid += managed_policy_facts(in_force[i], &decided, &facts) && facts.fault;
@@ -428,17 +425,25 @@ static struct items items_find(struct controller *c)
 	return items;
 }
 
-// One policy as the overview shows it, with the data that it refers to.
-struct shown {
-	struct overview_policy policy;
-	struct status_facts facts;
-	char why[POLICY_ERROR_BYTES_MAX];
-};
+static void show_idle(const struct managed_policy *m, struct overview_policy *p)
+{
+	const struct binding *b = m->stored->binding;
+	enum status_phase phase = policy_awaits_explain(m, p->why, sizeof p->why);
+	p->error = p->why;
+	if (b) {
+		p->decided = (struct decided){.policy = b->policy, .target = b->target};
+		p->gpus = b->policy->gpus;
+	}
+	p->facts = (struct status_facts){.phase = phase,
+	                                 .text = p->why,
+	                                 .dry_run = p->dry_run || (b && b->policy->dry_run),
+	                                 .paused = b && b->policy->paused};
+	p->has_facts = phase != STATUS_PHASE__COUNT;
+}
 
 static void show(const struct controller *c, const struct price_book *prices, const struct managed_policy *m,
-                 struct shown *ret_shown)
+                 struct overview_policy *p)
 {
-	struct overview_policy *p = &ret_shown->policy;
 	*p = (struct overview_policy){.namespace_name = m->namespace_name,
 	                              .name = m->name,
 	                              .key = m->key,
@@ -447,77 +452,23 @@ static void show(const struct controller *c, const struct price_book *prices, co
 	                              .prices = prices};
 	if (m->fleet) {
 		p->fleet = m->fleet;
-		p->policy = &m->body->policy;
-		p->target = &m->body->target;
-		p->gpus = p->policy->gpus;
+		p->decided = (struct decided){.policy = &m->body->policy, .target = &m->body->target};
+		p->gpus = m->body->policy.gpus;
 		return;
 	}
 	if (!m->reconciler) {
-		enum status_phase phase = policy_awaits_explain(m, ret_shown->why, sizeof ret_shown->why);
-		p->error = ret_shown->why;
-		p->policy = m->stored->binding ? m->stored->binding->policy : NULL;
-		p->target = m->stored->binding ? m->stored->binding->target : NULL;
-		if (p->policy)
-			p->gpus = p->policy->gpus;
-		ret_shown->facts =
-		        (struct status_facts){.phase = phase,
-		                              .text = ret_shown->why,
-		                              .dry_run = c->options.dry_run || (p->policy && p->policy->dry_run),
-		                              .paused = p->policy && p->policy->paused};
-		if (phase != STATUS_PHASE__COUNT)
-			p->facts = &ret_shown->facts;
+		show_idle(m, p);
 		return;
 	}
-	p->policy = m->reconciler->policy;
-	p->target = m->reconciler->subject.binding->target;
+	p->decided =
+	        (struct decided){.policy = m->reconciler->policy, .target = m->reconciler->subject.binding->target};
 	p->gpus = reconciler_gpus(m->reconciler);
 	p->error = managed_policy_error(m);
 	p->trend = m->report.sparkline;
 	p->last_scale_ms = m->reconciler->last_scale_ms;
-	if (managed_policy_facts(m, &p->decided, &ret_shown->facts)) {
-		p->facts = &ret_shown->facts;
-		if (!p->error[0] && ret_shown->facts.fault)
-			p->error = ret_shown->facts.fault;
-	}
-}
-
-static size_t find_sources(const struct promql_sources *sources, struct overview_source out[PROMQL_SOURCES_MAX])
-{
-	size_t n = promql_sources_count(sources);
-	for (size_t i = 0; i < n; i++) {
-		const struct promql_source *s = promql_sources_at(sources, i);
-		const struct promql_source_stats *stats = &s->stats;
-		out[i] = (struct overview_source){
-		        .name = s->name,
-		        .url = s->url,
-		        .error = s->error,
-		        .state = s->health.state,
-		        .last_answer_ms = stats->last_answer_wall_ms,
-		        .last_seconds = stats->last_seconds,
-		};
-	}
-	return n;
-}
-
-static void write_head(struct json_writer *w, const struct controller *c, const struct items *items,
-                       const char *problems)
-{
-	struct overview_source sources[PROMQL_SOURCES_MAX];
-	const struct shards_view shards = shards_view_of(c);
-	const struct overview_head h = {.time_ms = c->policies.changed_ms,
-	                                .start_ms = c->start_ms,
-	                                .identity = shards.identity,
-	                                .leader = shards.leader,
-	                                .dry_run = c->options.dry_run,
-	                                .shards_owned = shards.n_owned,
-	                                .shards_total = shards.n_shards,
-	                                .sources = sources,
-	                                .n_sources = find_sources(query_hub_sources(c->connections->queries), sources),
-	                                .n_policies = items->n,
-	                                .n_invalid = items->n_invalid,
-	                                .n_waiting = items->n_waiting,
-	                                .problems = problems};
-	overview_begin(w, &h);
+	p->has_facts = managed_policy_facts(m, &p->decided, &p->facts);
+	if (p->has_facts && !p->error[0] && p->facts.fault)
+		p->error = p->facts.fault;
 }
 
 // ---- the endpoints ----
@@ -525,7 +476,7 @@ static void write_head(struct json_writer *w, const struct controller *c, const 
 static void get_overview(void *arg, struct http_exchange *x)
 {
 	struct controller *c = arg;
-	struct shown shown;
+	struct overview_policy shown;
 	struct json_writer w;
 	struct buf b;
 	char problems[PROBLEMS_BYTES];
@@ -536,14 +487,15 @@ static void get_overview(void *arg, struct http_exchange *x)
 	if (is_known(x, c, problems))
 		return;
 	const char *history = http_exchange_query(x, "history");
-	const struct items items = items_find(c);
+	const struct overview_items items = items_find(c);
+	const struct shards_view shards = shards_view_of(c);
 	bool with_history = history && strcmp(history, "true") == 0 && items.n <= OVERVIEW_HISTORIES_MAX;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	write_head(&w, c, &items, problems);
+	overview_begin(&w, c, &shards, &items, problems);
 	for (size_t i = 0; i < items.n && !b.failed; i++) {
 		show(c, prices, items.list[i], &shown);
-		overview_add(&w, &shown.policy, with_history);
+		overview_add(&w, &shown, with_history);
 	}
 	overview_end(&w);
 	buf_putc(&b, '\n');
@@ -570,7 +522,7 @@ static const struct managed_policy *find_policy(struct controller *c, const char
 static void get_policy(void *arg, struct http_exchange *x)
 {
 	struct controller *c = arg;
-	struct shown shown;
+	struct overview_policy shown;
 	struct json_writer w;
 	struct buf b;
 	if (!endpoint_is_read(x))
@@ -597,7 +549,7 @@ static void get_policy(void *arg, struct http_exchange *x)
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
 	show(c, prices, found, &shown);
-	overview_write_detail(&w, &shown.policy, c->history);
+	overview_write_detail(&w, &shown, c->history);
 	buf_putc(&b, '\n');
 	endpoint_reply(x, 200, JSON_TYPE, &b);
 }

@@ -3,9 +3,26 @@
 
 #include "base/base.h"
 
-const char *const metrics_result_names[] = {"ok", "deferred", "scaled", "error"};
-_Static_assert(sizeof metrics_result_names / sizeof metrics_result_names[0] == METRICS_RESULT__COUNT,
-               "one name per result");
+// The values of the last label of the families that are served as counters, in the order of the counters.
+// clang-format off
+static const char *const sample_labels[FAMILY__COUNT][FAMILY_COUNTS_MAX] = {
+	[FAMILY_POLICY_RELOADS]    = {"ok", "error"},
+	[FAMILY_RECONCILES]        = {"ok", "deferred", "scaled", "error"},
+	[FAMILY_TICKS_SKIPPED]     = {""},
+	[FAMILY_TICKS_EARLY]       = {""},
+	[FAMILY_SCALES]            = {"up", "down"},
+	[FAMILY_CONFLICTS]         = {""},
+	[FAMILY_POOL_GPUS]         = {"cap", "used", "requested", "granted"},
+	[FAMILY_POOL_MEMBER_GPUS]  = {"used", "requested", "granted"},
+	[FAMILY_FLEET_TARGETS]     = {"all", "ready", "idle", "atMax", "holding", "conflicts", "failed"},
+	[FAMILY_FLEET_REPLICAS]    = {"current", "desired", "ready"},
+	[FAMILY_STATUS_WRITES]     = {"ok", "error"},
+	[FAMILY_EVENTS]            = {"ok", "error", "dropped"},
+	[FAMILY_SHARD_CHANGES]     = {"gained", "lost"},
+	[FAMILY_CLOCK_STEPS]       = {""},
+	[FAMILY_EXTERNAL_REQUESTS] = {"200", "400", "401", "403", "404", "405", "429", "500", "503"},
+};
+// clang-format on
 
 struct metrics *metrics_new(void)
 {
@@ -22,46 +39,30 @@ struct metrics *metrics_new(void)
 	return m;
 }
 
-void metrics_free(struct metrics *m)
+void metrics_count(struct metrics *m, enum metric_family_id id, const char *label)
 {
-	free(m);
+	for (size_t i = 0; i < FAMILY_COUNTS_MAX && sample_labels[id][i]; i++)
+		m->counts[id][i] += strcmp(sample_labels[id][i], label) == 0;
 }
 
 void metrics_reconciled(struct metrics *m, const char *result, double seconds)
 {
 	exposition_histogram_observe(&m->duration_seconds, seconds);
-	for (int i = 0; i < METRICS_RESULT__COUNT; i++)
-		if (strcmp(metrics_result_names[i], result) == 0)
-			m->results[i]++;
-}
-
-void metrics_decided(struct metrics *m, const struct decision *d)
-{
-	m->decisions[d->action][d->reason]++;
+	metrics_count(m, FAMILY_RECONCILES, result);
 }
 
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to)
 {
-	m->scaled_up += to > from;
-	m->scaled_down += to < from;
-}
-
-void metrics_count(struct metrics *m, enum metric_family_id id)
-{
-	m->counts[id]++;
+	if (to != from)
+		metrics_count(m, FAMILY_SCALES, to > from ? "up" : "down");
 }
 
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok)
 {
-	if (ok) {
-		m->reloads_ok++;
+	if (ok)
 		m->reloaded_ms = wall_ms;
-	} else {
-		m->reloads_failed++;
-	}
+	metrics_count(m, FAMILY_POLICY_RELOADS, ok ? "ok" : "error");
 }
-
-const int metrics_external_codes[METRICS_EXTERNAL_CODES] = {200, 400, 401, 403, 404, 405, 429, 500, 503};
 
 void metrics_add_server(struct metrics *m, const char *name, const struct http_server *server)
 {
@@ -72,9 +73,9 @@ void metrics_add_server(struct metrics *m, const char *name, const struct http_s
 
 void metrics_external_request(struct metrics *m, int code)
 {
-	for (size_t i = 0; i < METRICS_EXTERNAL_CODES; i++)
-		if (metrics_external_codes[i] == code)
-			m->external[i]++;
+	char label[16];
+	snprintf(label, sizeof label, "%d", code);
+	metrics_count(m, FAMILY_EXTERNAL_REQUESTS, label);
 }
 
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code)
@@ -150,6 +151,18 @@ void metric_family_histogram(struct buf *out, enum metric_family_id id, const ch
 {
 	struct exposition_label labels[FAMILY_LABELS_MAX];
 	exposition_sample_histogram(out, families[id].name, labels, take_labels(id, values, labels), h);
+}
+
+void metric_family_counts(struct buf *out, enum metric_family_id id, const char *const *labels, const uint64_t *n)
+{
+	const char *values[FAMILY_LABELS_MAX];
+	size_t last = count_labels(id) > 0 ? count_labels(id) - 1 : 0;
+	for (size_t i = 0; i < last; i++)
+		values[i] = labels[i];
+	for (size_t i = 0; i < FAMILY_COUNTS_MAX && sample_labels[id][i]; i++) {
+		values[last] = sample_labels[id][i];
+		metric_family_i64(out, id, values, (int64_t)n[i]);
+	}
 }
 
 void metric_family_single(struct buf *out, enum metric_family_id id, double v)

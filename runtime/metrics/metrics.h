@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller's own metrics: the table of them, the counters, and /metrics rendered from these and from the state of
-// the controller.
+// The controller's own metrics: the table of them, and the counters. controller/serve/metrics_render.c renders them.
 #ifndef GPUSCALE_RUNTIME_METRICS_METRICS_H
 #define GPUSCALE_RUNTIME_METRICS_METRICS_H
 
@@ -14,20 +13,14 @@
 #include "policies/engine/policy.h"
 
 struct buf;
-struct decided_variant;
-struct event_recorder_stats;
-struct gpu_time;
 struct http_server;
-struct price_book;
-struct query_hub;
-struct shards_view;
-struct status_writer_stats;
 
 // ---- the table ----
 // /metrics, docs/endpoints.md and the tests come from it. A sample can only be written with the labels that its row
 // has.
 
 #define FAMILY_LABELS_MAX 4
+#define FAMILY_COUNTS_MAX 9
 
 // The table: id, name, type, unit of the values ("" for a plain number), labels, help. The last three families are
 // those of base/process/process_stat.
@@ -144,6 +137,8 @@ void metric_family_f64(struct buf *out, enum metric_family_id id, const char *co
 void metric_family_i64(struct buf *out, enum metric_family_id id, const char *const *values, int64_t v);
 void metric_family_histogram(struct buf *out, enum metric_family_id id, const char *const *values,
                              const struct exposition_histogram *h);
+// A counter for each value that the last label may have (sample_labels in metrics.c); labels: the values of the others.
+void metric_family_counts(struct buf *out, enum metric_family_id id, const char *const *labels, const uint64_t *n);
 // A family of one sample without labels.
 void metric_family_single(struct buf *out, enum metric_family_id id, double v);
 // The text between the braces of a sample whose first labels have these values, escaped, for the samples of many
@@ -163,19 +158,11 @@ void metric_family_page(struct buf *out);
 #define METRICS_API_COUNTS_MAX 128
 #define METRICS_SERVERS_MAX    2 // the endpoints, the external metrics
 
-enum { METRICS_RESULT_OK, METRICS_RESULT_DEFERRED, METRICS_RESULT_SCALED, METRICS_RESULT_ERROR, METRICS_RESULT__COUNT };
-extern const char *const metrics_result_names[];
-
-#define METRICS_EXTERNAL_CODES 9
-extern const int metrics_external_codes[METRICS_EXTERNAL_CODES];
-
 struct metrics {
 	struct exposition_histogram duration_seconds;
 	struct exposition_histogram delay_seconds; // how long after its time a tick started
-	uint64_t results[METRICS_RESULT__COUNT];
 	uint64_t decisions[ACTION__COUNT][REASON__COUNT];
-	uint64_t counts[FAMILY__COUNT]; // of counters without labels
-	uint64_t scaled_up, scaled_down, reloads_ok, reloads_failed;
+	uint64_t counts[FAMILY__COUNT][FAMILY_COUNTS_MAX]; // as of metric_family_counts()
 	int64_t reloaded_ms;
 	struct {
 		char verb[8], resource[K8S_RESOURCE_CLASS_BYTES];
@@ -190,18 +177,16 @@ struct metrics {
 	size_t n_servers;
 	size_t max_policies; // with series of their own, the first by namespace and name; METRICS_POLICIES_MAX at first
 	bool serves_external; // the family of the external metrics API is served
-	uint64_t external[METRICS_EXTERNAL_CODES];
 };
 
-struct metrics *metrics_new(void); // NULL when memory is exhausted
-void metrics_free(struct metrics *m);
+struct metrics *metrics_new(void); // free() releases it; NULL when memory is exhausted
 
 // Records the duration of a tick, and counts its result: "ok", "deferred", "scaled", "error", or "" for none.
 void metrics_reconciled(struct metrics *m, const char *result, double seconds);
-void metrics_decided(struct metrics *m, const struct decision *d);
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to);
-// Adds one to a counter without labels.
-void metrics_count(struct metrics *m, enum metric_family_id id);
+// Adds one to the counter with that value of its last label; "": of a family without labels. Other values count
+// nothing.
+void metrics_count(struct metrics *m, enum metric_family_id id, const char *label);
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
 // Counts one attempt of an API request. resource: as k8s_path_class names it; code 0: no answer.
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code);
@@ -211,44 +196,5 @@ void metrics_external_request(struct metrics *m, int code);
 
 // Counts the server's connections under `name`, which is not copied. The server must outlive the last metrics_render.
 void metrics_add_server(struct metrics *m, const char *name, const struct http_server *server);
-
-// The input of metrics_render() besides the counters. A NULL pointer omits its families.
-struct metrics_policy {
-	const struct policy *policy;
-	const char *key;                 // of one of several bindings: the label "target"; NULL: the only one
-	const char *workload;            // name of the target
-	const struct decision *decision; // NULL: none yet
-	const struct gpu_time *gpu_time;
-	int64_t values_limited;
-	struct policy_gpus gpus; // of one replica
-	const struct decided_variant *variants;
-	size_t n_variants; // 0: the policy has none
-};
-struct metrics_watch {
-	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets
-	bool is_synced, is_streaming;
-	uint64_t lists, streams, events, gone;
-};
-struct metrics_view {
-	const struct metrics_policy *policies;
-	size_t n_policies;
-	size_t n_bad_files;
-	size_t n_invalid; // policies whose newest version has faults
-	size_t n_waiting; // valid policies that are not in force
-	const struct query_hub *queries;
-	const struct price_book *prices; // NULL: no costs
-	bool dry_run;
-	const struct metrics_watch *watches; // one per resource
-	size_t n_watches;
-	const struct status_writer_stats *status;
-	const struct event_recorder_stats *events;
-	const struct shards_view *shards; // NULL: no leader election
-	const struct pool_summary *pools;
-	size_t n_pools;
-	const struct fleet_numbers *fleets;
-	size_t n_fleets;
-};
-// Appends every family of the table whose part of the view is not NULL.
-void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);
 
 #endif

@@ -74,7 +74,7 @@ static void close_controller(struct world *w)
 	target_store_free(w->connections.targets);
 	query_hub_free(w->connections.queries);
 	promql_sources_free(w->connections.promql);
-	metrics_free(w->metrics);
+	free(w->metrics);
 	w->connections = (struct connections){.clock = clock};
 }
 

@@ -105,7 +105,7 @@ static int teardown(void **state)
 		event_free(w->writer);
 	file_source_free(w->policies);
 	policy_store_free(w->store);
-	metrics_free(w->metrics);
+	free(w->metrics);
 	event_base_free(w->loop);
 	unlink(w->path);
 	rmdir(w->folder);

@@ -17,9 +17,11 @@
 #include "base/err.h"
 #include "base/http/http_server.h"
 #include "controller/fleet/fleet.h"
-#include "controller/policy/policy_report.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/pool/pools.h"
+#include "controller/serve/endpoints.h"
 #include "controller/status/status_writer.h"
+#include "controller/tick/reconcile.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
@@ -31,6 +33,7 @@
 
 #define MANY 5000
 
+static const struct scale_target target = {"apps/v1", "Deployment", "web", NULL};
 static const struct policy fleet_policy = {.namespace_name = "serving", .name = "models"};
 static const struct fleet_numbers fleet = {.policy = &fleet_policy, .targets = 12, .holding = 3, .desired = 41};
 
@@ -42,12 +45,13 @@ struct world {
 	struct policy_signal signals[1];
 	struct policy policies[2];
 	struct decision decision;
-	struct metrics_policy list[2];
+	struct binding bindings[2];
+	struct reconciler reconcilers[2];
+	struct managed_policy *list[2];
 	struct metrics_watch watch;
 	struct status_writer_stats status;
 	struct event_recorder_stats events;
 	struct shards_view shards;
-	struct gpu_time gpu_time;
 	struct pool_summary pool;
 	struct price_model models[1];
 	struct price_book book;
@@ -82,21 +86,21 @@ static int setup(void **state)
 		p->signals = w->signals;
 		p->n_signals = 1;
 		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
-		w->list[i] = (struct metrics_policy){.policy = p,
-		                                     .workload = "web",
-		                                     .decision = &w->decision,
-		                                     .gpu_time = &w->gpu_time,
-		                                     .values_limited = 7,
-		                                     .gpus = p->gpus};
+		w->bindings[i] = (struct binding){.policy = p, .target = &target};
+		w->reconcilers[i] =
+		        (struct reconciler){.policy = p, .subject.binding = &w->bindings[i], .decision = &w->decision};
+		w->list[i] = calloc(1, sizeof *w->list[i]);
+		w->list[i]->reconciler = &w->reconcilers[i];
+		w->list[i]->report =
+		        (struct policy_report){.gpu_time = {.used_ms = 90500, .saved_ms = 12000}, .values_limited = 7};
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
 	w->decision.signals[0] =
 	        (struct decision_signal){.value = 0.25, .target = 0.125, .proposal = 4, .age_ms = 1500};
-	w->watch = (struct metrics_watch){"gpuautoscalers", .lists = 1, .streams = 2, .events = 3};
+	w->watch = (struct metrics_watch){"gpuautoscalers", {.lists = 1, .streams = 2, .events = 3}};
 	w->models[0] = (struct price_model){.name = "L4", .per_gpu_hour = 0.75};
 	w->book = (struct price_book){.currency = "EUR", .models = w->models, .n_models = 1};
-	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
 	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
 	                                .granted_gpus = 31};
 	w->view = (struct metrics_view){.policies = w->list,
@@ -111,7 +115,7 @@ static int setup(void **state)
 	                                .events = &w->events,
 	                                .shards = &w->shards};
 	buf_init(&w->page, 64 * 1024 * 1024);
-	metrics_decided(w->metrics, &w->decision);
+	w->metrics->decisions[w->decision.action][w->decision.reason]++;
 	metrics_api_request(w->metrics, "GET", "pods", 200);
 	*state = w;
 	return 0;
@@ -125,7 +129,9 @@ static int teardown(void **state)
 	promql_sources_free(w->sources);
 	http_server_free(w->server);
 	event_base_free(w->loop);
-	metrics_free(w->metrics);
+	free(w->metrics);
+	free(w->list[0]);
+	free(w->list[1]);
 	buf_done(&w->page);
 	free(w);
 	return 0;
@@ -278,14 +284,14 @@ static void policy_that_is_gone_leaves_nothing(void **state)
 	w->view.policies++;
 	w->view.n_policies = 1;
 	assert_null(strstr(render(w), "policy=\"a\""));
-	w->list[1].decision = NULL; // and one that has not decided yet says nothing
+	w->reconcilers[1].decision = NULL; // and one that has not decided yet says nothing
 	assert_null(strstr(render(w), "policy="));
 }
 
 static void page_of_many_policies_is_whole(void **state)
 {
 	struct world *w = *state;
-	struct metrics_policy *many = calloc(MANY, sizeof *many);
+	struct managed_policy **many = calloc(MANY, sizeof *many);
 	for (size_t i = 0; i < MANY; i++)
 		many[i] = w->list[0];
 	w->view.policies = many;
@@ -322,7 +328,7 @@ static void gpus_that_are_not_stated_have_no_series(void **state)
 		assert_non_null(at);
 		assert_null(strstr(at + 1, families[i])); // only policy a
 	}
-	w->list[0].gpus.model = "X1";
+	w->policies[0].gpus.model = "X1";
 	expect(w, "\ngpuscale_gpus{namespace=\"serving\",policy=\"a\",model=\"X1\"} 6\n");
 	assert_null(strstr(render(w), "gpuscale_cost_per_hour{"));
 	w->book.has_assumed = true;

@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <event2/event.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "controller/controller.h"
 #include "controller/policy/policy_report.h"
 #include "controller/serve/endpoints.h"
 #include "controller/status/sparkline.h"
@@ -24,7 +26,11 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
+#include "promql/promql_source.h"
+#include "runtime/connections.h"
 #include "runtime/endpoint_reply.h"
+#include "runtime/query/query_hub.h"
+#include "runtime/shard/shards.h"
 
 #define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
 
@@ -74,13 +80,48 @@ static cJSON *parse(const struct buf *b)
 	return root;
 }
 
-static cJSON *overview_of(const struct overview_head *h, const struct overview_policy *list, size_t n)
+static struct connections connections;
+static struct controller controller = {.connections = &connections};
+
+// What the head is about, with the controller above.
+struct head {
+	struct shards_view shards;
+	struct overview_items items;
+	const char *problems;
+};
+static const struct head nothing = {.shards = {.leader = "", .error = ""}, .problems = ""};
+
+static int open_sources(void **state)
+{
+	(void)state;
+	struct err e;
+	const struct promql_source_options sources[] = {
+	        {.name = "default", .query = {.url = "http://prometheus:9090"}},
+	        {.name = "eu", .query = {.url = "http://eu:9090"}},
+	};
+	connections.loop = event_base_new();
+	connections.promql = promql_sources_new(connections.loop, NULL, sources, 2, &e);
+	connections.queries = query_hub_new(connections.promql, &e);
+	return connections.queries ? 0 : -1;
+}
+
+static int close_sources(void **state)
+{
+	(void)state;
+	promql_sources_cancel(connections.promql);
+	query_hub_free(connections.queries);
+	promql_sources_free(connections.promql);
+	event_base_free(connections.loop);
+	return 0;
+}
+
+static cJSON *overview_of(const struct head *h, const struct overview_policy *list, size_t n)
 {
 	struct buf b;
 	struct json_writer w;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	overview_begin(&w, h);
+	overview_begin(&w, &controller, &h->shards, &h->items, h->problems);
 	for (size_t i = 0; i < n; i++)
 		overview_add(&w, &list[i], true);
 	overview_end(&w);
@@ -110,21 +151,17 @@ static void assert_at(const cJSON *root, const char *path, const char *want)
 static void head_says_what_is_known(void **state)
 {
 	(void)state;
-	const struct overview_source sources[] = {
-	        {"default", "http://prometheus:9090", "", PROMQL_UP, NOW_MS - 1000, 0.004},
-	        {"eu", "http://eu:9090", "connection refused", PROMQL_DOWN, 0, 0},
-	};
-	struct overview_head h = {.time_ms = NOW_MS,
-	                          .start_ms = NOW_MS - 60000,
-	                          .identity = "a_1",
-	                          .shards_owned = 0,
-	                          .shards_total = 1,
-	                          .sources = sources,
-	                          .n_sources = 2,
-	                          .n_policies = 3,
-	                          .n_invalid = 1,
-	                          .n_waiting = 2,
-	                          .problems = "a.yaml: no \xff text\n\nleases: away"};
+	struct promql_source *up = (struct promql_source *)(uintptr_t)promql_sources_at(connections.promql, 0);
+	struct promql_source *down = (struct promql_source *)(uintptr_t)promql_sources_at(connections.promql, 1);
+	up->stats.last_answer_wall_ms = NOW_MS - 1000;
+	up->stats.last_seconds = 0.004;
+	down->health.state = PROMQL_DOWN;
+	snprintf(down->error, sizeof down->error, "connection refused");
+	controller.policies.changed_ms = NOW_MS;
+	controller.start_ms = NOW_MS - 60000;
+	struct head h = {.shards = {.identity = "a_1", .leader = "", .n_owned = 0, .n_shards = 1},
+	                 .items = {.n = 3, .n_invalid = 1, .n_waiting = 2},
+	                 .problems = "a.yaml: no \xff text\n\nleases: away"};
 	cJSON *root = overview_of(&h, NULL, 0);
 	assert_at(root, "apiVersion", "\"gpuscale.dev/v1alpha1\"");
 	assert_at(root, "kind", "\"Overview\"");
@@ -142,13 +179,15 @@ static void head_says_what_is_known(void **state)
 	assert_at(root, "policies", "[]");
 	cJSON_Delete(root);
 
-	h = (struct overview_head){.time_ms = NOW_MS, .start_ms = NOW_MS, .dry_run = true, .problems = ""};
+	controller.start_ms = NOW_MS;
+	controller.options.dry_run = true;
+	h = nothing;
 	root = overview_of(&h, NULL, 0);
 	assert_at(root, "controller", "{\"dryRun\":true,\"startTime\":\"2026-01-05T09:00:00Z\"}"); // no election
 	assert_at(root, "problems", "[]");
 	cJSON_Delete(root);
 
-	h = (struct overview_head){.identity = "a_1", .shards_owned = 2, .shards_total = 4, .problems = ""};
+	h.shards = (struct shards_view){.identity = "a_1", .leader = "", .n_owned = 2, .n_shards = 4};
 	root = overview_of(&h, NULL, 0);
 	assert_at(root, "controller.leader", ""); // with shards there is no single leader
 	assert_at(root, "controller.shardsOwned", "2");
@@ -161,16 +200,14 @@ static void policy_says_what_was_decided(void **state)
 	(void)state;
 	struct decision d = sample();
 	struct overview_policy p = unknown;
-	p.policy = &policy;
-	p.target = &target;
 	p.decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
-	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
-	p.facts = &facts;
+	p.facts = (struct status_facts){.phase = STATUS_DECIDED, .decided = &p.decided};
+	p.has_facts = true;
 	p.last_scale_ms = NOW_MS - 3600000;
 	p.trend = sparkline_new(15000, 4);
 	sparkline_add((struct sparkline *)(uintptr_t)p.trend, NOW_MS - 15000, NULL);
 	sparkline_add((struct sparkline *)(uintptr_t)p.trend, NOW_MS, (const double[]){2, 1000000, 12.34567, NAN});
-	struct overview_head h = {.time_ms = NOW_MS, .problems = ""};
+	struct head h = nothing;
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
 	assert_at(at, "namespace", "\"serving\"");
@@ -224,10 +261,8 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	d.entries[0] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_STARTING, .value = 7};
 	d.entries[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
 	struct overview_policy p = unknown;
-	p.policy = &of_one;
-	p.target = &target;
 	p.decided = (struct decided){.policy = &of_one, .target = &target, .decision = &d};
-	struct overview_head h = {.problems = ""};
+	struct head h = nothing;
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
 	assert_at(at, "signals.0.value", "3");
@@ -242,10 +277,10 @@ static void policy_without_a_decision_invents_nothing(void **state)
 {
 	(void)state;
 	struct overview_policy p = unknown;
-	struct overview_head h = {.problems = ""};
+	struct head h = nothing;
 	p.error = "spec.maxReplicas: \"\x01\" is not a number";
-	struct status_facts facts = {.phase = STATUS_INVALID, .text = p.error};
-	p.facts = &facts;
+	p.facts = (struct status_facts){.phase = STATUS_INVALID, .text = p.error};
+	p.has_facts = true;
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
 	static const char *const absent[] = {
@@ -258,9 +293,8 @@ static void policy_without_a_decision_invents_nothing(void **state)
 	assert_at(at, "conditions.0", "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"InvalidPolicy\"}");
 	cJSON_Delete(root);
 
-	p.policy = &policy; // it waits
-	p.target = &target;
-	p.facts = NULL; // for what is not known
+	p.decided = (struct decided){.policy = &policy, .target = &target}; // it waits
+	p.has_facts = false;                                                // for what is not known
 	p.dry_run = true;
 	root = overview_of(&h, &p, 1);
 	at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -282,8 +316,6 @@ static void detail_has_the_decision_with_its_trace_and_those_before(void **state
 	struct buf b;
 	struct json_writer w;
 	other.name = "other";
-	p.policy = &policy;
-	p.target = &target;
 	p.decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 	decision_history_add(history, NULL, &p.decided);
 	decision_history_add(history, NULL, &(struct decided){.policy = &other, .target = &target, .decision = &d});
@@ -323,11 +355,10 @@ static void numbers_of_a_sparkline_are_short_and_right(void **state)
 	static const struct policy_signal one[] = {{.name = "n", .query = "n"}};
 	struct policy p1 = policy;
 	struct overview_policy p = unknown;
-	struct overview_head h = {.problems = ""};
+	struct head h = nothing;
 	p1.signals = one;
 	p1.n_signals = 1;
-	p.policy = &p1;
-	p.target = &target;
+	p.decided = (struct decided){.policy = &p1, .target = &target};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct sparkline *t = sparkline_new(15000, 3);
 		sparkline_add(t, NOW_MS, (const double[]){1, 1, rows[i].value});
@@ -352,7 +383,7 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 	(void)state;
 	struct decision d = sample();
 	struct overview_policy *list = calloc(MANY, sizeof *list);
-	struct overview_head h = {.time_ms = NOW_MS, .n_policies = MANY, .problems = ""};
+	struct head h = nothing;
 	struct sparkline *trend = sparkline_new(15000, 4);
 	struct buf b;
 	struct json_writer w;
@@ -360,8 +391,6 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 		sparkline_add(trend, NOW_MS + i * (int64_t)15000, (const double[]){i, i + 1, i * 1234.5678, i / 7.0});
 	for (size_t i = 0; i < MANY; i++) {
 		list[i] = unknown;
-		list[i].policy = &policy;
-		list[i].target = &target;
 		list[i].decided = (struct decided){.policy = &policy, .target = &target, .decision = &d};
 		list[i].trend = trend;
 	}
@@ -371,7 +400,7 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 	// A document that does not fit is not written at all, rather than half of it.
 	buf_init(&b, 100 * 1024);
 	json_write_init(&w, &b, 0);
-	overview_begin(&w, &h);
+	overview_begin(&w, &controller, &h.shards, &h.items, h.problems);
 	for (size_t i = 0; i < MANY; i++)
 		overview_add(&w, &list[i], true);
 	overview_end(&w);
@@ -454,5 +483,5 @@ int main(void)
 	        cmocka_unit_test(page_admits_what_stands_in_it_and_nothing_else),
 	        cmocka_unit_test(page_is_in_the_program),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, open_sources, close_sources);
 }

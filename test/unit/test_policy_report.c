@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "controller/policy/policy_report.h"
+#include "controller/serve/endpoints.h"
 #include "controller/status/sparkline.h"
 #include "controller/tick/reconcile.h"
 #include "policies/schema/binding.h"
@@ -59,7 +60,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 	policy_report_reset(&f->report);
 	reconciler_free(f->reconciler);
-	metrics_free(f->report_env.metrics);
+	free(f->report_env.metrics);
 	decision_history_free(f->report_env.history);
 	free(f);
 	return 0;
