@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "policies/engine/policy.h"
 
@@ -88,17 +90,40 @@ struct policy_document {
 };
 
 // Returns how many objects the binding scales: 1, or one per variant.
-size_t binding_targets(const struct binding *b);
+static inline size_t binding_targets(const struct binding *b)
+{
+	return b->variants ? b->variants->n : 1;
+}
 // Returns the target at `index`, below binding_targets().
-const struct scale_target *binding_target(const struct binding *b, size_t index);
+static inline const struct scale_target *binding_target(const struct binding *b, size_t index)
+{
+	return b->variants ? &b->variants->items[index].target : b->target;
+}
 // Returns whether both are the same number of replicas of one namespace.
-bool scale_target_equals(const struct scale_target *a, const struct scale_target *b);
+static inline bool scale_target_equals(const struct scale_target *a, const struct scale_target *b)
+{
+	return strcmp(a->api_version, b->api_version) == 0 && strcmp(a->kind, b->kind) == 0 &&
+	       strcmp(a->name, b->name) == 0 && strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
+}
 // Returns whether both scale the same objects, in the same order.
-bool binding_has_same_targets(const struct binding *a, const struct binding *b);
+static inline bool binding_has_same_targets(const struct binding *a, const struct binding *b)
+{
+	size_t n = binding_targets(a);
+	bool is_same = n == binding_targets(b);
+	for (size_t i = 0; is_same && i < n; i++)
+		is_same = scale_target_equals(binding_target(a, i), binding_target(b, i));
+	return is_same;
+}
 // Orders the keys of bindings of one policy, as strcmp() does. NULL comes first.
-int binding_key_compare(const char *a, const char *b);
+static inline int binding_key_compare(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
 // Writes "NAME", or "NAME/KIND/TARGET" for one of several bindings, to out, which has `size` bytes; cuts what does not
 // fit. `name` is the name of the policy, with or without its namespace. Returns the length that it needs.
-size_t binding_format(char *out, size_t size, const char *name, const char *key);
+static inline size_t binding_format(char *out, size_t size, const char *name, const char *key)
+{
+	return (size_t)snprintf(out, size, "%s%s%s", name, key ? "/" : "", key ? key : "");
+}
 
 #endif

@@ -53,24 +53,21 @@ static bool is_switched_on(const struct doc_node *annotations, const char *key)
 	return n && is_text(n, "true");
 }
 
+// clang-format off
 static void check_metadata(const void *value, struct fault_list *l)
 {
 	const struct policy *p = value;
-	if (!policy_schema_is_dns_name(p->name, true))
-		fault_add(l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
-	if (!policy_schema_is_dns_name(p->namespace_name, false))
-		fault_add(l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
-	if (p->annotations && p->annotations->kind != DOC_MAP)
-		fault_add(l, "annotations", -1, "must be a map of names to texts");
-	if (p->labels && p->labels->kind != DOC_MAP)
-		fault_add(l, "labels", -1, "must be a map of names to texts");
-	if (!is_switch(p->annotations, POLICY_ANNOTATION_PAUSED))
-		fault_add(l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
-	if (!is_switch(p->annotations, POLICY_ANNOTATION_DRY_RUN))
-		fault_add(l, "annotations", -1, POLICY_ANNOTATION_DRY_RUN " must be \"true\" or \"false\", in quotes");
+	const struct fault_rule rules[] = {
+		{!policy_schema_is_dns_name(p->name, true), "name", "must be lower-case letters, digits, '-' and '.', as in llama-70b"},
+		{!policy_schema_is_dns_name(p->namespace_name, false), "namespace", "must be lower-case letters, digits and '-', as in serving"},
+		{p->annotations && p->annotations->kind != DOC_MAP, "annotations", "must be a map of names to texts"},
+		{p->labels && p->labels->kind != DOC_MAP, "labels", "must be a map of names to texts"},
+		{!is_switch(p->annotations, POLICY_ANNOTATION_PAUSED), "annotations", POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes"},
+		{!is_switch(p->annotations, POLICY_ANNOTATION_DRY_RUN), "annotations", POLICY_ANNOTATION_DRY_RUN " must be \"true\" or \"false\", in quotes"},
+	};
+	fault_add_broken(l, rules, COUNT_OF(rules));
 }
 
-// clang-format off
 static const struct schema_field metadata_fields[] = {
 	{ROW("name", STRING),      FIELD(struct policy, name),           REQUIRED,           RANGE(1, 253), DOC("Name of the policy, unique in its namespace.")},
 	{ROW("namespace", STRING), FIELD(struct policy, namespace_name), DEFAULT("default"), RANGE(1, 63),  DOC("Namespace of the policy and of what it scales.")},

@@ -16,12 +16,9 @@ extern const struct schema policy_schema_metadata;
 // The fields that an API server adds to metadata and to an object, as in the output of `kubectl get -o yaml`.
 extern const char *const policy_schema_served_metadata[], *const policy_schema_served[];
 extern const struct schema policy_schema_signal;
-extern const struct schema policy_schema_fleet; // spec.scaleTargets -> struct fleet_selection
-extern const struct schema policy_schema_behavior;
-extern const struct schema policy_schema_forecast, policy_schema_panic, policy_schema_objective;
+extern const struct schema policy_schema_fleet;     // spec.scaleTargets -> struct fleet_selection
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
-extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
-        policy_schema_guards, policy_schema_capacity, policy_schema_gpus, policy_schema_variant;
+extern const struct schema policy_schema_gpus, policy_schema_variant;
 
 struct arena;
 struct doc_node;
@@ -45,8 +42,6 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 // Writes the selector of the fleet and its target to *d.
 void policy_schema_read_fleet(const struct doc_node *root, struct policy_document *d, struct arena *a,
                               struct schema_errors *errors);
-// Checks the rules between spec.objective and the other fields. Field names in the faults start at spec.
-void policy_schema_check_objective(const struct policy *p, struct fault_list *l);
 // Checks the rules between spec.variants and the other fields.
 void policy_schema_check_variants(const struct policy_document *d, struct fault_list *l);
 

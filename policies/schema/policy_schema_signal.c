@@ -98,46 +98,26 @@ static bool is_signal_name(const char *s)
 	return true;
 }
 
-static void check_pods(const struct policy_signal *s, struct fault_list *l)
-{
-	if (s->window.set)
-		fault_add(
-		        l, "window", -1,
-		        "cannot be combined with target type Pods: let the query do it, as in avg_over_time(...[2m])");
-	if (s->series != SERIES_SINGLE)
-		fault_add(l, "series", -1,
-		          "has no meaning with target type Pods, which takes one series per pod: remove it");
-	if (s->on_missing == ON_MISSING_ZERO)
-		fault_add(l, "onMissing", -1, "Zero has no meaning with target type Pods: use Hold or Ignore");
-}
-
-static void check_formula(const struct policy_signal *s, struct fault_list *l)
-{
-	bool is_pods = s->target.set && s->target.type == TARGET_PODS;
-	if (s->query)
-		fault_add(l, "formula", -1, "cannot be combined with query: keep one of them");
-	if (s->window.set || s->source || s->series != SERIES_SINGLE || s->on_missing == ON_MISSING_ZERO || is_pods)
-		fault_add(l, "formula", -1,
-		          "cannot be combined with window, source, series, onMissing Zero or target type Pods: set "
-		          "them on the signals that it names");
-}
-
+// clang-format off
 static void check_signal(const void *value, struct fault_list *l)
 {
 	const struct policy_signal *s = value;
-	if (!is_signal_name(s->name))
-		fault_add(l, "name", -1, "must be letters, digits, '_', '-' and '.', as in queue_depth");
-	if (s->target.set && s->watermarks.set)
-		fault_add(l, "watermarks", -1, "cannot be combined with target: keep one of them");
-	if (!s->query && !s->formula_text)
-		fault_add(l, "query", -1, "required, but missing: add it (PromQL), or a formula over other signals");
-	else if (s->formula_text)
-		check_formula(s, l);
-	else if (s->target.set && s->target.type == TARGET_PODS)
-		check_pods(s, l);
+	bool is_formula = s->formula_text, has_pods = s->target.set && s->target.type == TARGET_PODS;
+	bool is_zero = s->on_missing == ON_MISSING_ZERO, has_series = s->series != SERIES_SINGLE;
+	bool is_pods = has_pods && s->query && !is_formula;
+	const struct fault_rule rules[] = {
+		{!is_signal_name(s->name), "name", "must be letters, digits, '_', '-' and '.', as in queue_depth"},
+		{s->target.set && s->watermarks.set, "watermarks", "cannot be combined with target: keep one of them"},
+		{!s->query && !is_formula, "query", "required, but missing: add it (PromQL), or a formula over other signals"},
+		{is_formula && s->query, "formula", "cannot be combined with query: keep one of them"},
+		{is_formula && (s->window.set || s->source || has_series || is_zero || has_pods), "formula", "cannot be combined with window, source, series, onMissing Zero or target type Pods: set them on the signals that it names"},
+		{is_pods && s->window.set, "window", "cannot be combined with target type Pods: let the query do it, as in avg_over_time(...[2m])"},
+		{is_pods && has_series, "series", "has no meaning with target type Pods, which takes one series per pod: remove it"},
+		{is_pods && is_zero, "onMissing", "Zero has no meaning with target type Pods: use Hold or Ignore"},
+	};
+	fault_add_broken(l, rules, COUNT_OF(rules));
 }
 
-// clang-format off
 static const struct schema_field signal_fields[] = {
 	{ROW("name", STRING),            FIELD(struct policy_signal, name),                           REQUIRED,          RANGE(1, 63), PATTERN("^[A-Za-z0-9_.-]+$"), DOC("Name of the signal, unique in the policy: letters, digits, '_', '-' and '.'.")},
 	{ROW("query", STRING),           FIELD(struct policy_signal, query),                          OPTIONAL,          RANGE(1, 65536),                            DOC("PromQL, sent once per interval. It must return one series, unless `series` says how several become one. Exactly one of query and formula.")},

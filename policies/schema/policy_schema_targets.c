@@ -63,17 +63,15 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 	const struct policy *p = &d->policy;
 	if (!d->fleet.set)
 		return;
-	if (strcmp(d->fleet.api_version, "apps/v1") != 0 ||
-	    (strcmp(d->fleet.kind, "Deployment") != 0 && strcmp(d->fleet.kind, "StatefulSet") != 0 &&
-	     strcmp(d->fleet.kind, "ReplicaSet") != 0))
-		fault_add(l, "scaleTargets.kind", -1,
-		          "not supported: a fleet of this kind; expected Deployment, StatefulSet or ReplicaSet of "
-		          "apps/v1");
+	const char *kind = d->fleet.kind;
+	bool is_supported =
+	        strcmp(kind, "Deployment") == 0 || strcmp(kind, "StatefulSet") == 0 || strcmp(kind, "ReplicaSet") == 0;
 	for (size_t i = 0; i < p->n_signals; i++)
 		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
 			fault_add(l, "signals", (int32_t)i, "not supported in a fleet: a target of type Pods");
 	const struct fault_rule refused[] = {
 	        // clang-format off
+	        {!is_supported || strcmp(d->fleet.api_version, "apps/v1") != 0, "scaleTargets.kind", "not supported: a fleet of this kind; expected Deployment, StatefulSet or ReplicaSet of apps/v1"},
 	        {p->objective.set,                           "objective",                "not supported in a fleet: what it learns for each target is not kept over a restart"},
 	        {p->capacity.mode != CAPACITY_OFF,           "capacity.mode",            "not supported in a fleet: use Off"},
 	        {p->guards.unhealthy != UNHEALTHY_IGNORE,    "guards.unhealthyReplicas", "not supported in a fleet: use Ignore"},
@@ -213,17 +211,15 @@ void policy_schema_check_variants(const struct policy_document *d, struct fault_
 	for (size_t i = 0; i < p->n_signals; i++)
 		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
 			fault_add(l, "signals", (int32_t)i, "not supported: a target of type Pods with variants");
-	if (p->capacity.mode == CAPACITY_ELASTIC)
-		fault_add(l, "capacity.mode", -1, "not supported: Elastic with variants; use Fixed");
-	if (p->guards.unhealthy != UNHEALTHY_IGNORE)
-		fault_add(l, "guards.unhealthyReplicas", -1, "not supported: with variants; remove it");
-	if (p->replica_multiple > 1)
-		fault_add(l, "replicaMultiple", -1,
-		          "not supported: with variants, whose capacity states it; remove it");
-	if (p->restore_set)
-		fault_add(l, "restoreReplicas", -1, "not supported: with variants; remove it");
-	if (p->scale_down.victims.set)
-		fault_add(l, "behavior.scaleDown.victims", -1, "not supported: with variants; remove it");
-	if (p->gpus.set)
-		fault_add(l, "gpus", -1, "not supported: with variants, which have gpus of their own; move it there");
+	// clang-format off
+	const struct fault_rule refused[] = {
+		{p->capacity.mode == CAPACITY_ELASTIC,    "capacity.mode",              "not supported: Elastic with variants; use Fixed"},
+		{p->guards.unhealthy != UNHEALTHY_IGNORE, "guards.unhealthyReplicas",   "not supported: with variants; remove it"},
+		{p->replica_multiple > 1,                 "replicaMultiple",            "not supported: with variants, whose capacity states it; remove it"},
+		{p->restore_set,                          "restoreReplicas",            "not supported: with variants; remove it"},
+		{p->scale_down.victims.set,               "behavior.scaleDown.victims", "not supported: with variants; remove it"},
+		{p->gpus.set,                             "gpus",                       "not supported: with variants, which have gpus of their own; move it there"},
+	};
+	// clang-format on
+	fault_add_broken(l, refused, COUNT_OF(refused));
 }
