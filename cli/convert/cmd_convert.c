@@ -4,7 +4,7 @@
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "policies/load/policy_zones.h"
+#include "policies/load/policy_ref.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_config.h"

@@ -11,7 +11,6 @@
 #include "k8s/capacity/resource_names.h"
 #include "policies/convert/convert.h"
 #include "policies/load/policy_ref.h"
-#include "policies/load/policy_zones.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql.h"
 

@@ -270,8 +270,8 @@ static int lint(const struct check_args *args, const struct path_list *list, str
                 struct buf *report, struct lint_totals *totals, struct err *e)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (lint_file(list->paths[i], source, args->ask, args->dialect, report, totals, e) < 0 &&
-		    !is_reported(list->paths[i], e))
+		if (lint_file(list->files[i].path, source, args->ask, args->dialect, report, totals, e) < 0 &&
+		    !is_reported(list->files[i].path, e))
 			return -1;
 	return 0;
 }
@@ -393,7 +393,7 @@ static int load(const struct check_args *args, struct arena *a, struct path_list
 	const struct path_options *files = &args->files;
 	int rc = file_list_read(a, files->paths, files->n, ret_list, e);
 	for (size_t i = 0; rc == 0 && args->fix && i < ret_list->n; i++)
-		rc = fix_file(ret_list->paths[i], report, e);
+		rc = fix_file(ret_list->files[i].path, report, e);
 	if (rc == 0)
 		rc = keep_pipes(files, e);
 	return rc == 0 ? file_set_load(ret_set, files->paths, files->n, NULL, report, e) : -1;

@@ -9,7 +9,6 @@
 #include "policies/convert/convert.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
-#include "policies/load/policy_zones.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 

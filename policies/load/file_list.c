@@ -9,12 +9,6 @@
 #include "base/base.h"
 #include "base/file_open.h"
 #include "base/hash.h"
-#include "base/print.h"
-#include "base/schema/doc.h"
-#include "base/schema/schema.h"
-
-#define LIST_ARENA_MAX (64 * 1024 * 1024)
-#define FILE_TREE_MAX  (64 * 1024 * 1024)
 
 static bool ends_with(const char *s, const char *suffix)
 {
@@ -35,16 +29,12 @@ static int add_file(struct arena *a, struct path_list *list, const char *path, c
 		return err_set(e, ERR_LIMIT, "%s: more than %d policy files", path, POLICY_FILES_MAX);
 	if (list->n == list->cap) {
 		size_t cap = list->cap ? list->cap * 2 : 64;
-		const char **grown = arena_calloc(a, cap, sizeof *grown);
-		uint64_t *stamps = arena_calloc(a, cap, sizeof *stamps);
-		if (!grown || !stamps)
+		struct listed_file *grown = arena_calloc(a, cap, sizeof *grown);
+		if (!grown)
 			return err_set(e, ERR_INTERNAL, "out of memory listing policy files");
-		if (list->n) {
-			memcpy(grown, list->paths, list->n * sizeof *grown);
-			memcpy(stamps, list->stamps, list->n * sizeof *stamps);
-		}
-		list->paths = grown;
-		list->stamps = stamps;
+		if (list->n)
+			memcpy(grown, list->files, list->n * sizeof *grown);
+		list->files = grown;
 		list->cap = cap;
 	}
 	const char *copy = arena_strdup(a, path);
@@ -56,8 +46,7 @@ static int add_file(struct arena *a, struct path_list *list, const char *path, c
 	stamp = hash_bytes(stamp, &st->st_mtim, sizeof st->st_mtim);
 	list->fingerprint = hash_bytes(list->fingerprint, path, strlen(path) + 1);
 	list->fingerprint = hash_bytes(list->fingerprint, &stamp, sizeof stamp);
-	list->stamps[list->n] = stamp;
-	list->paths[list->n++] = copy;
+	list->files[list->n++] = (struct listed_file){copy, stamp};
 	return 0;
 }
 
@@ -122,38 +111,4 @@ int file_list_read(struct arena *a, const char *const *paths, size_t n_paths, st
 		if (add_path(a, ret_list, paths[i], true, 0, e) < 0)
 			return -1;
 	return 0;
-}
-
-// ---- documents ----
-
-int file_list_each_document(const char *const *paths, size_t n_paths, const char *kind, bool report_unreadable,
-                            file_document_fn *fn, void *arg, struct buf *report, size_t *n_errors, struct err *e)
-{
-	struct arena a, tree;
-	struct path_list list;
-	struct doc_file doc;
-	struct err why;
-	struct schema_errors *errors = malloc(sizeof *errors);
-	if (!errors)
-		return err_no_memory(e);
-	arena_init(&a, LIST_ARENA_MAX);
-	int rc = file_list_read(&a, paths, n_paths, &list, e);
-	for (size_t i = 0; rc == 0 && i < list.n; i++) {
-		arena_init(&tree, FILE_TREE_MAX);
-		if (doc_read_yaml(&tree, list.paths[i], &doc, &why) == 0) {
-			schema_errors_init(errors, doc.name);
-			for (size_t k = 0; rc == 0 && k < doc.n_roots; k++)
-				if (strcmp(doc_get_text(doc.roots[k], "kind", ""), kind) == 0)
-					rc = fn(arg, doc.roots[k], errors, e);
-			*n_errors += errors->n + errors->dropped;
-			schema_errors_print(errors, report);
-		} else if (report_unreadable) {
-			print_to(report, "%s\n", why.msg);
-			(*n_errors)++;
-		}
-		arena_done(&tree);
-	}
-	arena_done(&a);
-	free(errors);
-	return rc;
 }

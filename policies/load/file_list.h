@@ -8,18 +8,17 @@
 #include <stdint.h>
 
 struct arena;
-struct buf;
-struct doc_node;
 struct err;
-struct schema_errors;
 
 #define POLICY_FILES_MAX 20000
 #define POLICY_DEPTH_MAX 16 // levels of folders
 
+struct listed_file {
+	const char *path; // in the arena
+	uint64_t stamp; // size, inode and modification time, combined; constant for an input that can be read only once
+};
 struct path_list {
-	const char **paths; // in the arena
-	uint64_t *stamps;   // size, inode and modification time of each file, combined; constant for inputs that can be
-	                    // read only once
+	struct listed_file *files; // in the arena
 	size_t n, cap;
 	uint64_t fingerprint; // fingerprint of names, sizes, inodes and modification times
 };
@@ -30,14 +29,5 @@ bool file_list_is_unique(const char *path);
 // ERR_IO, ERR_LIMIT, or ERR_INPUT (not a regular file).
 int file_list_read(struct arena *a, const char *const *paths, size_t n_paths, struct path_list *ret_list,
                    struct err *e);
-
-// Receives a document of the kind, whose file is errors->file. Reports faults of the document to `errors`. Returns -1
-// and *e to stop.
-typedef int file_document_fn(void *arg, const struct doc_node *root, struct schema_errors *errors, struct err *e);
-// Calls `fn` with every document of `kind` in the paths. Appends the reported errors to `report` as
-// "file:line:col: path: message", and with `report_unreadable` the files that cannot be parsed; adds their number to
-// *n_errors. Returns 0, or -1 and *e: that of file_list_read or `fn`, or memory is exhausted.
-int file_list_each_document(const char *const *paths, size_t n_paths, const char *kind, bool report_unreadable,
-                            file_document_fn *fn, void *arg, struct buf *report, size_t *n_errors, struct err *e);
 
 #endif

@@ -3,13 +3,13 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/hash_table.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_list.h"
 #include "policies/load/policy_ref.h"
-#include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
@@ -26,17 +26,12 @@ struct loaded_file {
 	size_t n;
 	size_t n_price_books; // price books in the present version, valid or not
 	size_t n_errors;
-	char *report; // "file:line:col: path: message\n" per error; NULL without errors
+	char *report;      // "file:line:col: path: message\n" per error; NULL without errors
+	UT_hash_handle hh; // by path, in read_files()
 };
 
 #define FILE_TREE_MAX   (64 * 1024 * 1024)
 #define FILE_REPORT_MAX (1024 * 1024)
-
-static struct loaded_file *loaded_file_ref(struct loaded_file *f)
-{
-	f->refs++;
-	return f;
-}
 
 static void drop_bodies(struct loaded_file *f)
 {
@@ -248,31 +243,6 @@ static struct loaded_file *loaded_file_read(const char *path, uint64_t stamp, co
 
 #define LIST_ARENA_MAX (64 * 1024 * 1024)
 
-static int compare_by_path(const void *a, const void *b)
-{
-	const struct loaded_file *x = *(struct loaded_file *const *)a, *y = *(struct loaded_file *const *)b;
-	return strcmp(x->path, y->path);
-}
-
-// Returns the files of a set sorted by path, for bsearch(); NULL for an empty set or when memory is exhausted, in
-// which case all files are read again.
-static struct loaded_file **sort_files(const struct file_set *set)
-{
-	if (!set || set->n_files == 0)
-		return NULL;
-	struct loaded_file **sorted = malloc(set->n_files * sizeof *sorted);
-	if (!sorted)
-		return NULL;
-	memcpy(sorted, set->files, set->n_files * sizeof *sorted);
-	qsort(sorted, set->n_files, sizeof *sorted, compare_by_path);
-	return sorted;
-}
-
-static int compare_path(const void *path, const void *file)
-{
-	return strcmp(path, (*(struct loaded_file *const *)file)->path);
-}
-
 static int compare_by_name(const void *a, const void *b)
 {
 	const struct policy *x = *(const struct policy *const *)a, *y = *(const struct policy *const *)b;
@@ -362,18 +332,24 @@ static int collect(struct file_set *set, const struct file_set *previous, struct
 static int read_files(struct file_set *set, const struct path_list *list, const struct file_set *previous,
                       struct buf *report, struct err *e)
 {
-	struct loaded_file **sorted = sort_files(previous);
+	struct loaded_file *known = NULL, *old, *f;
 	int rc = 0;
+	for (size_t i = 0; previous && i < previous->n_files; i++) {
+		f = previous->files[i];
+		HASH_FIND_STR(known, f->path, old);
+		if (!old) // the set has a file twice that was named twice
+			HASH_ADD_KEYPTR(hh, known, f->path, strlen(f->path), f);
+	}
 	for (size_t i = 0; rc == 0 && i < list->n; i++) {
-		const char *path = list->paths[i];
-		struct loaded_file **found =
-		        sorted ? bsearch(path, sorted, previous->n_files, sizeof *sorted, compare_path) : NULL;
-		struct loaded_file *old = found ? *found : NULL, *f;
+		const char *path = list->files[i].path;
+		HASH_FIND_STR(known, path, old);
 		bool again = previous && previous->is_stale && !file_list_is_unique(path);
-		if (old && old->stamp == list->stamps[i] && !again)
-			f = loaded_file_ref(old);
-		else
-			f = loaded_file_read(path, list->stamps[i], old);
+		if (old && old->stamp == list->files[i].stamp && !again) {
+			f = old;
+			f->refs++;
+		} else {
+			f = loaded_file_read(path, list->files[i].stamp, old);
+		}
 		if (!f) {
 			rc = err_set(e, ERR_INTERNAL, "out of memory reading %s", path);
 			break;
@@ -385,7 +361,7 @@ static int read_files(struct file_set *set, const struct path_list *list, const 
 		if (f->report)
 			buf_puts(report, f->report);
 	}
-	free(sorted);
+	HASH_CLEAR(hh, known);
 	return rc;
 }
 

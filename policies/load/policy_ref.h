@@ -12,6 +12,7 @@
 #include "policies/schema/binding.h"
 
 struct doc_node;
+struct schema_errors;
 
 #define POLICY_BODY_ARENA_MAX (8 * 1024 * 1024)
 
@@ -54,5 +55,12 @@ struct policy_ref *policy_ref_of(const struct policy *policy);
 // Returns a fingerprint of the kinds, keys and texts of a tree, without positions. `seed` is 0, or the result of
 // another call to combine both. `node` may be NULL. Detects changes; gives no protection against an adversary.
 uint64_t policy_fingerprint(const struct doc_node *node, uint64_t seed);
+
+// Sets the time zone table of every schedule of `policy`, which the engine cannot read, from the database of the
+// machine; the tables live in `a`. `root` is the document of the policy. Reports an unknown zone at its place, with a
+// similar name. Returns 0, or -1 when a zone was reported. May be called for a policy with other errors, to check its
+// zones.
+int policy_zones_load(struct policy *policy, const struct doc_node *root, struct arena *a,
+                      struct schema_errors *errors);
 
 #endif

@@ -14,6 +14,8 @@
 #include "policies/schema/pool_schema.h"
 
 #define SET_ARENA_MAX       (64 * 1024 * 1024)
+#define LIST_ARENA_MAX      (64 * 1024 * 1024)
+#define FILE_TREE_MAX       (64 * 1024 * 1024)
 #define LONGEST_MONTH_HOURS (31 * 24)
 
 // ---- reading ----
@@ -36,9 +38,8 @@ static void note_places(const struct doc_node *root, struct gpu_pool *pool)
 		pool->entries[i].at = place_of(item, root);
 }
 
-static int add_pool(void *pool_set, const struct doc_node *root, struct schema_errors *errors, struct err *e)
+static int add_pool(struct pool_set *set, const struct doc_node *root, struct schema_errors *errors, struct err *e)
 {
-	struct pool_set *set = pool_set;
 	const char *path = errors->file;
 	size_t before = errors->n + errors->dropped;
 	if (set->n == POOL_SET_MAX)
@@ -58,12 +59,33 @@ static int add_pool(void *pool_set, const struct doc_node *root, struct schema_e
 int pool_set_load(struct pool_set *ret_set, const char *const *paths, size_t n_paths, bool report_unreadable,
                   struct buf *report, struct err *e)
 {
+	struct arena a, tree;
+	struct path_list list;
+	struct doc_file doc;
+	struct err why;
+	struct schema_errors *errors = malloc(sizeof *errors);
 	*ret_set = (struct pool_set){.pools = calloc(POOL_SET_MAX, sizeof *ret_set->pools)};
 	arena_init(&ret_set->arena, SET_ARENA_MAX);
-	if (!ret_set->pools)
-		return err_set(e, ERR_INTERNAL, "out of memory for %d pools", POOL_SET_MAX);
-	return file_list_each_document(paths, n_paths, POOL_KIND, report_unreadable, add_pool, ret_set, report,
-	                               &ret_set->n_errors, e);
+	arena_init(&a, LIST_ARENA_MAX);
+	int rc = errors && ret_set->pools ? file_list_read(&a, paths, n_paths, &list, e) : err_no_memory(e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++) {
+		arena_init(&tree, FILE_TREE_MAX);
+		if (doc_read_yaml(&tree, list.files[i].path, &doc, &why) == 0) {
+			schema_errors_init(errors, doc.name);
+			for (size_t k = 0; rc == 0 && k < doc.n_roots; k++)
+				if (strcmp(doc_get_text(doc.roots[k], "kind", ""), POOL_KIND) == 0)
+					rc = add_pool(ret_set, doc.roots[k], errors, e);
+			ret_set->n_errors += errors->n + errors->dropped;
+			schema_errors_print(errors, report);
+		} else if (report_unreadable) {
+			print_to(report, "%s\n", why.msg);
+			ret_set->n_errors++;
+		}
+		arena_done(&tree);
+	}
+	arena_done(&a);
+	free(errors);
+	return rc;
 }
 
 void pool_set_done(struct pool_set *set)
