@@ -11,7 +11,7 @@
 #include "base/file_open.h"
 #include "cli/term/cli.h"
 #include "policies/engine/policy.h"
-#include "policies/lint/lint_renames.h"
+#include "policies/lint/lint_names.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 

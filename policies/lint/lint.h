@@ -67,9 +67,6 @@ void lint_query_check(struct lint_query *q);
 // Adds a warning about query[offset..offset + len), placed in the file.
 void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
-// Line and column (from 1) in the file of offset in the scalar `node` as decoded; the line's own text in the decoded
-// scalar is [*ret_from, *ret_to).
-void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col);
 // Sets *ret_offset to the place in the file of offset in the scalar `node` as decoded. Returns false when it cannot be
 // found.
 bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset);

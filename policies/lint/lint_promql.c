@@ -437,12 +437,6 @@ void lint_queries(const struct doc_node *root, const char *text, int (*kind_of)(
 
 // ---- values ----
 
-static bool ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-	return n > m && strcmp(name + n - m, end) == 0;
-}
-
 // Narrows the values by the name of the metric.
 static void narrow(struct span name, struct promql_value *v)
 {
@@ -454,11 +448,12 @@ static void narrow(struct span name, struct promql_value *v)
 		v->low = 0;
 		v->is_idle_zero = true;
 	}
-	if (kind == LINT_RATIO || (kind == LINT_KIND__COUNT && (ends_in(text, "_ratio") || ends_in(text, ":ratio") ||
-	                                                        ends_in(text, "cache_usage_perc")))) {
+	if (kind == LINT_RATIO ||
+	    (kind == LINT_KIND__COUNT && (lint_name_ends_in(text, "_ratio") || lint_name_ends_in(text, ":ratio") ||
+	                                  lint_name_ends_in(text, "cache_usage_perc")))) {
 		v->low = 0;
 		v->high = 1;
-	} else if (kind == LINT_PERCENT || (kind == LINT_KIND__COUNT && ends_in(text, "_percent"))) {
+	} else if (kind == LINT_PERCENT || (kind == LINT_KIND__COUNT && lint_name_ends_in(text, "_percent"))) {
 		v->low = 0;
 		v->high = 100;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules about one query. The query is read as a list of tokens: lint_promql.c reports syntax errors, and a rule
 // that cannot be sure does not warn.
+#include <ctype.h>
 #include <stdarg.h>
 
 #include "base/base.h"
@@ -10,7 +11,6 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
-#include "policies/lint/lint_renames.h"
 #include "promql/freshness.h"
 #include "promql/lexer.h"
 #include "promql/syntax.h"
@@ -52,6 +52,74 @@ struct walk {
 	enum lint_kind unshared_kind;
 };
 
+// ---- places in the file ----
+
+const struct doc_node *lint_element(const struct doc_node *list, size_t i)
+{
+	const struct doc_node *n = list ? list->child : NULL;
+	for (; n && i > 0; i--)
+		n = n->next;
+	return n;
+}
+
+static const char *to_line(const char *text, int line)
+{
+	for (; line > 1 && *text; line--) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return text;
+}
+
+// YAML only adds or drops separators (spaces, line ends, quotes, backslashes), so that the file contains every visible
+// character of the decoded text in the same order.
+bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset)
+{
+	if (!text || node->line < 1 || node->col < 1)
+		return false;
+	const char *line = to_line(text, node->line);
+	const char *p = line;
+	for (int col = 1; col < node->col && *p && *p != '\n'; col++)
+		for (p++; ((unsigned char)*p & 0xc0) == 0x80;) // columns count characters
+			p++;
+	if (*p == '|' || *p == '>') // header of a block
+		p += strcspn(p, "\n");
+	for (size_t i = 0; i <= offset && i < node->text_len; i++) {
+		char c = node->text[i];
+		if (isspace((unsigned char)c))
+			continue;
+		while (*p && *p != c)
+			p++;
+		if (!*p)
+			return false;
+		if (i < offset)
+			p++;
+	}
+	*ret_offset = (size_t)(p - text);
+	return true;
+}
+
+// Line and column (from 1) in the file of offset in the scalar `node` as decoded.
+static void place_of(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col)
+{
+	size_t at;
+	*ret_line = node->line;
+	*ret_col = node->col;
+	if (!lint_offset(text, node, offset, &at))
+		return;
+	int l = 1, col = 1;
+	for (const char *s = text; s < text + at; s++) {
+		if (*s == '\n') {
+			l++;
+			col = 1;
+		} else if (((unsigned char)*s & 0xc0) != 0x80) {
+			col++;
+		}
+	}
+	*ret_line = l;
+	*ret_col = col;
+}
+
 void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, const char *fmt, ...)
 {
 	char message[SCHEMA_MESSAGE_BYTES];
@@ -69,7 +137,7 @@ void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, cons
 		from--;
 	size_t line_len = strcspn(q->node->text + from, "\n");
 	struct doc_node at = *q->node;
-	lint_place(q->text, q->node, offset, &at.line, &at.col);
+	place_of(q->text, q->node, offset, &at.line, &at.col);
 	at.text = q->node->text + from;
 	at.text_len = line_len;
 	at.quoted = false;
@@ -130,15 +198,9 @@ static const char *const counter_functions[] = {"rate",
                                                 "group",
                                                 NULL};
 
-static bool ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-	return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static bool is_vllm_gauge(const char *name)
 {
-	return strncmp(name, "vllm:num_requests_", 18) == 0 || ends_in(name, "cache_usage_perc");
+	return strncmp(name, "vllm:num_requests_", 18) == 0 || lint_name_ends_in(name, "cache_usage_perc");
 }
 
 static void rule_kind(struct walk *w, const struct metric *m)
@@ -163,7 +225,7 @@ static void rule_kind(struct walk *w, const struct metric *m)
 	} else if (kind == LINT_COUNTER && !is_in(m->function, counter_functions)) {
 		WARN(w, m->token,
 		     "only grows: its value says how old the GPU is, not what it does now; use rate() over it");
-	} else if (kind == LINT_KIND__COUNT && !m->is_dcgm && ends_in(m->name, "_total") &&
+	} else if (kind == LINT_KIND__COUNT && !m->is_dcgm && lint_name_ends_in(m->name, "_total") &&
 	           !is_in(m->function, counter_functions)) {
 		WARN(w, m->token, "looks like a counter, which only grows: use rate() over it");
 	}
@@ -432,8 +494,8 @@ static void check_metric(struct walk *w, const struct metric *m)
 	if (kind == LINT_RATIO && is_in(m->function, sum) && promql_token_is_sign(m->function + 1, '(') && !compared)
 		w->summed_ratio = m->token;
 	w->has_other |= kind != LINT_PERCENT && kind != LINT_RATIO;
-	w->has_unit |= kind == LINT_PERCENT || kind == LINT_RATIO || ends_in(m->name, "ratio") ||
-	               ends_in(m->name, "_percent") || ends_in(m->name, "_perc");
+	w->has_unit |= kind == LINT_PERCENT || kind == LINT_RATIO || lint_name_ends_in(m->name, "ratio") ||
+	               lint_name_ends_in(m->name, "_percent") || lint_name_ends_in(m->name, "_perc");
 	rule_name(w, m);
 	rule_kind(w, m);
 	rule_range(w, m);
@@ -584,4 +646,29 @@ void lint_query_check(struct lint_query *q)
 		rule_nan(&w, &v.nan);
 	q->low = v.low;
 	q->high = v.high;
+}
+
+// ---- renamed metrics ----
+
+size_t lint_rename_edits(const struct policy *policy, const struct doc_node *root, const char *text,
+                         struct lint_edit *ret_edits, size_t max)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
+		const struct doc_node *query = doc_get(lint_element(signals, i), "query");
+		struct lint_metric_names names = {.next = query ? query->text : ""};
+		const char *name;
+		size_t len, suffix, offset;
+		while (n < max && lint_metric_names_next(&names, &name, &len)) {
+			const struct lint_rename *row = lint_rename_wanted(query->text, name, len, &suffix);
+			if (!row || !row->has_same_meaning ||
+			    !lint_offset(text, query, (size_t)(name - query->text), &offset))
+				continue;
+			// A name that the file splits or escapes, or with another prefix, is left to a person.
+			if (strncmp(text + offset, name, len) == 0 && strncmp(name, row->old_name, len - suffix) == 0)
+				ret_edits[n++] = (struct lint_edit){offset, len - suffix, row->new_name};
+		}
+	}
+	return n;
 }

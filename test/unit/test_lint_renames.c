@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "policies/lint/lint_renames.h"
+#include "policies/lint/lint_names.h"
 
 static const struct lint_rename *find(const char *name, size_t *suffix)
 {
