@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"

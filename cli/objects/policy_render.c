@@ -327,7 +327,7 @@ static void put_summary(struct buf *out, const struct decided *items, size_t n, 
 		table_put(&t, "%s\t%s\t%s/%s\t%d\t%s\t%d\t%d..%d\t%d\t%s\t%s\t%s", p->namespace_name, p->name,
 		          items[i].target->kind, items[i].target->name, d->current,
 		          table_number(d->ready >= 0, d->ready, "?").text, d->pending, d->min_replicas, d->max_replicas,
-		          d->desired, action_name(d->action), reason_info(d->reason)->name, message);
+		          d->desired, action_names[d->action], reason_info(d->reason)->name, message);
 	}
 	table_finish(&t, out, 0, true);
 }

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "policies/engine/behavior.h"
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 

@@ -110,7 +110,7 @@ static void log_decision(const struct policy_report_env *env, const struct recon
 	char sentence[RENDER_SENTENCE_BYTES];
 	explain_message(&decided, sentence);
 	LOG(env->log, level, message, LOG_POLICY(decided.policy), LOG_S("target", decided.target->name),
-	    LOG_S("action", action_name(d->action)), LOG_S("reason", reason_info(d->reason)->name),
+	    LOG_S("action", action_names[d->action]), LOG_S("reason", reason_info(d->reason)->name),
 	    LOG_I("currentReplicas", d->current), LOG_I("desiredReplicas", d->desired),
 	    LOG_I("readyReplicas", d->ready), LOG_I("pendingReplicas", d->pending), LOG_S("message", sentence));
 }

@@ -157,13 +157,13 @@ static void put_member_reason(const struct pool *p, size_t i, struct json_writer
 {
 	const struct pool_membership *s = p->memberships[i];
 	struct buf text;
-	const char *reason = pool_reason_info(p->grants[i].reason)->name;
+	const char *reason = pool_reasons[p->grants[i].reason].name;
 	buf_init(&text, TEXT_BYTES);
 	if (s->other) {
-		reason = pool_reason_info(POOL_HELD)->name;
+		reason = pool_reasons[POOL_HELD].name;
 		pool_put_exclusion(s, &text);
 	} else if (is_held(p, s)) {
-		reason = pool_reason_info(POOL_HELD)->name;
+		reason = pool_reasons[POOL_HELD].name;
 		pool_put_state(p, &text);
 	} else if (is_clipped(p, i)) {
 		int32_t claimed = s->has_asked && !s->is_idle && s->asked > s->current ? s->asked : s->current;

@@ -44,10 +44,9 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
 			if (m->decisions[a][r])
-				metric_family_i64(
-				        out, FAMILY_DECISIONS,
-				        LABELS(action_name((enum action)a), reason_info((enum reason)r)->name),
-				        (int64_t)m->decisions[a][r]);
+				metric_family_i64(out, FAMILY_DECISIONS,
+				                  LABELS(action_names[a], reason_info((enum reason)r)->name),
+				                  (int64_t)m->decisions[a][r]);
 	put_counts(out, FAMILY_SCALES, m->counts[FAMILY_SCALES]);
 	put_counts(out, FAMILY_CONFLICTS, m->counts[FAMILY_CONFLICTS]);
 	metric_family_begin(out, FAMILY_API_REQUESTS);

@@ -105,7 +105,7 @@ static void write_decision(struct json_writer *w, const struct decided *d)
 	json_write_format(w, "time:%jd,currentReplicas:%d", dec->time_ms, dec->current);
 	if (dec->ready >= 0)
 		json_write_member_i64(w, "readyReplicas", dec->ready);
-	json_write_format(w, "desiredReplicas:%d,action:%s,reason:%s", dec->desired, action_name(dec->action),
+	json_write_format(w, "desiredReplicas:%d,action:%s,reason:%s", dec->desired, action_names[dec->action],
 	                  reason_info(dec->reason)->name);
 	explain_message(d, message);
 	json_write_format(w, "message:%s,held:%i", message, dec->action == ACTION_HOLD);
@@ -149,7 +149,7 @@ static void write_signal(struct json_writer *w, const struct decided *d, size_t 
 	if (is_per_replica(&d->policy->signals[i])) // the target is one replica's; the value is that of all
 		json_write_format(w, "perReplica:%i,compared:%g", true,
 		                  s->state == SIGNAL_MISSING ? (double)NAN : compared_of(d->decision, i));
-	json_write_member_str(w, "state", signal_state_name(s->state));
+	json_write_member_str(w, "state", signal_state_names[s->state]);
 	if (s->age_ms >= 0)
 		json_write_member_f64(w, "ageSeconds", (double)s->age_ms / 1000);
 	json_write_format(w, "error:%s}", error);

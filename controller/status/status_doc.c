@@ -115,7 +115,7 @@ static void write_signals(struct json_writer *w, const struct status_doc *doc)
 		json_write_format(w, "{name:%s", doc->policy->signals[i].name);
 		write_quantity(w, "value", s->value);
 		write_quantity(w, "target", s->target);
-		json_write_format(w, "proposal:%d,state:%s,reason:%s", s->proposal, signal_state_name(s->state),
+		json_write_format(w, "proposal:%d,state:%s,reason:%s", s->proposal, signal_state_names[s->state],
 		                  reason_info(s->reason)->name);
 		if (s->age_ms >= 0)
 			json_write_member_time(w, "sampleTime", d->time_ms - s->age_ms);
@@ -155,7 +155,7 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	json_write_format(w, "currentReplicas:%d,desiredReplicas:%d",
 	                  doc->facts->phase == STATUS_SCALED ? d->desired : d->current, d->desired);
 	write_number(w, "readyReplicas", d->ready);
-	json_write_format(w, "action:%s,reason:%s", action_name(d->action), reason_info(d->reason)->name);
+	json_write_format(w, "action:%s,reason:%s", action_names[d->action], reason_info(d->reason)->name);
 	explain_message(decided, message);
 	json_write_member_text(w, "message", message);
 	write_summary(w, doc);
@@ -234,7 +234,7 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 	json_write_member_array(w, "decisions");
 	for (size_t i = 0; i < r->n_decisions; i++) {
 		const struct status_decision *d = &r->decisions[i];
-		json_write_format(w, "{time:%jd,action:%s,reason:%s,from:%d,to:%d", d->time_ms, action_name(d->action),
+		json_write_format(w, "{time:%jd,action:%s,reason:%s,from:%d,to:%d", d->time_ms, action_names[d->action],
 		                  reason_info(d->reason)->name, d->from, d->to);
 		json_write_member_text(w, "message", d->message);
 		json_write_object_end(w);
@@ -330,17 +330,15 @@ static int index_of(const char *name, const char *const *names, int n)
 
 static void read_decisions(const cJSON *status, struct status_record *record, struct present *at)
 {
-	const char *actions[ACTION__COUNT], *reasons[REASON__COUNT];
+	const char *reasons[REASON__COUNT];
 	const cJSON *item;
 	int n = 0;
-	for (int i = 0; i < ACTION__COUNT; i++)
-		actions[i] = action_name((enum action)i);
 	for (int i = 0; i < REASON__COUNT; i++)
 		reasons[i] = reason_info((enum reason)i)->name;
 	cJSON_ArrayForEach(item, json_get(status, "decisions"))
 	{
 		int64_t time_ms, from, to;
-		int action = index_of(json_get_str(item, "action", NULL), actions, ACTION__COUNT);
+		int action = index_of(json_get_str(item, "action", NULL), action_names, ACTION__COUNT);
 		int reason = index_of(json_get_str(item, "reason", NULL), reasons, REASON__COUNT);
 		if (++n > STATUS_DECISIONS_MAX)
 			break;

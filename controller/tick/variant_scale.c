@@ -324,7 +324,7 @@ static void set_rows(struct variant_scale *v, const struct variant_order *orders
 	for (size_t i = 0; i < v->n; i++) {
 		const struct variant_item *it = &v->items[i];
 		const char *reason = orders[i].share < orders[i].replicas ? "ReplacementStarting"
-		                                                          : spread_reason_name(orders[i].reason);
+		                                                          : spread_reason_names[orders[i].reason];
 		v->rows[i] = (struct decided_variant){
 		        .name = it->rules->name,
 		        .target = &it->rules->target,

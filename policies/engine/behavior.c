@@ -156,16 +156,6 @@ int64_t behavior_events_keep_ms(const struct policy *policy)
 	               behavior_longest_period_ms(&policy->scale_down, -1));
 }
 
-uint32_t behavior_recommendations_needed(const struct policy *policy)
-{
-	return history_marks_needed(behavior_recommendations_keep_ms(policy), policy->interval_ms);
-}
-
-uint32_t behavior_events_needed(const struct policy *policy)
-{
-	return history_marks_needed(behavior_events_keep_ms(policy), policy->interval_ms);
-}
-
 struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h, int64_t now_ms,
                                      int32_t current, int32_t desired)
 {

@@ -52,9 +52,6 @@ int64_t behavior_longest_period_ms(const struct policy_scaling_rules *rules, int
 // of either direction.
 int64_t behavior_recommendations_keep_ms(const struct policy *policy);
 int64_t behavior_events_keep_ms(const struct policy *policy);
-// Returns how many marks of each to make room for at the policy's interval.
-uint32_t behavior_recommendations_needed(const struct policy *policy);
-uint32_t behavior_events_needed(const struct policy *policy);
 
 struct stabilized {
 	int32_t replicas;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/formula.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"

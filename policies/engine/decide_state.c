@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/engine/decide_state.h"
+// The state of the engine: its life, its history, the clock, and its packed form.
+#include "policies/engine/decide.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "policies/engine/behavior.h"
-#include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"
@@ -99,18 +99,6 @@ static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
 	return h;
 }
 
-static uint64_t shape_of(const struct policy *policy)
-{
-	uint64_t h = hash_schedules(hash_i64(HASH_START, (int64_t)policy->n_signals), policy);
-	h = hash_i64(h, behavior_recommendations_needed(policy));
-	h = hash_i64(h, behavior_events_needed(policy));
-	for (size_t i = 0; i < policy->n_signals; i++) {
-		h = hash_window(h, &policy->signals[i], policy->interval_ms);
-		h = hash_thresholds(h, &policy->signals[i]);
-	}
-	return hash_gain(hash_objective(hash_forecast(h, policy), policy), policy);
-}
-
 // ---- life ----
 
 // The record of the forecast, and its slots.
@@ -135,6 +123,7 @@ static void init_forecast(const struct policy *policy, struct state_header *s, u
 // that whole pages are never touched.
 struct layout {
 	uint64_t forecast, objective, gain, windows, recommendations, events, end;
+	uint32_t n_recommendations, n_events;
 };
 
 static struct layout layout_of(const struct policy *policy)
@@ -146,9 +135,23 @@ static struct layout layout_of(const struct policy *policy)
 	for (size_t i = 0; i < policy->n_signals; i++)
 		l.recommendations += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
 		                     sizeof(struct window_sample);
-	l.events = l.recommendations + behavior_recommendations_needed(policy) * sizeof(struct history_mark);
-	l.end = l.events + behavior_events_needed(policy) * sizeof(struct history_mark);
+	l.n_recommendations = history_marks_needed(behavior_recommendations_keep_ms(policy), policy->interval_ms);
+	l.n_events = history_marks_needed(behavior_events_keep_ms(policy), policy->interval_ms);
+	l.events = l.recommendations + l.n_recommendations * sizeof(struct history_mark);
+	l.end = l.events + l.n_events * sizeof(struct history_mark);
 	return l;
+}
+
+static uint64_t shape_of(const struct policy *policy)
+{
+	const struct layout l = layout_of(policy);
+	uint64_t h = hash_schedules(hash_i64(HASH_START, (int64_t)policy->n_signals), policy);
+	h = hash_i64(hash_i64(h, l.n_recommendations), l.n_events);
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		h = hash_window(h, &policy->signals[i], policy->interval_ms);
+		h = hash_thresholds(h, &policy->signals[i]);
+	}
+	return hash_gain(hash_objective(hash_forecast(h, policy), policy), policy);
 }
 
 size_t decide_state_bytes(const struct policy *policy)
@@ -171,13 +174,13 @@ void decide_state_init(const struct policy *policy, void *state)
 	        .last_now_ms = TIME_NONE,
 	        .last_scale_ms = TIME_NONE,
 	        .withdrawn_ms = TIME_NONE,
+	        .startup = STARTUP_INIT,
 	        .idle = {TIME_NONE, TIME_NONE, TIME_NONE},
+	        .panic = PANIC_NONE,
 	        .unhealthy = {.fewer_since_ms = TIME_NONE, .added = -1},
+	        .schedule = SCHEDULE_CACHE_EMPTY,
 	        .n_signals = (uint32_t)policy->n_signals,
 	};
-	startup_init(&s->startup);
-	panic_init(&s->panic);
-	schedule_cache_init(&s->schedule);
 	init_forecast(policy, s, l.forecast);
 	if (policy->objective.set) {
 		s->objective_offset = l.objective;
@@ -196,8 +199,8 @@ void decide_state_init(const struct policy *policy, void *state)
 		offset += cap * sizeof(struct window_sample);
 	}
 	assert(offset == l.recommendations);
-	history_init(&s->recommendations, state_at(s, l.recommendations), behavior_recommendations_needed(policy));
-	history_init(&s->events, state_at(s, l.events), behavior_events_needed(policy));
+	history_init(&s->recommendations, state_at(s, l.recommendations), l.n_recommendations);
+	history_init(&s->events, state_at(s, l.events), l.n_events);
 }
 
 bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
@@ -502,7 +505,7 @@ void decide_clock_was_set(const struct policy *policy, void *state, int64_t step
 	move_stamps(&m, s);
 	move_objective(&m, s);
 	forget_signals(policy, s);
-	schedule_cache_init(&s->schedule);
+	s->schedule = (struct schedule_cache)SCHEDULE_CACHE_EMPTY;
 	move_forecast(policy, s, step_ms);
 	s->clock_step_ms = i64_add(s->clock_step_ms, step_ms);
 }

@@ -30,33 +30,21 @@ const struct reason_info *reason_info(enum reason r)
 	return &reasons[r];
 }
 
-static const char *const actions[] = {
+const char *const action_names[] = {
         [ACTION_NONE] = "None",
         [ACTION_HOLD] = "Hold",
         [ACTION_SCALE_UP] = "ScaleUp",
         [ACTION_SCALE_DOWN] = "ScaleDown",
 };
-_Static_assert(sizeof actions / sizeof actions[0] == ACTION__COUNT, "one name per action");
+_Static_assert(sizeof action_names / sizeof action_names[0] == ACTION__COUNT, "one name per action");
 
-const char *action_name(enum action a)
-{
-	assert(a >= 0 && a < ACTION__COUNT);
-	return actions[a];
-}
-
-static const char *const signal_states[] = {
+const char *const signal_state_names[] = {
         [SIGNAL_OK] = "OK",
         [SIGNAL_MISSING] = "Missing",
         [SIGNAL_IGNORED] = "Ignored",
         [SIGNAL_FILLING] = "Filling",
 };
-_Static_assert(sizeof signal_states / sizeof signal_states[0] == SIGNAL_STATE__COUNT, "one name per signal state");
-
-const char *signal_state_name(enum signal_state s)
-{
-	assert(s >= 0 && s < SIGNAL_STATE__COUNT);
-	return signal_states[s];
-}
+_Static_assert(sizeof signal_state_names / sizeof signal_state_names[0] == SIGNAL_STATE__COUNT, "one name per state");
 
 // Bytes of the parts of a kept decision.
 static size_t head_bytes(const struct decision *d)

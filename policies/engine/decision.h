@@ -39,7 +39,7 @@ enum stage {
 };
 
 enum action { ACTION_NONE, ACTION_HOLD, ACTION_SCALE_UP, ACTION_SCALE_DOWN, ACTION__COUNT };
-const char *action_name(enum action a); // "None", "Hold", "ScaleUp", "ScaleDown"
+extern const char *const action_names[ACTION__COUNT]; // "None", "Hold", "ScaleUp", "ScaleDown"
 
 // One step of the pipeline, in numbers only: explain_sentence() renders it with reason_info()->sentence.
 struct trace_entry {
@@ -57,7 +57,7 @@ struct trace_entry {
 };
 
 enum signal_state { SIGNAL_OK, SIGNAL_MISSING, SIGNAL_IGNORED, SIGNAL_FILLING, SIGNAL_STATE__COUNT };
-const char *signal_state_name(enum signal_state s); // "OK", "Missing", "Ignored", "Filling"
+extern const char *const signal_state_names[SIGNAL_STATE__COUNT]; // "OK", "Missing", "Ignored", "Filling"
 
 // Every policy keeps its last decision, with room for all signals: no padding here.
 struct decision_signal {

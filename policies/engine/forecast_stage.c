@@ -4,7 +4,7 @@
 // nothing while the forecasts of the last day were no better than naive ones (forecast.h).
 #include <math.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/forecast.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"

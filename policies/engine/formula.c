@@ -18,71 +18,69 @@ static struct formula_result number(double v)
 	return (struct formula_result){v, FORMULA_NUMBER};
 }
 
-static struct formula_result truth(bool b)
-{
-	return (struct formula_result){b ? 1 : 0, FORMULA_NUMBER};
-}
-
 static struct formula_result input(const struct formula_input *in, double v)
 {
 	return in->present ? number(v) : (struct formula_result){.kind = FORMULA_NIL};
 }
 
-static struct formula_result unary(enum formula_code code, struct formula_result a)
+static double apply(enum formula_code code, double a)
 {
-	if (code == FORMULA_IS_NIL && a.kind != FORMULA_FAILED)
-		return truth(a.kind == FORMULA_NIL);
-	if (a.kind != FORMULA_NUMBER)
-		return a;
 	switch (code) {
 	case FORMULA_NEGATE:
-		return number(-a.number);
+		return -a;
 	case FORMULA_NOT:
-		return truth(a.number == 0);
+		return a == 0;
 	case FORMULA_ABS:
-		return number(fabs(a.number));
+		return fabs(a);
 	case FORMULA_CEIL:
-		return number(ceil(a.number));
+		return ceil(a);
 	case FORMULA_ROUND:
-		return number(round(a.number));
+		return round(a);
 	case FORMULA_TRUNCATE:
-		return number(trunc(a.number));
+		return trunc(a);
 	default:
-		return number(floor(a.number));
+		return floor(a);
 	}
 }
 
-static struct formula_result arithmetic(enum formula_code code, double a, double b)
+static struct formula_result unary(enum formula_code code, struct formula_result a)
+{
+	if (code == FORMULA_IS_NIL && a.kind != FORMULA_FAILED)
+		return number(a.kind == FORMULA_NIL);
+	return a.kind == FORMULA_NUMBER ? number(apply(code, a.number)) : a;
+}
+
+static double arithmetic(enum formula_code code, double a, double b)
 {
 	switch (code) {
 	case FORMULA_ADD:
-		return number(a + b);
+		return a + b;
 	case FORMULA_SUBTRACT:
-		return number(a - b);
+		return a - b;
 	case FORMULA_MULTIPLY:
-		return number(a * b);
+		return a * b;
 	case FORMULA_DIVIDE:
-		return number(b == 0 ? (double)NAN : a / b);
+		return b == 0 ? (double)NAN : a / b;
 	case FORMULA_REMAINDER:
-		return number(b == 0 ? (double)NAN : fmod(a, b));
+		return b == 0 ? (double)NAN : fmod(a, b);
 	case FORMULA_POWER:
-		return number(pow(a, b));
+		return pow(a, b);
 	case FORMULA_MIN:
-		return number(a < b ? a : b);
+		return a < b ? a : b;
 	case FORMULA_MAX:
-		return number(a > b ? a : b);
+		return a > b ? a : b;
 	case FORMULA_EQUAL:
-		return truth(a == b);
+		return a == b;
 	case FORMULA_NOT_EQUAL:
-		return truth(a != b);
+		return a != b;
 	case FORMULA_LESS:
-		return truth(a < b);
+		return a < b;
 	case FORMULA_LESS_EQUAL:
-		return truth(a <= b);
+		return a <= b;
 	case FORMULA_GREATER:
-		return truth(a > b);
+		return a > b;
 	default:
-		return truth(a >= b);
+		return a >= b;
 	}
 }
 
@@ -107,7 +105,7 @@ static struct formula_result binary(enum formula_code code, struct formula_resul
 	if (code == FORMULA_AND || code == FORMULA_OR)
 		return logic(code == FORMULA_OR, a, b);
 	if (a.kind == FORMULA_FAILED || b.kind == FORMULA_NUMBER)
-		return a.kind == FORMULA_NUMBER ? arithmetic(code, a.number, b.number) : a;
+		return a.kind == FORMULA_NUMBER ? number(arithmetic(code, a.number, b.number)) : a;
 	return b.kind == FORMULA_FAILED || a.kind == FORMULA_NUMBER ? b : a;
 }
 

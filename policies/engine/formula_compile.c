@@ -130,6 +130,11 @@ static void fail_at(struct compiler *c, size_t offset, size_t len, const char *m
 	c->failed = true;
 }
 
+static void fail_token(struct compiler *c, const struct token *t, const char *message)
+{
+	fail_at(c, t->offset, t->len, message);
+}
+
 static void fail_part(struct compiler *c, const struct part *p, const char *message)
 {
 	fail_at(c, p->offset, p->end - p->offset, message);
@@ -140,7 +145,7 @@ static void next(struct compiler *c)
 	c->token = token_at(c->text, c->len, c->at);
 	c->at = c->token.offset + c->token.len;
 	if (c->token.fault)
-		fail_at(c, c->token.offset, c->token.len, c->token.fault);
+		fail_token(c, &c->token, c->token.fault);
 }
 
 static bool has_text(const struct compiler *c, const struct token *token, const char *text)
@@ -164,12 +169,12 @@ static bool take(struct compiler *c, const char *text)
 static void expect(struct compiler *c, const char *text, const char *message)
 {
 	if (!take(c, text))
-		fail_at(c, c->token.offset, c->token.len, message);
+		fail_token(c, &c->token, message);
 }
 
 // ---- emitting ----
 
-static void emit(struct compiler *c, enum formula_code code, size_t signal, double value)
+static void emit(struct compiler *c, enum formula_code code, int signal, double value)
 {
 	if (c->failed)
 		return;
@@ -196,16 +201,14 @@ static uint32_t reads_from(const struct compiler *c, uint32_t first)
 	return reads;
 }
 
-static void require_number(struct compiler *c, const struct part *p)
+static void require(struct compiler *c, const struct part *p, enum type type)
 {
-	if (p->type != NUMBER)
-		fail_part(c, p, "is true or false where a number is needed: write (.. ? 1 : 0)");
-}
-
-static void require_boolean(struct compiler *c, const struct part *p)
-{
-	if (p->type != BOOLEAN)
-		fail_part(c, p, "is a number where true or false is needed: compare it, as in .. > 0");
+	static const char *const faults[] = {
+	        [NUMBER] = "is true or false where a number is needed: write (.. ? 1 : 0)",
+	        [BOOLEAN] = "is a number where true or false is needed: compare it, as in .. > 0",
+	};
+	if (p->type != type)
+		fail_part(c, p, faults[type]);
 }
 
 // ---- the grammar ----
@@ -249,31 +252,29 @@ static double numeral(struct compiler *c)
 	}
 	scale = sign * exponent - scale;
 	if (!ends_in_digit)
-		fail_at(c, c->token.offset, c->token.len, "is not a number: write it as 12, 0.5 or 1e3");
+		fail_token(c, &c->token, "is not a number: write it as 12, 0.5 or 1e3");
 	else if (n_digits > DIGITS_MAX || scale > SCALE_MAX || scale < -SCALE_MAX)
-		fail_at(c, c->token.offset, c->token.len, "has too many digits: 15 are enough");
+		fail_token(c, &c->token, "has too many digits: 15 are enough");
 	return c->failed ? 0 : scale < 0 ? digits / power_of_ten(-scale) : digits * power_of_ten(scale);
 }
 
-static bool find_signal(const struct compiler *c, const struct token *name, size_t *ret_index)
+// Returns the index of the signal of that name; -1 when there is none.
+static int find_signal(const struct compiler *c, const struct token *name)
 {
 	size_t quotes = name->kind == TOKEN_QUOTED;
 	const char *s = c->text + name->offset + quotes;
 	size_t len = name->len - 2 * quotes;
 	for (size_t i = 0; i < c->n_names; i++)
-		if (strlen(c->names[i]) == len && memcmp(c->names[i], s, len) == 0) {
-			*ret_index = i;
-			return true;
-		}
-	return false;
+		if (strlen(c->names[i]) == len && memcmp(c->names[i], s, len) == 0)
+			return (int)i;
+	return -1;
 }
 
 static void parse_signal(struct compiler *c, const struct token *name)
 {
-	size_t i = 0;
-	if (!find_signal(c, name, &i)) {
-		fail_at(c, name->offset, name->len,
-		        "is not a signal of this policy (write a name with '-' or '.' in backquotes)");
+	int i = find_signal(c, name);
+	if (i < 0) {
+		fail_token(c, name, "is not a signal of this policy (write a name with '-' or '.' in backquotes)");
 		if (c->fault->offset == name->offset)
 			c->fault->is_name = true;
 		return;
@@ -323,7 +324,7 @@ static void load(struct compiler *c, const struct local *l, struct part *p)
 {
 	p->type = l->type;
 	p->nilable = l->nilable;
-	emit(c, FORMULA_LOAD, (size_t)l->place, 0);
+	emit(c, FORMULA_LOAD, l->place, 0);
 }
 
 // Compiles the condition, which the token after the comma starts, once for each of the n elements from `first` on, and
@@ -333,9 +334,9 @@ static void count_elements(struct compiler *c, const struct local *first, int n,
 	struct local *hash = &c->locals[c->n_locals];
 	const struct token start = c->token;
 	if (has_condition && (c->n_locals > 0 && c->locals[c->n_locals - 1].name[0] == '#'))
-		fail_at(c, start.offset, start.len, "is a condition within a condition: use two formulas");
+		fail_token(c, &start, "is a condition within a condition: use two formulas");
 	if (c->n_locals == sizeof c->locals / sizeof c->locals[0])
-		fail_at(c, start.offset, start.len, "has too many names before it");
+		fail_token(c, &start, "has too many names before it");
 	emit(c, FORMULA_CONSTANT, 0, 0);
 	for (int i = 0; i < n && !c->failed; i++) {
 		struct part one = {.offset = start.offset, .end = start.offset + start.len};
@@ -353,7 +354,7 @@ static void count_elements(struct compiler *c, const struct local *first, int n,
 		} else {
 			load(c, hash, &one);
 		}
-		require_boolean(c, &one);
+		require(c, &one, BOOLEAN);
 		p->nilable |= one.nilable;
 		emit(c, FORMULA_CONSTANT, 0, 1);
 		emit(c, FORMULA_CONSTANT, 0, 0);
@@ -377,7 +378,7 @@ static void parse_arguments(struct compiler *c, const struct function *f, const 
 		if (counts && !c->failed)
 			c->place_reads[place] = reads_from(c, first_op);
 		if (!counts)
-			require_number(c, &argument);
+			require(c, &argument, NUMBER);
 		else if (n > 0 && argument.type != first.type)
 			fail_part(c, &argument, "must have the type of the elements before it");
 		first.type = argument.type;
@@ -393,12 +394,12 @@ static void parse_arguments(struct compiler *c, const struct function *f, const 
 		if (has_condition || first.type == BOOLEAN)
 			count_elements(c, &first, n, has_condition, p);
 		else
-			fail_at(c, name->offset, name->len, f->usage);
+			fail_token(c, name, f->usage);
 	}
 	static const int fewest[] = {[ONE] = 1, [THREE] = 3, [SEVERAL] = 2, [NUMBERS] = 1, [CONDITIONS] = 1};
 	bool many = f->arguments >= SEVERAL;
 	if (listed ? !many : f->arguments > SEVERAL || n < fewest[f->arguments] || (!many && n > fewest[f->arguments]))
-		fail_at(c, name->offset, name->len, f->usage);
+		fail_token(c, name, f->usage);
 	if (f->arguments == NUMBERS ? f->with_all : counts && f->code != FORMULA_CODE__COUNT)
 		emit(c, FORMULA_CONSTANT, 0, f->with_all ? n : f->number);
 	if (f->arguments == NUMBERS && f->with_all)
@@ -415,19 +416,19 @@ static bool parse_call(struct compiler *c, const struct token *name, struct part
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
 		if (name->kind == TOKEN_WORD && has_text(c, name, functions[i].name))
 			f = &functions[i];
-	size_t unused;
-	if (f && c->meaning == FORMULA_VALUES && !is(c, "(") && find_signal(c, name, &unused))
+	if (f && c->meaning == FORMULA_VALUES && !is(c, "(") && find_signal(c, name) >= 0)
 		return false; // a trigger may have the name of a function
 	if (!take(c, "(")) {
 		if (f)
-			fail_at(c, name->offset, name->len,
+			fail_token(
+			        c, name,
 			        "is a function: write its arguments in (), or put a signal of that name in backquotes");
 		return f != NULL;
 	}
 	if (!f) {
-		fail_at(c, name->offset, name->len,
-		        "is not a function: use min, max, abs, clamp, ceil, floor, round, int, float, sum, mean, "
-		        "count, any, all, none or one");
+		fail_token(c, name,
+		           "is not a function: use min, max, abs, clamp, ceil, floor, round, int, float, sum, mean, "
+		           "count, any, all, none or one");
 		return true;
 	}
 	parse_arguments(c, f, name, p);
@@ -453,16 +454,15 @@ static struct part parse_word(struct compiler *c)
 		load(c, local, &p);
 		return p;
 	}
-	size_t unused;
 	bool is_word = name.kind == TOKEN_WORD, is_true = is_word && has_text(c, &name, "true");
 	if (is_true || (is_word && has_text(c, &name, "false"))) {
 		p.type = BOOLEAN;
 		emit(c, FORMULA_CONSTANT, 0, is_true);
 	} else if (is_word && has_text(c, &name, "current") &&
-	           !(c->meaning == FORMULA_VALUES && find_signal(c, &name, &unused))) {
+	           (c->meaning != FORMULA_VALUES || find_signal(c, &name) < 0)) {
 		emit(c, FORMULA_CURRENT, 0, 0);
 	} else if (is_word && has_text(c, &name, "nil")) {
-		fail_at(c, name.offset, name.len, "can only be compared: write a == nil or a != nil");
+		fail_token(c, &name, "can only be compared: write a == nil or a != nil");
 	} else if (name.kind == TOKEN_QUOTED || !parse_call(c, &name, &p)) {
 		p.nilable = true;
 		parse_signal(c, &name);
@@ -485,7 +485,7 @@ static struct part parse_primary(struct compiler *c)
 		p.offset = offset;
 		expect(c, ")", "found where ) is expected");
 	} else {
-		fail_at(c, c->token.offset, c->token.len, "found where a number, a signal or ( is expected");
+		fail_token(c, &c->token, "found where a number, a signal or ( is expected");
 	}
 	p.end = c->token.offset;
 	while (p.end > p.offset && memchr(" \t\r\n", c->text[p.end - 1], 4))
@@ -505,7 +505,7 @@ static struct part parse_else(struct compiler *c)
 		bool negative = take(c, "-");
 		struct part other = parse_primary(c);
 		if (negative) {
-			require_number(c, &other);
+			require(c, &other, NUMBER);
 			emit(c, FORMULA_NEGATE, 0, 0);
 		}
 		if (other.type != p.type)
@@ -524,10 +524,10 @@ static struct part parse_power(struct compiler *c)
 {
 	struct part p = parse_else(c);
 	if (!c->failed && (is(c, "**") || is(c, "^"))) {
-		require_number(c, &p);
+		require(c, &p, NUMBER);
 		next(c);
 		struct part other = parse_unary(c);
-		require_number(c, &other);
+		require(c, &other, NUMBER);
 		emit(c, FORMULA_POWER, 0, 0);
 		p.nilable |= other.nilable;
 		p.end = other.end;
@@ -546,10 +546,7 @@ static struct part parse_unary(struct compiler *c)
 	next(c);
 	struct part p = parse_unary(c);
 	c->nesting--;
-	if (invert)
-		require_boolean(c, &p);
-	else
-		require_number(c, &p);
+	require(c, &p, invert ? BOOLEAN : NUMBER);
 	if (!plus)
 		emit(c, negate ? FORMULA_NEGATE : FORMULA_NOT, 0, 0);
 	p.offset = offset;
@@ -576,13 +573,13 @@ enum level { PRODUCT, SUM, AND, OR };
 // clang-format off
 static const struct {
 	struct part (*operand)(struct compiler *c); // NULL: the level before
-	void (*require)(struct compiler *c, const struct part *p); // checks the type of every operand
+	enum type type;                             // of every operand
 	struct infix operators[3];
 } levels[] = {
-	[PRODUCT] = {parse_unary, require_number,  {{"*", FORMULA_MULTIPLY}, {"/", FORMULA_DIVIDE}, {"%", FORMULA_REMAINDER}}},
-	[SUM]     = {NULL,        require_number,  {{"+", FORMULA_ADD}, {"-", FORMULA_SUBTRACT}}},
-	[AND]     = {parse_not,   require_boolean, {{"and", FORMULA_AND}, {"&&", FORMULA_AND}}},
-	[OR]      = {NULL,        require_boolean, {{"or", FORMULA_OR}, {"||", FORMULA_OR}}},
+	[PRODUCT] = {parse_unary, NUMBER,  {{"*", FORMULA_MULTIPLY}, {"/", FORMULA_DIVIDE}, {"%", FORMULA_REMAINDER}}},
+	[SUM]     = {NULL,        NUMBER,  {{"+", FORMULA_ADD}, {"-", FORMULA_SUBTRACT}}},
+	[AND]     = {parse_not,   BOOLEAN, {{"and", FORMULA_AND}, {"&&", FORMULA_AND}}},
+	[OR]      = {NULL,        BOOLEAN, {{"or", FORMULA_OR}, {"||", FORMULA_OR}}},
 };
 // clang-format on
 
@@ -594,10 +591,10 @@ static struct part parse_level(struct compiler *c, enum level level)
 	struct part p = parse_operand(c, level);
 	const struct infix *op;
 	while ((op = find_operator(c, levels[level].operators, 3))) {
-		levels[level].require(c, &p);
+		require(c, &p, levels[level].type);
 		next(c);
 		struct part other = parse_operand(c, level);
-		levels[level].require(c, &other);
+		require(c, &other, levels[level].type);
 		emit(c, op->code, 0, 0);
 		p.nilable |= other.nilable;
 		p.end = other.end;
@@ -635,8 +632,8 @@ static struct part parse_comparison(struct compiler *c)
 	} else {
 		struct part other = parse_level(c, SUM);
 		if (!equality || p.type == NUMBER || other.type == NUMBER) {
-			require_number(c, &p);
-			require_number(c, &other);
+			require(c, &p, NUMBER);
+			require(c, &other, NUMBER);
 		}
 		emit(c, op->code, 0, 0);
 		p.nilable |= other.nilable;
@@ -644,7 +641,7 @@ static struct part parse_comparison(struct compiler *c)
 	}
 	p.type = BOOLEAN;
 	if (find_operator(c, list, sizeof list / sizeof list[0]))
-		fail_at(c, c->token.offset, c->token.len, "cannot follow a comparison: join two with and");
+		fail_token(c, &c->token, "cannot follow a comparison: join two with and");
 	return p;
 }
 
@@ -658,7 +655,7 @@ static struct part parse_not(struct compiler *c)
 	next(c);
 	struct part p = parse_not(c);
 	c->nesting--;
-	require_boolean(c, &p);
+	require(c, &p, BOOLEAN);
 	emit(c, FORMULA_NOT, 0, 0);
 	p.offset = offset;
 	return p;
@@ -686,13 +683,12 @@ static struct part parse_block(struct compiler *c)
 static struct part parse_choice(struct compiler *c)
 {
 	if (++c->nesting > FORMULA_NESTING_MAX)
-		fail_at(c, c->token.offset, c->token.len, "is nested too deep");
+		fail_token(c, &c->token, "is nested too deep");
 	struct part p = {.type = NUMBER, .offset = c->token.offset};
-	size_t unused;
-	if (!c->failed && is(c, "if") && !find_signal(c, &c->token, &unused)) {
+	if (!c->failed && is(c, "if") && find_signal(c, &c->token) < 0) {
 		next(c);
 		struct part condition = parse_choice(c);
-		require_boolean(c, &condition);
+		require(c, &condition, BOOLEAN);
 		struct part yes = parse_block(c);
 		expect(c, "else", "found where else is expected, as in if a > b { a } else { b }");
 		struct part no = is(c, "if") ? parse_choice(c) : parse_block(c);
@@ -701,7 +697,7 @@ static struct part parse_choice(struct compiler *c)
 		p = parse_level(c, OR);
 	}
 	if (!c->failed && is(c, "?")) {
-		require_boolean(c, &p);
+		require(c, &p, BOOLEAN);
 		next(c);
 		struct part yes = parse_choice(c);
 		expect(c, ":", "found where : is expected, as in a > b ? a : b");
@@ -717,11 +713,10 @@ static void parse_lets(struct compiler *c)
 {
 	while (take(c, "let")) {
 		const struct token name = c->token;
-		size_t unused;
-		if (name.kind != TOKEN_WORD || find_signal(c, &name, &unused) || find_local(c, &name))
-			fail_at(c, name.offset, name.len, "cannot be named by let: choose a name that is not used yet");
+		if (name.kind != TOKEN_WORD || find_signal(c, &name) >= 0 || find_local(c, &name))
+			fail_token(c, &name, "cannot be named by let: choose a name that is not used yet");
 		if (c->n_locals == FORMULA_LETS_MAX)
-			fail_at(c, name.offset, name.len, "is one name too many: let names up to 8");
+			fail_token(c, &name, "is one name too many: let names up to 8");
 		if (!c->failed)
 			next(c);
 		expect(c, "=", "found where = is expected, as in let x = a + b; x * 2");
@@ -758,9 +753,8 @@ int formula_compile(const char *text, size_t len, const char *const *names, size
 	for (size_t i = 0; i < c.n_locals; i++)
 		emit(&c, FORMULA_DROP, 0, 0);
 	if (!c.failed && c.token.kind != TOKEN_END)
-		fail_at(&c, c.token.offset, c.token.len,
-		        "found where the end of the formula or an operator is expected");
-	require_number(&c, &p);
+		fail_token(&c, &c.token, "found where the end of the formula or an operator is expected");
+	require(&c, &p, NUMBER);
 	if (c.formula.reads == 0)
 		fail_at(&c, 0, len, "names no signal: write Max, Min or a formula over the names of signals");
 	if (c.failed)

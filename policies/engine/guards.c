@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "policies/engine/behavior.h"
-#include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/plausible.h"

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "policies/engine/behavior.h"
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"

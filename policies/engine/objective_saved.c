@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/plausible.h"

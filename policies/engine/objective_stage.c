@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"

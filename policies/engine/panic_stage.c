@@ -8,11 +8,6 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
-void panic_init(struct panic *s)
-{
-	*s = (struct panic){.over_ms = TIME_NONE};
-}
-
 int32_t panic_wanted(const struct policy_signal *signal, double value, const struct replica_counts *counts)
 {
 	double ready = (double)i32_max(counts->ready, 1);
@@ -34,7 +29,7 @@ bool panic_observe(struct panic *s, int64_t now_ms, int32_t wanted, int32_t stab
 	if ((double)wanted / (double)i32_max(ready, 1) >= threshold)
 		s->over_ms = now_ms;
 	else if (s->over_ms != TIME_NONE && i64_add(s->over_ms, stable_ms) < now_ms)
-		panic_init(s);
+		*s = (struct panic)PANIC_NONE;
 	if (s->over_ms == TIME_NONE)
 		return false;
 	s->highest = i32_max(s->highest, i32_max(stable, wanted));

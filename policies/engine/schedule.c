@@ -60,11 +60,6 @@ int64_t timezone_moment(const struct tz_table *zone, int64_t local_s)
 #define WALK_FROM_S 1767225600 // 2026-01-01T00:00:00Z
 #define WALK_FOR_S  (366 * INT64_C(86400))
 
-void schedule_cache_init(struct schedule_cache *c)
-{
-	*c = (struct schedule_cache){.until_ms = TIME_NONE, .winner = -1};
-}
-
 static int64_t sooner(int64_t until_s, const struct tz_table *zone, int64_t next_local_s)
 {
 	if (next_local_s == CRON_AFTER_ALL)

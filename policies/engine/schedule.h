@@ -21,7 +21,10 @@ struct schedule_cache {
 	uint32_t unused;
 };
 
-void schedule_cache_init(struct schedule_cache *c);
+#define SCHEDULE_CACHE_EMPTY                                                                                           \
+	{                                                                                                              \
+		.until_ms = TIME_NONE, .winner = -1                                                                    \
+	}
 
 // Returns the index of the schedule that is active at now_ms, -1 = none. *ret_until_ms is the next start or end of any
 // schedule: until then the result does not change.

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/formula.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"

@@ -10,11 +10,6 @@
 // Without a ready count the start of an order cannot be detected: the order is dropped after this time.
 #define UNOBSERVED_ORDER_MS 3600000
 
-void startup_init(struct startup *s)
-{
-	*s = (struct startup){.last_spec = -1};
-}
-
 static void drop(struct startup *s, uint32_t i)
 {
 	s->n_orders--;

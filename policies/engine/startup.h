@@ -31,7 +31,10 @@ struct startup {
 	uint32_t unused;
 };
 
-void startup_init(struct startup *s);
+#define STARTUP_INIT                                                                                                   \
+	{                                                                                                              \
+		.last_spec = -1                                                                                        \
+	} // no order yet
 // Records that n > 0 more replicas were ordered at time_ms.
 void startup_record_order(struct startup *s, int64_t time_ms, int32_t n);
 // Records that a replica became ready start_ms after its order. A time below 0 or above STARTUP_LEARNT_MAX_MS is

@@ -220,7 +220,7 @@ static void write_signals(struct json_writer *w, const struct decided *d)
 		const struct decision_signal *s = &d->decision->signals[i];
 		json_write_format(w, "{name:%s,value:%g,target:%g,proposal:%d,state:%s,reason:%s,ageSeconds:%g}",
 		                  d->policy->signals[i].name, s->value, s->target, s->proposal,
-		                  signal_state_name(s->state), reason_info(s->reason)->name,
+		                  signal_state_names[s->state], reason_info(s->reason)->name,
 		                  s->age_ms < 0 ? (double)NAN : (double)s->age_ms / 1000);
 	}
 	json_write_array_end(w);
@@ -267,8 +267,8 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 	json_write_format(w, "currentReplicas:%d,readyReplicas:%g,pendingReplicas:%d,desiredReplicas:%d", dec->current,
 	                  dec->ready < 0 ? (double)NAN : (double)dec->ready, dec->pending, dec->desired);
 	explain_message(d, message);
-	json_write_format(w, "action:%s,reason:%s,message:%s", action_name(dec->action), reason_info(dec->reason)->name,
-	                  message);
+	json_write_format(w, "action:%s,reason:%s,message:%s", action_names[dec->action],
+	                  reason_info(dec->reason)->name, message);
 	write_signals(w, d);
 	if (d->n_variants > 0)
 		explain_variants_json(w, d);
@@ -322,7 +322,7 @@ void explain_pool_reason(struct buf *out, const char *pool_name, int64_t gpus, c
 	                                      [WORD_SHARE] = grant->share,
 	                                      [WORD_MOST] = grant->most,
 	                                      [WORD_MINIMUMS] = total->minimum_gpus};
-	for (const char *s = pool_reason_info(grant->reason)->sentence; *s;) {
+	for (const char *s = pool_reasons[grant->reason].sentence; *s;) {
 		size_t w = 0;
 		while (w < WORD__COUNT && strncmp(s, words[w], strlen(words[w])) != 0)
 			w++;

@@ -6,7 +6,7 @@
 #include "policies/engine/number.h"
 
 // clang-format off
-static const struct pool_reason_info table[] = {
+const struct pool_reason_info pool_reasons[] = {
 	[POOL_GRANTED]          = {"Granted",         "pool {pool} uses {used} of {gpus} GPUs"},
 	[POOL_AT_MIN]           = {"MinReplicas",     "minReplicas takes precedence"},
 	[POOL_AT_MAX]           = {"MaxReplicas",     "maxReplicas takes precedence"},
@@ -20,12 +20,7 @@ static const struct pool_reason_info table[] = {
 	[POOL_HELD]             = {"PoolHeld",        "pool {pool} is held"},
 };
 // clang-format on
-_Static_assert(sizeof table / sizeof table[0] == POOL_REASON__COUNT, "one row per reason");
-
-const struct pool_reason_info *pool_reason_info(enum pool_reason reason)
-{
-	return &table[reason];
-}
+_Static_assert(sizeof pool_reasons / sizeof pool_reasons[0] == POOL_REASON__COUNT, "one row per reason");
 
 // ---- ratios ----
 

@@ -112,7 +112,7 @@ struct pool_reason_info {
 	const char *sentence;
 };
 
-const struct pool_reason_info *pool_reason_info(enum pool_reason reason);
+extern const struct pool_reason_info pool_reasons[POOL_REASON__COUNT];
 
 struct pool_grant {
 	int32_t replicas; // scale the target to this now

@@ -37,14 +37,9 @@ struct search {
 	long nodes;
 };
 
-static const char *const names[] = {"Kept",        "Cheapest",    "SpillOver",      "ScaledDown",
-                                    "MinReplicas", "MaxReplicas", "CapacityLimited"};
-_Static_assert(sizeof names / sizeof names[0] == SPREAD_REASON__COUNT, "one name per reason");
-
-const char *spread_reason_name(enum spread_reason reason)
-{
-	return names[reason];
-}
+const char *const spread_reason_names[] = {"Kept",        "Cheapest",    "SpillOver",      "ScaledDown",
+                                           "MinReplicas", "MaxReplicas", "CapacityLimited"};
+_Static_assert(sizeof spread_reason_names / sizeof spread_reason_names[0] == SPREAD_REASON__COUNT, "one per reason");
 
 static int32_t most_of(const struct spread_variant *v)
 {

@@ -67,8 +67,8 @@ struct spread_total {
 // as a rule (`make bench`, spread_us).
 void spread(const struct spread_request *request, struct spread_share *shares, struct spread_total *ret_total);
 
-// The name of a reason as it is printed: "SpillOver".
-const char *spread_reason_name(enum spread_reason reason);
+// The names of the reasons as they are printed: "SpillOver".
+extern const char *const spread_reason_names[SPREAD_REASON__COUNT];
 
 // ---- the plan of a policy with variants ----
 

@@ -286,7 +286,7 @@ static void put_grants(struct grant *g, const struct grant_line *line, const str
 	json_write_format(&w, "{grants:[");
 	for (size_t i = 0; i < line->request.n_members; i++) {
 		json_write_format(&w, "{name:%s,replicas:%d,reason:%s", line->names[i], grants[i].replicas,
-		                  pool_reason_info(grants[i].reason)->name);
+		                  pool_reasons[grants[i].reason].name);
 		if (g->explain)
 			put_message(&w, g->pool, line->request.members[i].asked, &grants[i], total);
 		json_write_object_end(&w);

@@ -92,12 +92,10 @@ static void bind_expect_signal(struct binder *b, struct scenario_expect_signal *
 		reason_is_known(b, doc_get(node, "reason"), below, x->reason);
 	if (!x->state)
 		return;
-	const char *names[SIGNAL_STATE__COUNT];
-	for (int k = 0; k < SIGNAL_STATE__COUNT; k++)
-		names[k] = signal_state_name((enum signal_state)k);
-	x->state_index = (int)find_name(names, SIGNAL_STATE__COUNT, x->state);
+	x->state_index = (int)find_name(signal_state_names, SIGNAL_STATE__COUNT, x->state);
 	if (x->state_index == SIGNAL_STATE__COUNT)
-		fault_unknown(b, doc_get(node, "state"), below, "signal state", x->state, names, SIGNAL_STATE__COUNT);
+		fault_unknown(b, doc_get(node, "state"), below, "signal state", x->state, signal_state_names,
+		              SIGNAL_STATE__COUNT);
 }
 
 static void bind_expect_signals(struct binder *b, struct scenario_expect *x, const char *below)

@@ -306,7 +306,7 @@ static void compare_signal(struct comparison *c, const struct scenario_expect_si
 	const struct decision_signal *d = &c->r->engine.decision.signals[i];
 	c->signal = c->r->s->policy->signals[i].name;
 	if (x->state)
-		compare_text(c, "state", x->state, signal_state_name(d->state));
+		compare_text(c, "state", x->state, signal_state_names[d->state]);
 	if (x->value_set)
 		compare_value(c, "value", x->value, d->value);
 	if (x->proposal_set)
@@ -322,7 +322,7 @@ static void check_expectation(struct run *r, const struct scenario_expect *x)
 	if (x->replicas_set)
 		compare_i32(&c, "replicas", x->replicas, d->desired);
 	if (x->action_set)
-		compare_text(&c, "action", action_name((enum action)x->action), action_name(d->action));
+		compare_text(&c, "action", action_names[x->action], action_names[d->action]);
 	if (x->reason)
 		compare_text(&c, "reason", x->reason, reason_info(d->reason)->name);
 	if (x->message)

@@ -117,7 +117,7 @@ static void put_shares(const struct spread_line *line, struct buf *out)
 	json_write_format(&w, "{variants:[");
 	for (size_t i = 0; i < line->request.n_variants; i++)
 		json_write_format(&w, "{name:%s,replicas:%d,reason:%s}", line->names[i], shares[i].replicas,
-		                  spread_reason_name(shares[i].reason));
+		                  spread_reason_names[shares[i].reason]);
 	json_write_format(&w, "],units:%g,cost:%g}", total.units, total.cost);
 	buf_putc(out, '\n');
 }

@@ -155,7 +155,7 @@ static void follow(struct any_input *in, struct world *w, uint8_t how, void *sta
 static void tell(const struct decision *d)
 {
 	fprintf(stderr, "%lld: %d (ready %d, pending %d) -> %d in %d..%d %s %s%s\n", (long long)d->time_ms, d->current,
-	        d->ready, d->pending, d->desired, d->min_replicas, d->max_replicas, action_name(d->action),
+	        d->ready, d->pending, d->desired, d->min_replicas, d->max_replicas, action_names[d->action],
 	        reason_info(d->reason)->name, d->write ? ", to be written" : "");
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *e = &d->entries[i];

@@ -284,7 +284,7 @@ void prop_follow(struct prop_random *r, struct engine *e)
 void prop_fail_at(const char *law, int64_t tick, const struct engine *e)
 {
 	fail_msg("PROP_SEED=%llu: tick %lld: %s: %d -> %d %s %s (bounds %d..%d)", (unsigned long long)prop_seed(),
-	         (long long)tick, law, e->decision.current, e->decision.desired, action_name(e->decision.action),
+	         (long long)tick, law, e->decision.current, e->decision.desired, action_names[e->decision.action],
 	         reason_info(e->decision.reason)->name, e->policy.min_replicas, e->policy.max_replicas);
 }
 

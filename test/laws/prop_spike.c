@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "test/laws/prop.h"
 
 #define INTERVAL_MS   15000

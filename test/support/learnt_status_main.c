@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/load/file_set.h"
 #include "replay/policy_candidate.h"
 #include "replay/recording.h"

@@ -69,7 +69,7 @@ static void several_signals_become_one_proposal(void **state)
 		const struct decision *d = engine_tick(&e);
 		if (d->desired != combine_rows[i].want || d->action != combine_rows[i].action ||
 		    d->reason != combine_rows[i].reason)
-			fail_msg("row %zu: %d %s %s", i, d->desired, action_name(d->action),
+			fail_msg("row %zu: %d %s %s", i, d->desired, action_names[d->action],
 			         reason_info(d->reason)->name);
 		engine_done(&e);
 	}
@@ -244,8 +244,8 @@ static void bounds_win_and_multiples_round(void **state)
 			engine_show(&e, 0, r->wanted);
 		const struct decision *d = engine_tick(&e);
 		if (d->desired != r->want || d->action != r->action || d->reason != r->reason)
-			fail_msg("row %zu: %d %s %s, must be %d %s %s", i, d->desired, action_name(d->action),
-			         reason_info(d->reason)->name, r->want, action_name(r->action),
+			fail_msg("row %zu: %d %s %s, must be %d %s %s", i, d->desired, action_names[d->action],
+			         reason_info(d->reason)->name, r->want, action_names[r->action],
 			         reason_info(r->reason)->name);
 		engine_done(&e);
 	}

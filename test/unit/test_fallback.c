@@ -172,8 +172,8 @@ static void fallback_follows_each_sequence(void **state)
 			const struct decision *d = engine_tick(&e);
 			if (d->desired != r->want || d->action != r->action || d->reason != r->reason)
 				fail_msg("%s: tick %zu: %d %s %s, must be %d %s %s", walks[i].name, k, d->desired,
-				         action_name(d->action), reason_info(d->reason)->name, r->want,
-				         action_name(r->action), reason_info(r->reason)->name);
+				         action_names[d->action], reason_info(d->reason)->name, r->want,
+				         action_names[r->action], reason_info(r->reason)->name);
 			engine_apply(&e);
 			e.now_ms += 15000;
 		}

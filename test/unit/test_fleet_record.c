@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "controller/fleet/fleet_targets.h"
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "policies/engine/policy.h"
 
 #define NOW_MS INT64_C(1767603600000)

@@ -515,7 +515,7 @@ static void formula_decides(void **state)
 		engine_show(&w.e, 1, cases[i].queue);
 		const struct decision *d = engine_tick(&w.e);
 		if (d->desired != cases[i].want || d->action != cases[i].action || d->reason != cases[i].reason)
-			fail_msg("case %zu: %s: %d %s %s", i, cases[i].text, d->desired, action_name(d->action),
+			fail_msg("case %zu: %s: %d %s %s", i, cases[i].text, d->desired, action_names[d->action],
 			         reason_info(d->reason)->name);
 		assert_true(d->driver >= 0);
 		engine_done(&w.e);

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/engine/decide_state.h"
+#include "policies/engine/decide.h"
 #include "test/support/engine.h"
 
 #define OFF  (-1)
@@ -105,8 +105,8 @@ static void guards_hold_or_shorten_a_change(void **state)
 		start(&e, &rows[i]);
 		const struct decision *d = engine_tick(&e);
 		if (d->desired != rows[i].want || d->action != rows[i].action || d->reason != rows[i].reason)
-			fail_msg("row %zu: %d %s %s, must be %d %s %s", i, d->desired, action_name(d->action),
-			         reason_info(d->reason)->name, rows[i].want, action_name(rows[i].action),
+			fail_msg("row %zu: %d %s %s, must be %d %s %s", i, d->desired, action_names[d->action],
+			         reason_info(d->reason)->name, rows[i].want, action_names[rows[i].action],
 			         reason_info(rows[i].reason)->name);
 		engine_done(&e);
 	}
@@ -316,7 +316,7 @@ static void throttled_replicas_count_as_less(void **state)
 			    d->entries[k].reason <= REASON_THROTTLED_NOT_A_SHARE)
 				note = d->entries[k].reason;
 		if (d->desired != r->want || note != r->note || d->action == ACTION_HOLD)
-			fail_msg("row %zu: %d %s %s, must be %d %s", i, d->desired, action_name(d->action),
+			fail_msg("row %zu: %d %s %s, must be %d %s", i, d->desired, action_names[d->action],
 			         reason_info(note)->name, r->want, reason_info(r->note)->name);
 		engine_done(&e);
 	}

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "policies/engine/marginal_gain.h"
+#include "policies/engine/state.h"
 
 // 6.8 times the throughput of one on eight replicas: (8 / 6.8 - 1) / 7.
 #define SERIAL         0.0252

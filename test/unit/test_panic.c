@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "policies/engine/number.h"
 #include "policies/engine/proposal.h"
 #include "policies/engine/state.h"
 #include "test/support/engine.h"
@@ -58,8 +59,7 @@ static const struct sequence sequences[] = {
 static void sequences_end_as_knatives(void **state)
 {
 	for (size_t k = 0; k < sizeof sequences / sizeof sequences[0]; k++) {
-		struct panic s;
-		panic_init(&s);
+		struct panic s = PANIC_NONE;
 		for (size_t i = 0; i < 8 && (i == 0 || sequences[k].steps[i].at_ms > 0); i++) {
 			const struct step *x = &sequences[k].steps[i];
 			int32_t got;
@@ -80,8 +80,7 @@ static void random_traces_end_as_knatives(void **state)
 	srand(11);
 	int panics_seen = 0, ends_seen = 0;
 	for (int trace = 0; trace < 200; trace++) {
-		struct panic s;
-		panic_init(&s);
+		struct panic s = PANIC_NONE;
 		int64_t panic_time = 0, now = 1000000;
 		bool zero = true;
 		int32_t max_panic_pods = 0;

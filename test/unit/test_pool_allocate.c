@@ -97,8 +97,8 @@ static void members_get_their_grants(void **state)
 		for (size_t k = 0; k < q.n_members; k++)
 			if (grants[k].replicas != row->granted[k] || grants[k].reason != row->reasons[k])
 				fail_msg("%s: member %zu got %d (%s), expected %d (%s)", row->what, k,
-				         grants[k].replicas, pool_reason_info(grants[k].reason)->name, row->granted[k],
-				         pool_reason_info(row->reasons[k])->name);
+				         grants[k].replicas, pool_reasons[grants[k].reason].name, row->granted[k],
+				         pool_reasons[row->reasons[k]].name);
 		if (total.used_gpus != row->used)
 			fail_msg("%s: %lld GPUs used, expected %lld", row->what, (long long)total.used_gpus,
 			         (long long)row->used);

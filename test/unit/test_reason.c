@@ -117,14 +117,14 @@ static void stages_actions_and_states_have_names(void **state)
 	_Static_assert(sizeof stages / sizeof stages[0] == STAGE__COUNT, "one per stage");
 	for (int i = 0; i < STAGE__COUNT; i++)
 		assert_string_equal(stage_name((enum stage)i), stages[i]);
-	assert_string_equal(action_name(ACTION_NONE), "None");
-	assert_string_equal(action_name(ACTION_HOLD), "Hold");
-	assert_string_equal(action_name(ACTION_SCALE_UP), "ScaleUp");
-	assert_string_equal(action_name(ACTION_SCALE_DOWN), "ScaleDown");
-	assert_string_equal(signal_state_name(SIGNAL_OK), "OK");
-	assert_string_equal(signal_state_name(SIGNAL_MISSING), "Missing");
-	assert_string_equal(signal_state_name(SIGNAL_IGNORED), "Ignored");
-	assert_string_equal(signal_state_name(SIGNAL_FILLING), "Filling");
+	assert_string_equal(action_names[ACTION_NONE], "None");
+	assert_string_equal(action_names[ACTION_HOLD], "Hold");
+	assert_string_equal(action_names[ACTION_SCALE_UP], "ScaleUp");
+	assert_string_equal(action_names[ACTION_SCALE_DOWN], "ScaleDown");
+	assert_string_equal(signal_state_names[SIGNAL_OK], "OK");
+	assert_string_equal(signal_state_names[SIGNAL_MISSING], "Missing");
+	assert_string_equal(signal_state_names[SIGNAL_IGNORED], "Ignored");
+	assert_string_equal(signal_state_names[SIGNAL_FILLING], "Filling");
 }
 
 int main(void)

@@ -122,9 +122,9 @@ static void each_row_is_used_or_held_and_says_why(void **state)
 		const struct decision_signal *g = &d->signals[0];
 		if (g->state != r->want_state || g->reason != r->want_reason || !same_value(g->value, r->want_value) ||
 		    g->age_ms != r->want_age_ms || d->desired != r->want_desired || d->action != r->want_action)
-			fail_msg("row %zu: %s %s value %g age %lld, %d %s", i, signal_state_name(g->state),
+			fail_msg("row %zu: %s %s value %g age %lld, %d %s", i, signal_state_names[g->state],
 			         reason_info(g->reason)->name, g->value, (long long)g->age_ms, d->desired,
-			         action_name(d->action));
+			         action_names[d->action]);
 		if (d->action == ACTION_HOLD) {
 			assert_int_equal(d->reason, r->want_reason);
 			assert_int_equal(d->entries[d->driver].reason, r->want_reason);

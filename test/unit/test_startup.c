@@ -85,8 +85,7 @@ static void start_up_times_are_learnt_from_counts(void **state)
 {
 	const struct policy p = {.interval_ms = 15 * S};
 	for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
-		struct startup s;
-		startup_init(&s);
+		struct startup s = STARTUP_INIT;
 		walk(&s, &p, walks[i].moves);
 		int64_t want_ms = walks[i].learnt_s < 0 ? -1 : walks[i].learnt_s * S;
 		if (startup_ms(&s, &p) != want_ms)
@@ -111,8 +110,7 @@ static void median_shrugs_off_outliers(void **state)
 	};
 	const struct policy p = {.interval_ms = 15 * S};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct startup s;
-		startup_init(&s);
+		struct startup s = STARTUP_INIT;
 		for (size_t k = 0; k < rows[i].n; k++)
 			startup_record_start(&s, rows[i].starts_s[k] * S);
 		assert_int_equal(startup_ms(&s, &p), rows[i].learnt_s * S);
@@ -122,8 +120,7 @@ static void median_shrugs_off_outliers(void **state)
 static void given_start_time_wins_over_the_learnt_one(void **state)
 {
 	const struct policy p = {.startup = {.set = true, .given = true, .start_ms = 60 * S}};
-	struct startup s;
-	startup_init(&s);
+	struct startup s = STARTUP_INIT;
 	startup_record_start(&s, 300 * S);
 	assert_int_equal(startup_ms(&s, &p), 60 * S);
 }
@@ -131,8 +128,7 @@ static void given_start_time_wins_over_the_learnt_one(void **state)
 static void capacity_to_come_is_what_was_ordered_lately(void **state)
 {
 	const struct policy p = {.interval_ms = 15 * S, .startup = {.set = true, .given = true, .start_ms = 60 * S}};
-	struct startup s;
-	startup_init(&s);
+	struct startup s = STARTUP_INIT;
 	startup_observe(&s, &p, 0, 2, 2);
 	startup_record_order(&s, 0, 2);
 	startup_observe(&s, &p, 30 * S, 4, 2);

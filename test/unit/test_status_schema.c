@@ -92,7 +92,7 @@ static void full_status_fits_the_table(void **state)
 		assert_true(view.current_set && view.desired_set);
 		assert_int_equal(view.current, d->current);
 		assert_int_equal(view.desired, d->desired);
-		assert_string_equal(view.action, action_name(d->action));
+		assert_string_equal(view.action, action_names[d->action]);
 		assert_string_equal(view.reason, reason_info(d->reason)->name);
 		assert_int_equal(view.n_signals, 2);
 		assert_string_equal(view.signals[1].name, "queue");

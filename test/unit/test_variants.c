@@ -154,7 +154,7 @@ static void plans_are_as_expected(void **state)
 			if (orders[k].replicas != plans[i].replicas[k] || orders[k].share != plans[i].share[k] ||
 			    orders[k].reason != plans[i].reason[k])
 				fail_msg("%s: variant %zu: %d replicas, share %d, %s", plans[i].what, k,
-				         orders[k].replicas, orders[k].share, spread_reason_name(orders[k].reason));
+				         orders[k].replicas, orders[k].share, spread_reason_names[orders[k].reason]);
 	}
 }
 
