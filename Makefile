@@ -36,7 +36,7 @@ comma := ,
 .SECONDARY:
 
 PKG_CONFIG ?= pkg-config
-PACKAGES   := libcurl libcjson yaml-0.1 openssl libevent libevent_openssl libevent_pthreads zlib
+PACKAGES   := libcurl libcjson yaml-0.1 openssl libevent libevent_openssl libevent_pthreads libnghttp2 zlib
 ifeq ($(filter help clean distclean deps,$(MAKECMDGOALS)),)
 DEP_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 DEP_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)

@@ -372,6 +372,79 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	return 0;
 }
 
+// ---- replies whose end libcurl overlooks ----
+
+// With HTTP/2, one transfer reads what the connection brings for all of them. Where that overfills the receive buffer
+// of another one, libcurl 7.88 stops nghttp2 within a frame, and lets it go on only when the connection brings more
+// bytes. If that frame was the last one, and the connection is quiet, the reply never ends. The reply to a small
+// request is such bytes. Concerned are replies that exceed the buffer, except for streams that have no end.
+#define NUDGE_BYTES    CURL_MAX_WRITE_SIZE // the receive buffer
+#define NUDGE_AFTER_MS 50
+#define NUDGE_IDLE_MS  60000 // a stream that may be silent for longer has no end
+#define NUDGE_REPLY_MS 5000
+
+static bool may_lack_end(const struct http_call *call)
+{
+	bool has_end = !call->on_data || (call->idle_timeout_ms > 0 && call->idle_timeout_ms <= NUDGE_IDLE_MS);
+	return has_end && call->https && !call->client->no_http2 && call->unnudged >= NUDGE_BYTES;
+}
+
+void http_call_heard(struct http_call *call, size_t len)
+{
+	struct http_client *c = call->client;
+	call->unnudged += len;
+	call->is_quiet = false;
+	if (may_lack_end(call) && !evtimer_pending(c->nudge, NULL))
+		(void)timer_start(c->nudge, NUDGE_AFTER_MS); // without memory, the call ends at its deadline
+}
+
+static void on_nudge_data(void *arg, const char *data, size_t len) {}
+
+static void on_nudge_done(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct http_client *c = arg;
+	c->is_nudging = false; // any reply will do
+}
+
+// Sends the server of `call` a request without credentials, over the same connection.
+static void nudge(struct http_client *c, const struct http_call *call)
+{
+	char url[HTTP_PLACE_BYTES];
+	struct err ignored; // the call ends at its deadline
+	const char *origin = strchr(call->place, ' ') + 1, *end = strchr(strstr(origin, "://") + 3, '/');
+	if (!end)
+		return; // the place is cut
+	snprintf(url, sizeof url, "%.*s", (int)(end - origin), origin);
+	const struct http_request request = {.method = "HEAD",
+	                                     .url = url,
+	                                     .tls = call->tls ? &call->tls->tls : NULL,
+	                                     .no_proxy = call->loopback,
+	                                     .timeout_ms = NUDGE_REPLY_MS,
+	                                     .idle_timeout_ms = NUDGE_REPLY_MS,
+	                                     .on_data = on_nudge_data}; // a stream waits for no place
+	c->is_nudging = http_client_submit(c, &request, on_nudge_done, c, NULL, &ignored) == 0;
+}
+
+static void on_nudge(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_client *c = arg;
+	struct http_call *call;
+	bool is_more = false;
+	TAILQ_FOREACH(call, &c->running, link)
+	{
+		if (!may_lack_end(call))
+			continue;
+		if (call->is_quiet && !c->is_nudging) {
+			call->unnudged = 0;
+			nudge(c, call);
+		} else {
+			call->is_quiet = is_more = true;
+		}
+	}
+	if (is_more)
+		(void)timer_start(c->nudge, NUDGE_AFTER_MS);
+}
+
 void http_call_cancel(struct http_call *call)
 {
 	if (call && call->state != HTTP_CALL_DONE)
@@ -413,7 +486,8 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);
 	c->multi = curl_multi_init();
 	c->pump = evtimer_new(c->loop, on_pump, c);
-	if (!c->slots || !c->multi || !c->pump || loop_attach(c, e) < 0) {
+	c->nudge = evtimer_new(c->loop, on_nudge, c);
+	if (!c->slots || !c->multi || !c->pump || !c->nudge || loop_attach(c, e) < 0) {
 		err_set(e, ERR_INTERNAL, "http client: out of memory");
 		http_client_free(c);
 		return NULL;
@@ -445,6 +519,8 @@ void http_client_free(struct http_client *c)
 	loop_detach(c);
 	if (c->pump)
 		event_free(c->pump);
+	if (c->nudge)
+		event_free(c->nudge);
 	assert(LIST_EMPTY(&c->tls_sets));
 	free(c->slots);
 	free(c);

@@ -94,6 +94,8 @@ struct http_call {
 	struct http_slot *slot;
 	size_t header_bytes;
 	size_t body_sent; // body bytes sent, for a call with may_start
+	size_t unnudged;  // body bytes that came since the last nudge
+	bool is_quiet;    // none came since on_nudge() looked
 	enum http_refusal refusal;
 	struct err *gate_error;  // the error of may_start, for HTTP_REFUSED_GATE; malloc'ed
 	int64_t announced_bytes; // Content-Length that was refused, or 0
@@ -114,6 +116,7 @@ struct http_client {
 	CURLM *multi;
 	struct event *timer; // curl's
 	struct event *pump;  // starts queued calls, checks for finished ones
+	struct event *nudge; // pending while the end of a reply may be overlooked
 	struct http_socket_list sockets;
 	struct http_call_queue queued, background, running;
 	struct http_call_queue streams;      // that wait for their start
@@ -127,8 +130,11 @@ struct http_client {
 	struct http_tls_list tls_sets;
 	struct http_tls_note tls_note;
 	int in_callback;
-	bool closing, no_http2;
+	bool closing, no_http2, is_nudging;
 };
+
+// http_client.c
+void http_call_heard(struct http_call *call, size_t len); // bytes of the body; called from inside of curl
 
 // http_client_request.c
 int http_call_fill(struct http_call *call, const struct http_request *r, struct err *e);

@@ -393,6 +393,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	struct buf *body = &call->slot->body;
 	size_t len = size * n;
 	curl_off_t announced = -1;
+	http_call_heard(call, len);
 	if (call->is_open)
 		return stream_take(call, data, len) < 0 ? 0 : len;
 	if (goes_to_sink(call)) {
