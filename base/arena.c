@@ -144,6 +144,12 @@ char *arena_strdup(struct arena *a, const char *s)
 	return arena_strndup(a, s, strlen(s));
 }
 
+char *arena_path_beside(struct arena *a, const char *file, const char *path)
+{
+	const char *slash = path[0] == '/' ? NULL : strrchr(file, '/');
+	return arena_printf(a, "%.*s%s", slash ? (int)(slash + 1 - file) : 0, file, path);
+}
+
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
 	va_list ap;

@@ -29,6 +29,8 @@ void *arena_calloc(struct arena *a, size_t n, size_t size);
 // NUL-terminated copy of s[0..len).
 char *arena_strndup(struct arena *a, const char *s, size_t len);
 char *arena_strdup(struct arena *a, const char *s);
+// A path that the file `file` contains: `path`, relative to the folder of that file unless it is absolute.
+char *arena_path_beside(struct arena *a, const char *file, const char *path);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

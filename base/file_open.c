@@ -111,6 +111,5 @@ struct file_stamp file_stamp_from(const struct stat *st)
 
 bool file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b)
 {
-	return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns && a->size == b->size && a->inode == b->inode &&
-	       a->device == b->device;
+	return memcmp(a, b, sizeof *a) == 0;
 }

@@ -36,7 +36,7 @@ int file_check_regular(const char *path, struct err *e);
 // Detects that a file has changed without reading it. Symbolic links are followed, so the stamp changes when the
 // kubelet replaces a mounted Secret by renaming a link. Take the stamp before you read the file: a change in between is
 // then detected the next time.
-struct file_stamp {
+struct file_stamp { // without padding: memcmp() compares arrays of stamps
 	int64_t mtime_s, mtime_ns, size;
 	uint64_t inode, device;
 };

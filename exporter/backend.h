@@ -44,6 +44,36 @@ struct backend_ops {
 	void (*destroy)(struct backend *b);
 };
 
+// ---- the library of a driver, loaded at run time ----
+
+#define BACKEND_VARIANTS_MAX 3
+
+// A function: the member for it in the struct of the functions, and the names of its variants, newest first.
+struct backend_symbol {
+	size_t offset;
+	bool optional;
+	const char *names[BACKEND_VARIANTS_MAX];
+};
+
+// Loads `library`, a path or a name that the dynamic loader searches; `maker` is its name in messages. `api` is a
+// struct of `size` bytes whose first member, a void *, receives the library; the others receive the functions of
+// symbols[0..n), NULL for an optional one that the library lacks. Returns -1 and fills `e` if it cannot be loaded
+// (ERR_NOT_FOUND) or lacks a function; *api is zero then.
+int backend_load_library(void *api, size_t size, const char *maker, const char *library,
+                         const struct backend_symbol *symbols, size_t n, struct err *e);
+// Unloads the library, if any, and zeroes *api.
+void backend_unload_library(void *api, size_t size);
+
+// ---- small files in /sys and /proc ----
+
+#define SYSFS_PATH_BYTES 384
+#define SYSFS_TEXT_BYTES 1024 // longer files are truncated
+
+// Reads the file dir/name without trailing spaces. False if it cannot be read or is empty.
+bool sysfs_read_text(const char *dir, const char *name, char out[SYSFS_TEXT_BYTES]);
+
+// ---- backends ----
+
 // The configuration of a backend. Each backend reads the members that concern it and keeps the pointers: everything
 // here must outlive the backend.
 struct backend_config {

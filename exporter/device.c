@@ -11,6 +11,19 @@ void sample_set(struct device_sample *s, enum field f, double v)
 		sample_set_i64(s, f, llround(v));
 }
 
+static double limit_share(enum field f, double v)
+{
+	return v > 1 && strcmp(family_of(f)->unit, "0-1") == 0 ? 1 : v;
+}
+
+void sample_offer(struct device_sample *s, enum field f, double v)
+{
+	if (family_is_plausible(f, v))
+		sample_set(s, f, limit_share(f, v));
+	else
+		s->implausible++;
+}
+
 void sample_add(struct device_sample *s, const struct device_sample *from)
 {
 	s->implausible += from->implausible;
@@ -31,8 +44,8 @@ void sample_check(struct device_sample *s)
 		if (!family_is_plausible(f, v)) {
 			s->valid[f] = false;
 			s->implausible++;
-		} else if (v > 1 && family_of(f)->kind == FIELD_DOUBLE && strcmp(family_of(f)->unit, "0-1") == 0) {
-			s->value[f].f = 1;
+		} else if (family_of(f)->kind == FIELD_DOUBLE) {
+			s->value[f].f = limit_share(f, v);
 		}
 	}
 }

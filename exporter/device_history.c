@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/device_history.h"
+// The history of each device: its last readings within the window, in rings of fixed size; the offsets of its
+// counters, so that they continue when the driver resets them; and whether it was ever found. No I/O, no clock.
+#include "exporter/device.h"
 
 #include <math.h>
 

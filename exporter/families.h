@@ -37,7 +37,7 @@ struct family {
 	const char *unit; // for people
 	// "gpu_util": the minimum, maximum and mean over the window are served as gpuscale_gpu_gpu_util_window_*.
 	const char *window;
-	bool accumulates; // the driver resets this counter; the sampler continues it (device_history.h)
+	bool accumulates; // the driver resets this counter; the sampler continues it (device_history.c)
 	const char *help;
 };
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
-#include "exporter/device_history.h"
 
 #define DROP_INTERVALS   10
 #define DROP_MIN_MS      30000

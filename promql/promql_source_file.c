@@ -206,16 +206,6 @@ const struct schema *promql_source_schema(void)
 	return &list_schema;
 }
 
-// A name in a file means a place next to that file, wherever the program was started.
-static int beside(struct arena *a, const char *file, const char **name)
-{
-	const char *slash = file ? strrchr(file, '/') : NULL;
-	if (!*name || (*name)[0] == '/' || !slash)
-		return 0;
-	*name = arena_printf(a, "%.*s/%s", (int)(slash - file), file, *name);
-	return *name ? 0 : -1;
-}
-
 // Returns a NULL-terminated copy of a list; NULL when memory is exhausted.
 static const char **terminate(struct arena *a, const char *const *list, size_t n)
 {
@@ -244,7 +234,7 @@ static int complete_options(const struct source_spec *s, const char *file, struc
 	const char **const files[] = {&o->query.bearer_token_file, &o->query.basic_password_file, &o->query.tls.ca_file,
 	                              &o->query.tls.cert_file, &o->query.tls.key_file};
 	for (size_t i = 0; i < COUNT_OF(files); i++)
-		if (beside(a, file, files[i]) < 0)
+		if (file && *files[i] && !(*files[i] = arena_path_beside(a, file, *files[i])))
 			return -1;
 	return 0;
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/cmd/backend_registry.h"
+// The backends of --backend. To add a backend, write a folder with a backend_new_fn and add a row to the table.
+#include "exporter/cmd/exporter_options.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
 
 #include "base/base.h"
 #include "base/print.h"
-#include "base/process/log.h"
-#include "exporter/sysfs/sysfs.h"
 
 // ---- the backend that the GPUs of the node choose ----
 

@@ -7,13 +7,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/print.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_check.h"
-#include "exporter/cmd/page_view.h"
 #include "exporter/http_call.h"
-#include "exporter/page/exporter_server.h"
-#include "exporter/sampler.h"
 
 #define POLL_MS 20
 // Rates and shares of time need a previous round.

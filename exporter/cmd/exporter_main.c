@@ -8,23 +8,9 @@
 #include "base/clock.h"
 #include "base/http/service_account.h"
 #include "base/print.h"
-#include "base/process/log.h"
 #include "base/process/process.h"
-#include "exporter/apiserver/pod_metadata.h"
-#include "exporter/cmd/backend_registry.h"
 #include "exporter/cmd/exporter_cmd.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/health_check.h"
-#include "exporter/cmd/page_view.h"
-#include "exporter/csv_counters.h"
-#include "exporter/health_policy.h"
 #include "exporter/hpc_jobs.h"
-#include "exporter/kubelet/kubelet_pods.h"
-#include "exporter/otlp/otlp_push.h"
-#include "exporter/page/exporter_server.h"
-#include "exporter/page/render_page.h"
-#include "exporter/sampler.h"
-#include "exporter/xid.h"
 
 #define HOSTNAME_BYTES         256
 #define FILE_ERRORS_MAX        (64 * 1024)

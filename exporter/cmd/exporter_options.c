@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "base/http/service_account.h"
 #include "base/print.h"
-#include "exporter/cmd/backend_registry.h"
 #include "exporter/health_policy.h"
 
 #define AT_MAX_MS   (24 * HOUR_MS)
@@ -38,18 +37,6 @@ struct flag {
 	const char *variable;             // of dcgm-exporter's environment; NULL: none
 	const char *choices[CHOICES_MAX]; // in the order of the enum that `to` is, where it is one
 };
-
-static int parse_text(const struct flag *f, char *arg, void *to, struct err *e)
-{
-	*(const char **)to = arg;
-	return 0;
-}
-
-static int parse_true(const struct flag *f, char *arg, void *to, struct err *e)
-{
-	*(bool *)to = true;
-	return 0;
-}
 
 static int parse_duration(const struct flag *f, char *arg, void *to, struct err *e)
 {
@@ -103,12 +90,13 @@ static int find_choice(const struct flag *f, const char *arg, struct err *e)
 	return -1;
 }
 
-static int parse_word(const struct flag *f, char *arg, void *to, struct err *e)
+// Any text, unless there are choices.
+static int parse_text(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	int index = find_choice(f, arg, e);
-	if (index >= 0)
-		*(const char **)to = f->choices[index];
-	return index < 0 ? -1 : 0;
+	if (f->choices[0] && find_choice(f, arg, e) < 0)
+		return -1;
+	*(const char **)to = arg;
+	return 0;
 }
 
 // The index, into an enum, which is compatible with unsigned.
@@ -214,14 +202,14 @@ static const struct flag flags[] = {
 	FLAG(     SERVE, 0,   "sidecar-container",            "NAME",              parse_text,       sidecar_of.container, "Container of the pod of --sidecar-pod that uses the GPUs"),
 	FLAG_WITH(SERVE, 0,   "interval",                     "DURATION",          parse_duration,   sampler.interval_ms, "Time between two samples, 100ms to 10s (default 1s)", .min = SAMPLER_INTERVAL_MIN_MS, .max = SAMPLER_INTERVAL_MAX_MS),
 	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   sampler.window_ms, "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
-	FLAG(     SERVE, 0,   "once",                         NULL,                parse_true,       once,             "Print one sample on standard output and exit"),
+	FLAG(     SERVE, 0,   "once",                         NULL,                parse_bool,       once,             "Print one sample on standard output and exit"),
 	FLAG_WITH(SERVE, 0,   "at",                           "DURATION",          parse_duration,   at_ms,            "With --once and the mock backend: play up to this time first, without waiting", .min = 0, .max = AT_MAX_MS),
 	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_choice,     page.names, "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
-	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       page.hostname_label, "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
+	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_text,       page.hostname_label, "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
 	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       config.nvml_library, "NVML library to load (default libnvidia-ml.so.1)"),
 	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       config.dcgm_address, "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
 	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       config.dcgm_library, "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
-	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only); top: list the processes, with the pods of their GPU"),
+	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_bool,       processes,        "Export GPU memory per process (NVML only); top: list the processes, with the pods of their GPU"),
 	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       config.sysfs_root, "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
 	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_choice,     log_format,       "Log format (default text)", .choices = {"text", "json"}),
 	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
@@ -234,7 +222,7 @@ static const struct flag flags[] = {
 	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "serve, check: ignore XIDs older than this when judging the health of a GPU (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),
 	FLAG(     READ,  0,   "fail-on",                      "ACTION",            parse_action,     fail_on,          "check: mildest action that counts as a problem: watch, restart-app, reset-idle, drain (default), drain-reset, drain-reboot, replace"),
 	FLAG(     READ,  0,   "xid-policy",                   "FILE",              parse_text,       xid_policy,       "serve, check: file with rows that override the built-in XID table"),
-	FLAG(     SERVE, 0,   "version",                      NULL,                parse_true,       version,          "Print the version and exit"),
+	FLAG(     SERVE, 0,   "version",                      NULL,                parse_bool,       version,          "Print the version and exit"),
 };
 // clang-format on
 #define FLAGS (sizeof flags / sizeof flags[0])
@@ -293,10 +281,8 @@ static void check(struct exporter_options *o, struct argp_state *state)
 
 static const struct flag *flag_of(int key)
 {
-	if (key >= FLAG_KEY && key < FLAG_KEY + (int)FLAGS)
-		return &flags[key - FLAG_KEY];
 	for (size_t i = 0; i < FLAGS; i++)
-		if (flags[i].letter == key)
+		if (key == (flags[i].letter ? flags[i].letter : FLAG_KEY + (int)i))
 			return &flags[i];
 	return NULL;
 }

@@ -16,8 +16,6 @@
 #include "exporter/page/render_page.h"
 #include "exporter/sampler.h"
 
-struct backend_row;
-
 enum exporter_command { COMMAND_SERVE, COMMAND_CHECK, COMMAND_TOP, COMMAND_LIST, COMMAND__COUNT };
 enum exporter_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_CSV, OUTPUT__COUNT };
 
@@ -62,5 +60,22 @@ struct exporter_options {
 // in place. On a usage error, --help and --usage the process exits, with status 2, 0 and 0; when the function returns,
 // `o` is complete.
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
+
+// ---- the backends of --backend: one table, from which its help text, its error message and its choice come ----
+
+struct backend_row {
+	const char *name; // as on the command line
+	const char *help; // where its readings come from
+	backend_new_fn *make;
+	bool probed;   // `auto` tries it, in the order of the table
+	bool scripted; // plays --mock-script in virtual time, so that --at applies
+};
+
+// The row called `name`, or NULL.
+const struct backend_row *backend_registry_find(const char *name);
+// Appends every name to `out`: `separator` stands between two names, `last` before the last one.
+void backend_registry_put_names(struct buf *out, const char *separator, const char *last);
+// Appends "name: help" of every row to `out`, separated by "; ".
+void backend_registry_put_help(struct buf *out);
 
 #endif

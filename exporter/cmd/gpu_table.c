@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/cmd/gpu_table.h"
+// The output of `gpuscale-exporter top` and `list`: a table, JSON, a JSON object per line, or CSV.
+#include "exporter/cmd/exporter_cmd.h"
 
 #include <inttypes.h>
 
@@ -7,8 +8,6 @@
 #include "base/csv_text.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/page_view.h"
 
 #define CELL_BYTES  (PAGE_VIEW_PODS_BYTES + 8)
 #define COLUMNS_MAX 28

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/cmd/health_check.h"
+// `gpuscale-exporter check`: judges a page of metrics by the rules of exporter/health_policy.h, and reports the health
+// of the GPUs of one page, with an exit code for node-problem-detector.
+#include "exporter/cmd/exporter_cmd.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,8 +10,6 @@
 #include "base/health_table.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/page_view.h"
 
 // ---- the findings ----
 

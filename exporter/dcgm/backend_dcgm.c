@@ -2,12 +2,8 @@
 // Samples GPUs through a running nv-hostengine, for fields that NVML lacks: profiling fields before Hopper. DCGM
 // watches the fields, and the backend reads the latest values. MIG instances are not read.
 #include "base/base.h"
-#include "exporter/backend.h"
-
-#include <dlfcn.h>
-
-#include "base/file_open.h"
 #include "base/process/log.h"
+#include "exporter/backend.h"
 #include "exporter/dcgm/dcgm_api.h"
 #include "exporter/xid.h"
 
@@ -19,43 +15,18 @@
 
 // ---- the library ----
 
-static const struct {
-	size_t offset;
-	const char *name;
-} symbols[] = {
-#define SYMBOL(ret, member, args, name) {offsetof(struct dcgm_api, member), name},
-        DCGM_FUNCTIONS(SYMBOL)};
-
-static void dcgm_api_unload(struct dcgm_api *api)
-{
-	if (api->library)
-		dlclose(api->library);
-	*api = (struct dcgm_api){0};
-}
-
 // Loads `library`; NULL selects libdcgm.so.4, else libdcgm.so.3. Fails if it cannot be loaded or a function is missing:
 // unlike those of NVML, all of them exist since DCGM 2.
 static int dcgm_api_load(struct dcgm_api *api, const char *library, struct err *e)
 {
-	static const char *const names[] = {"libdcgm.so.4", "libdcgm.so.3"};
-	*api = (struct dcgm_api){0};
-	if (library && strchr(library, '/') && file_check_regular(library, e) < 0)
-		return err_wrap(e, "cannot load DCGM");
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !api->library; i++)
-		api->library = dlopen(library ? library : names[i], RTLD_LAZY | RTLD_LOCAL);
-	if (!api->library)
-		return err_set(e, ERR_NOT_FOUND, "cannot load DCGM: %s", dlerror());
-	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-		void *found = dlsym(api->library, symbols[i].name);
-		if (!found) {
-			dcgm_api_unload(api);
-			return err_set(e, ERR_PROTOCOL, "%s has no function %s: is it DCGM?",
-			               library ? library : "libdcgm", symbols[i].name);
-		}
-		// ISO C does not convert void * to a function pointer; POSIX guarantees equal representations.
-		memcpy((char *)api + symbols[i].offset, &found, sizeof found);
-	}
-	return 0;
+	static const struct backend_symbol symbols[] = {
+#define SYMBOL(ret, member, args, name) {offsetof(struct dcgm_api, member), false, {name}},
+	        DCGM_FUNCTIONS(SYMBOL)};
+	size_t n = sizeof symbols / sizeof symbols[0];
+	int rc = backend_load_library(api, sizeof *api, "DCGM", library ? library : "libdcgm.so.4", symbols, n, e);
+	if (rc < 0 && !library && e->kind == ERR_NOT_FOUND)
+		rc = backend_load_library(api, sizeof *api, "DCGM", "libdcgm.so.3", symbols, n, e);
+	return rc;
 }
 
 static const char *dcgm_api_error(const struct dcgm_api *api, dcgm_return r)
@@ -93,7 +64,7 @@ static void dcgm_close(struct backend *b)
 	if (m->inited)
 		m->api.shutdown();
 	m->connected = m->inited = false;
-	dcgm_api_unload(&m->api);
+	backend_unload_library(&m->api, sizeof m->api);
 	free(m->values);
 	m->values = NULL;
 	b->n = 0;

@@ -6,9 +6,7 @@
 #include "base/base.h"
 #include "base/exposition.h"
 #include "exporter/backend.h"
-#include "exporter/mock/mock_model.h"
-#include "exporter/mock/mock_replicas.h"
-#include "exporter/mock/mock_script.h"
+#include "exporter/mock/mock.h"
 #include "exporter/xid.h"
 
 // A device: a GPU, or a MIG instance of the preceding GPU.

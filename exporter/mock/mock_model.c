@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/mock/mock_model.h"
+// The model of the mock: a workload that spreads its demand over its replicas, a GPU whose readings follow its
+// utilization, and what faults change in them. Pure: state and time in, values out.
+#include "exporter/mock/mock.h"
 
 #include <math.h>
 

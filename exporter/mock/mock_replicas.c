@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/mock/mock_replicas.h"
+// Polls the number of ready replicas of the mock's workload from the main loop; any thread may read it. A source that
+// fails keeps its last value; its failure and its recovery are each logged once.
+#include "exporter/mock/mock.h"
 
 #include <stdatomic.h>
 

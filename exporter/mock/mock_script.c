@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/mock/mock_script.h"
+// Mock scripts: YAML files that describe GPUs and what happens to them (docs/exporter.md). A script depends only on the
+// time since the start, so that it repeats exactly.
+#include "exporter/mock/mock.h"
 
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_rows.h"
-#include "exporter/device.h"
 
 // Two GPUs whose load rises and falls slowly; every family has values.
 static const char builtin[] =
@@ -215,7 +216,6 @@ static const struct schema script_schema = {SCHEMA("mock script", struct mock_sc
 
 struct decoding {
 	struct arena *a;
-	const char *base_dir;
 	struct schema_errors *errors;
 };
 
@@ -294,9 +294,7 @@ static void decode_gpu(struct decoding *d, struct mock_script *s, size_t index)
 // Resolves a file name relative to the script.
 static const char *resolve(struct decoding *d, const char *path)
 {
-	if (!path || !path[0] || path[0] == '/' || !d->base_dir[0])
-		return path;
-	return arena_printf(d->a, "%s/%s", d->base_dir, path);
+	return path ? arena_path_beside(d->a, d->errors->file, path) : NULL;
 }
 
 static void decode_demand(struct decoding *d, const struct doc_node *node, struct mock_workload *w)
@@ -370,8 +368,8 @@ static void decode_rest(struct decoding *d, const struct doc_node *root, struct 
 	}
 }
 
-int mock_script_parse(struct arena *a, const char *name, const char *base_dir, const char *text, size_t len,
-                      struct mock_script *ret_script, struct buf *ret_errors, struct err *e)
+int mock_script_parse(struct arena *a, const char *name, const char *text, size_t len, struct mock_script *ret_script,
+                      struct buf *ret_errors, struct err *e)
 {
 	struct doc_file file;
 	if (doc_parse_yaml(a, name, text, len, &file, e) < 0)
@@ -382,7 +380,7 @@ int mock_script_parse(struct arena *a, const char *name, const char *base_dir, c
 	if (!errors)
 		return err_no_memory(e);
 	schema_errors_init(errors, name);
-	struct decoding d = {.a = a, .base_dir = base_dir, .errors = errors};
+	struct decoding d = {.a = a, .errors = errors};
 	*ret_script = (struct mock_script){0};
 	if (schema_decode(&script_schema, file.roots[0], ret_script, a, errors, "") == 0)
 		decode_rest(&d, file.roots[0], ret_script);
@@ -396,17 +394,12 @@ int mock_script_read(struct arena *a, const char *path, struct mock_script *ret_
                      struct err *e)
 {
 	if (!path)
-		return mock_script_parse(a, "built-in", "", builtin, sizeof builtin - 1, ret_script, ret_errors, e);
+		return mock_script_parse(a, "built-in", builtin, sizeof builtin - 1, ret_script, ret_errors, e);
 	struct buf text;
 	buf_init(&text, DOC_BYTES_MAX);
-	const char *slash = strrchr(path, '/');
-	// "/script.yaml" has the base directory "/".
-	char *base_dir = arena_strndup(a, path, !slash ? 0 : slash == path ? 1 : (size_t)(slash - path));
-	int rc = base_dir ? 0 : err_no_memory(e);
+	int rc = buf_read_file(&text, path, e);
 	if (rc == 0)
-		rc = buf_read_file(&text, path, e);
-	if (rc == 0)
-		rc = mock_script_parse(a, path, base_dir, buf_str(&text), text.len, ret_script, ret_errors, e);
+		rc = mock_script_parse(a, path, buf_str(&text), text.len, ret_script, ret_errors, e);
 	buf_done(&text);
 	return rc;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/mock/mock_series.h"
+// A value over time for the mock: a list of steps (promtool's notation or a CSV column), or a sine. Deterministic: it
+// depends only on the time since the start.
+#include "exporter/mock/mock.h"
 
 #include <math.h>
 
@@ -83,17 +85,18 @@ static int csv_find_column(const char *path, const char *line, size_t len, const
 	               (int)(len > 120 ? 120 : len), line);
 }
 
-static int csv_decode(struct arena *a, const char *path, const char *text, size_t text_len, const char *column,
-                      double scale, double **ret_points, size_t *ret_n, struct err *e)
+int mock_series_parse_csv(struct arena *a, const char *name, const char *text, size_t text_len, const char *column,
+                          double step_ms, bool loop, double scale, struct mock_series *ret_series, struct err *e)
 {
 	size_t lines = 0;
 	for (size_t i = 0; i < text_len; i++)
 		lines += text[i] == '\n';
-	if (lines > SERIES_POINTS_MAX)
-		return err_set(e, ERR_LIMIT, "%s has %zu lines, the ceiling is %d", path, lines, SERIES_POINTS_MAX);
+	if (lines > SERIES_NOTATION_POINTS_MAX)
+		return err_set(e, ERR_LIMIT, "%s has %zu lines, the ceiling is %d", name, lines,
+		               SERIES_NOTATION_POINTS_MAX);
 	double *points = arena_calloc(a, lines + 1, sizeof *points);
 	if (!points)
-		return err_set(e, ERR_LIMIT, "%s exceeds the memory of the script", path);
+		return err_set(e, ERR_LIMIT, "%s exceeds the memory of the script", name);
 	size_t n = 0, index = 0, line_no = 0;
 	const char *p = text, *end = p + text_len;
 	while (p < end) {
@@ -103,32 +106,20 @@ static int csv_decode(struct arena *a, const char *path, const char *text, size_
 		size_t cell_len;
 		line_no++;
 		if (line_no == 1) {
-			if (csv_find_column(path, p, len, column, &index, e) < 0)
+			if (csv_find_column(name, p, len, column, &index, e) < 0)
 				return -1;
 		} else if (len && !(len == 1 && p[0] == '\r')) {
 			if (!csv_cell(p, len, index, &cell, &cell_len))
-				return err_set(e, ERR_INPUT, "%s:%zu: the line has no column \"%s\"", path, line_no,
+				return err_set(e, ERR_INPUT, "%s:%zu: the line has no column \"%s\"", name, line_no,
 				               column);
 			if (num_parse_f64(cell, cell_len, &points[n], e) < 0)
-				return err_wrap(e, "%s:%zu: column \"%s\"", path, line_no, column);
+				return err_wrap(e, "%s:%zu: column \"%s\"", name, line_no, column);
 			points[n++] *= scale;
 		}
 		p += len + (newline ? 1 : 0);
 	}
 	if (n == 0)
-		return err_set(e, ERR_INPUT, "%s has no line of values below its header", path);
-	*ret_points = points;
-	*ret_n = n;
-	return 0;
-}
-
-int mock_series_parse_csv(struct arena *a, const char *name, const char *text, size_t len, const char *column,
-                          double step_ms, bool loop, double scale, struct mock_series *ret_series, struct err *e)
-{
-	double *points = NULL;
-	size_t n = 0;
-	if (csv_decode(a, name, text, len, column, scale, &points, &n, e) < 0)
-		return -1;
+		return err_set(e, ERR_INPUT, "%s has no line of values below its header", name);
 	return finish(a, points, n, step_ms, loop, ret_series, e);
 }
 

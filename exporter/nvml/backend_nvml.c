@@ -10,9 +10,7 @@
 #include "base/clock.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
-#include "exporter/nvml/nvml_api.h"
-#include "exporter/nvml/nvml_find.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/nvml/nvml.h"
 #include "exporter/xid.h"
 
 #define RESCAN_MS      10000
@@ -237,7 +235,7 @@ static void nvml_close(struct backend *b)
 	m->gpm_reported = false;
 	if (m->api.shutdown)
 		m->api.shutdown();
-	nvml_api_unload(&m->api);
+	backend_unload_library(&m->api, sizeof m->api);
 	m->found.n = 0;
 	m->has_times = false;
 }
@@ -250,7 +248,7 @@ static int nvml_open(struct backend *b, struct err *e)
 	nvml_return r = m->api.init();
 	if (r != NVML_SUCCESS) {
 		nvml_fail(&m->api, e, "NVML failed to start", r);
-		nvml_api_unload(&m->api);
+		backend_unload_library(&m->api, sizeof m->api);
 		return -1;
 	}
 	if (!m->api.driver_version ||
@@ -458,14 +456,11 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 static void nvml_render_extra(struct backend *b, struct buf *out)
 {
 	struct nvml *m = (struct nvml *)b;
-	struct nvml_process processes[NVML_PROCESSES_MAX];
 	bool opened = false;
-	for (size_t i = 0; m->base.config.proc_root && i < m->found.n; i++) {
-		if (m->found.handles[i].instance != NVML_WHOLE_GPU || m->states[i].was_lost)
-			continue;
-		size_t n = nvml_processes_read(&m->api, m->found.handles[i].gpu, m->base.config.proc_root, processes);
-		nvml_processes_render(out, &m->found.devices[i], processes, n, &opened);
-	}
+	for (size_t i = 0; m->base.config.proc_root && i < m->found.n; i++)
+		if (m->found.handles[i].instance == NVML_WHOLE_GPU && !m->states[i].was_lost)
+			nvml_processes_render(&m->api, m->found.handles[i].gpu, &m->found.devices[i],
+			                      m->base.config.proc_root, out, &opened);
 }
 
 static const struct backend_ops ops = {.name = "nvml",

@@ -278,11 +278,4 @@ struct nvml_api {
 #undef MEMBER
 };
 
-// Loads `library` (a path, or a name that the dynamic loader searches) and resolves its functions, newest variant
-// first. Returns -1 and fills `e` if it cannot be loaded or lacks a required function: init, count, handle or UUID.
-int nvml_api_load(struct nvml_api *api, const char *library, struct err *e);
-void nvml_api_unload(struct nvml_api *api);
-// Returns the library's text for `r`; or "error N", written to scratch[0..size).
-const char *nvml_api_error(const struct nvml_api *api, nvml_return r, char *scratch, size_t size);
-
 #endif

@@ -1,14 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/nvml/nvml_find.h"
+// Loads NVML, and finds the GPUs and MIG instances that it lists, in the order of the exposition: each GPU, then its
+// instances.
+#include "exporter/nvml/nvml.h"
 
 #include <limits.h>
 
 #include "base/base.h"
 #include "base/process/log.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/backend.h"
 
 #define MIG_PER_GPU_MAX 64 // more are not believed
 #define LOST_MAX        64 // likewise, GPUs without a handle
+
+int nvml_api_load(struct nvml_api *api, const char *library, struct err *e)
+{
+	static const struct backend_symbol symbols[] = {
+#define REQUIRED                             false
+#define OPTIONAL                             true
+#define SYMBOL(ret, member, need, args, ...) {offsetof(struct nvml_api, member), need, {__VA_ARGS__}},
+	        NVML_FUNCTIONS(SYMBOL)};
+	return backend_load_library(api, sizeof *api, "NVML", library, symbols, sizeof symbols / sizeof symbols[0], e);
+}
+
+const char *nvml_api_error(const struct nvml_api *api, nvml_return r, char *scratch, size_t size)
+{
+	const char *text = api->error_string ? api->error_string(r) : NULL;
+	if (text)
+		return text;
+	snprintf(scratch, size, "error %d", r);
+	return scratch;
+}
 
 int nvml_fail(const struct nvml_api *api, struct err *e, const char *what, nvml_return r)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/nvml/nvml_read.h"
+// Reads one device through NVML.
+#include "exporter/nvml/nvml.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/base.h"
 #include "base/exposition.h"
-#include "exporter/sysfs/sysfs.h"
+#include "exporter/backend.h"
 
 #define BYTES_PER_MIB  1048576
 #define WATTS_PER_MW   1e-3
@@ -43,10 +45,7 @@ static void set(struct device_sample *s, enum field f, double v)
 		s->implausible += v != NONE;
 		return;
 	}
-	if (family_of(f)->kind == FIELD_DOUBLE)
-		sample_set_f64(s, f, v);
-	else
-		sample_set_i64(s, f, (int64_t)v);
+	sample_set(s, f, family_of(f)->kind == FIELD_INT ? trunc(v) : v);
 }
 
 // Kept as an integer, where a double would round.
@@ -495,15 +494,6 @@ static nvml_return take_gpm_sample(const struct nvml_api *api, nvml_device gpu, 
 	                               : NVML_FUNCTION_NOT_FOUND;
 }
 
-static void put_metric(struct device_sample *s, enum field f, double v, double scale)
-{
-	double scaled = v * scale;
-	if (!family_is_plausible(f, scaled))
-		s->implausible++; // a library with another layout
-	else
-		sample_set(s, f, family_of(f)->kind == FIELD_DOUBLE && scaled > 1 ? 1 : scaled);
-}
-
 static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
 {
 	struct nvml_gpm_metrics m = {
@@ -518,7 +508,7 @@ static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
 	g->values = (struct device_sample){.lost = false};
 	for (size_t i = 0; r == NVML_SUCCESS && i < COUNT(gpm_rows); i++)
 		if (m.metrics[i].result == NVML_SUCCESS)
-			put_metric(&g->values, gpm_rows[i].field, m.metrics[i].value, gpm_rows[i].scale);
+			sample_offer(&g->values, gpm_rows[i].field, m.metrics[i].value * gpm_rows[i].scale);
 	return r;
 }
 
@@ -565,11 +555,12 @@ void nvml_gpm_done(const struct nvml_api *api, struct nvml_gpm *g)
 
 // ---- processes ----
 
-#define ROWS_MAX 256 // rows of one call
+#define ROWS_MAX   256 // rows of one call
+#define NAME_BYTES 64
 
 typedef nvml_return list_fn(nvml_device, unsigned *n, struct nvml_process_info *);
 
-static size_t add_list(list_fn *list, nvml_device d, struct nvml_process *rows, size_t n)
+static size_t add_list(list_fn *list, nvml_device d, struct nvml_process_info *rows, size_t n)
 {
 	struct nvml_process_info infos[ROWS_MAX] = {{.pid = 0}}; // the library may report more rows than it writes
 	unsigned got = ROWS_MAX;
@@ -581,62 +572,50 @@ static size_t add_list(list_fn *list, nvml_device d, struct nvml_process *rows, 
 		for (size_t k = 0; k < n && !known; k++)
 			known = rows[k].pid == infos[i].pid && rows[k].gpu_instance == infos[i].gpu_instance;
 		if (!known)
-			rows[n++] = (struct nvml_process){.pid = infos[i].pid,
-			                                  .gpu_instance = infos[i].gpu_instance,
-			                                  .memory_bytes = infos[i].memory_bytes};
+			rows[n++] = infos[i];
 	}
 	return n;
 }
 
 static int by_memory(const void *a, const void *b)
 {
-	const struct nvml_process *x = a, *y = b;
+	const struct nvml_process_info *x = a, *y = b;
 	if (x->memory_bytes != y->memory_bytes)
 		return x->memory_bytes < y->memory_bytes ? 1 : -1;
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static void find_name(const char *proc_root, struct nvml_process *p)
+static void find_name(const char *proc_root, unsigned pid, char name[NAME_BYTES])
 {
 	char dir[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
-	if (snprintf(dir, sizeof dir, "%s/%u", proc_root, p->pid) < (int)sizeof dir &&
-	    sysfs_read_text(dir, "comm", text))
-		snprintf(p->name, sizeof p->name, "%.60s", text);
+	name[0] = '\0';
+	if (snprintf(dir, sizeof dir, "%s/%u", proc_root, pid) < (int)sizeof dir && sysfs_read_text(dir, "comm", text))
+		snprintf(name, NAME_BYTES, "%.60s", text);
 }
 
-size_t nvml_processes_read(const struct nvml_api *api, nvml_device d, const char *proc_root,
-                           struct nvml_process ret_processes[NVML_PROCESSES_MAX])
+void nvml_processes_render(const struct nvml_api *api, nvml_device d, const struct device *gpu, const char *proc_root,
+                           struct buf *out, bool *opened)
 {
-	struct nvml_process *rows = calloc(2 * ROWS_MAX, sizeof *rows);
+	static const char family[] = "gpuscale_gpu_process_memory_bytes";
+	struct nvml_process_info *rows = calloc(2 * ROWS_MAX, sizeof *rows);
 	if (!rows)
-		return 0;
+		return;
 	size_t n = add_list(api->compute_processes, d, rows, 0);
 	n = add_list(api->graphics_processes, d, rows, n);
 	qsort(rows, n, sizeof *rows, by_memory);
-	if (n > NVML_PROCESSES_MAX)
-		n = NVML_PROCESSES_MAX;
-	for (size_t i = 0; i < n; i++)
-		find_name(proc_root, &rows[i]);
-	memcpy(ret_processes, rows, n * sizeof *rows);
-	free(rows);
-	return n;
-}
-
-void nvml_processes_render(struct buf *out, const struct device *gpu, const struct nvml_process *processes, size_t n,
-                           bool *opened)
-{
-	static const char family[] = "gpuscale_gpu_process_memory_bytes";
-	for (size_t i = 0; i < n; i++) {
-		const struct nvml_process *p = &processes[i];
+	for (size_t i = 0; i < n && i < NVML_PROCESSES_MAX; i++) {
+		char name[NAME_BYTES];
+		find_name(proc_root, rows[i].pid, name);
 		if (!*opened)
 			exposition_family(out, family, "GPU memory of a process (bytes).", METRIC_GAUGE);
 		*opened = true;
 		buf_printf(out, "%s{gpu=\"%" PRId32 "\",UUID=\"", family, gpu->index);
 		exposition_label_value(out, gpu->uuid);
-		if (p->gpu_instance != NVML_NO_INSTANCE)
-			buf_printf(out, "\",GPU_I_ID=\"%u", p->gpu_instance);
-		buf_printf(out, "\",pid=\"%u\",process=\"", p->pid);
-		exposition_label_value(out, p->name);
-		buf_printf(out, "\"} %" PRIu64 "\n", p->memory_bytes);
+		if (rows[i].gpu_instance != NVML_NO_INSTANCE)
+			buf_printf(out, "\",GPU_I_ID=\"%u", rows[i].gpu_instance);
+		buf_printf(out, "\",pid=\"%u\",process=\"", rows[i].pid);
+		exposition_label_value(out, name);
+		buf_printf(out, "\"} %llu\n", rows[i].memory_bytes);
 	}
+	free(rows);
 }

@@ -10,7 +10,7 @@
 #include "base/process/process.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/kubelet_pods.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/nvml/nvml.h"
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/page/page.h"
 #include "exporter/page/render_page.h"

@@ -7,7 +7,6 @@
 #include "base/exposition.h"
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/csv_counters.h"
-#include "exporter/device_history.h"
 #include "exporter/health_policy.h"
 #include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"

@@ -10,35 +10,19 @@
 #include "base/schema/schema.h"
 #include "base/schema/schema_rows.h"
 #include "base/timer.h"
-#include "exporter/page/web_auth.h"
 
 // ---- the file ----
 
-#define NOT_SUPPORTED(parent, key, text)                                                                               \
+#define NOT_SUPPORTED(key, text)                                                                                       \
 	{                                                                                                              \
-		ROW(key, ANY), FIELD(struct parent, not_supported), DOC(text), .unsupported = true                     \
+		ROW(key, ANY), IN_PARENT, DOC(text), .unsupported = true                                               \
 	}
 
-// The file as decoded by the schema.
-struct tls_section {
-	const char *cert_file, *key_file, *client_ca_file;
-	int client_auth, min_version, max_version;
-	const struct doc_node *not_supported;
-};
-struct rate_section {
-	int64_t interval_ms;
-	int32_t burst;
-};
-struct http_section {
-	bool http2;
-	const struct doc_node *not_supported;
-};
+// The file as decoded by the schema: enums as their indices, paths as written.
 struct file {
-	struct tls_section tls;
-	bool has_tls;
-	struct http_section http;
+	struct web_config c;
+	bool has_tls, http2;
 	const struct doc_node *users;
-	struct rate_section rate;
 };
 
 static const char *const auth_names[] = {
@@ -56,52 +40,53 @@ static const char *const version_names[] = {"TLS12", "TLS13", NULL};
 
 // clang-format off
 static const struct schema_field tls_fields[] = {
-	{ROW("cert_file", STRING), FIELD(struct tls_section, cert_file), REQUIRED, RANGE(1, 4096), DOC("Certificate with its chain, PEM.")},
-	{ROW("key_file", STRING), FIELD(struct tls_section, key_file), REQUIRED, RANGE(1, 4096), DOC("Key of the certificate, PEM.")},
-	{ROW("client_auth_type", ENUM), FIELD(struct tls_section, client_auth), DEFAULT("NoClientCert"), ONE_OF(auth_names), DOC("Whether client certificates are requested and verified.")},
-	{ROW("client_ca_file", STRING), FIELD(struct tls_section, client_ca_file), RANGE(1, 4096), DOC("CA of the client certificates, PEM.")},
-	{ROW("min_version", ENUM), FIELD(struct tls_section, min_version), DEFAULT("TLS12"), ONE_OF(version_names), DOC("Lowest TLS version.")},
-	{ROW("max_version", ENUM), FIELD(struct tls_section, max_version), DEFAULT("TLS13"), ONE_OF(version_names), DOC("Highest TLS version.")},
-	NOT_SUPPORTED(tls_section, "cert", "Certificate as text."),
-	NOT_SUPPORTED(tls_section, "key", "Key as text."),
-	NOT_SUPPORTED(tls_section, "client_ca", "CA certificates as text."),
-	NOT_SUPPORTED(tls_section, "client_allowed_sans", "Names that a client certificate must contain."),
-	NOT_SUPPORTED(tls_section, "cipher_suites", "Ciphers of TLS 1.2."),
-	NOT_SUPPORTED(tls_section, "curve_preferences", "Curves."),
-	NOT_SUPPORTED(tls_section, "prefer_server_cipher_suites", "Whether the server chooses the cipher."),
+	{ROW("cert_file", STRING), FIELD(struct file, c.tls.tls_cert_file), REQUIRED, RANGE(1, 4096), DOC("Certificate with its chain, PEM.")},
+	{ROW("key_file", STRING), FIELD(struct file, c.tls.tls_key_file), REQUIRED, RANGE(1, 4096), DOC("Key of the certificate, PEM.")},
+	{ROW("client_auth_type", ENUM), FIELD(struct file, c.tls.tls_client_auth), DEFAULT("NoClientCert"), ONE_OF(auth_names), DOC("Whether client certificates are requested and verified.")},
+	{ROW("client_ca_file", STRING), FIELD(struct file, c.tls.tls_client_ca_file), RANGE(1, 4096), DOC("CA of the client certificates, PEM.")},
+	{ROW("min_version", ENUM), FIELD(struct file, c.tls.tls_min_minor), DEFAULT("TLS12"), ONE_OF(version_names), DOC("Lowest TLS version.")},
+	{ROW("max_version", ENUM), FIELD(struct file, c.tls.tls_max_minor), DEFAULT("TLS13"), ONE_OF(version_names), DOC("Highest TLS version.")},
+	NOT_SUPPORTED("cert", "Certificate as text."),
+	NOT_SUPPORTED("key", "Key as text."),
+	NOT_SUPPORTED("client_ca", "CA certificates as text."),
+	NOT_SUPPORTED("client_allowed_sans", "Names that a client certificate must contain."),
+	NOT_SUPPORTED("cipher_suites", "Ciphers of TLS 1.2."),
+	NOT_SUPPORTED("curve_preferences", "Curves."),
+	NOT_SUPPORTED("prefer_server_cipher_suites", "Whether the server chooses the cipher."),
 };
 static const struct schema_field http_fields[] = {
-	{ROW("http2", BOOL), FIELD(struct http_section, http2), DEFAULT("true"), DOC("Accepted for compatibility; the server always uses HTTP/1.1.")},
-	NOT_SUPPORTED(http_section, "headers", "Headers of every reply."),
+	{ROW("http2", BOOL), FIELD(struct file, http2), DEFAULT("true"), DOC("Accepted for compatibility; the server always uses HTTP/1.1.")},
+	NOT_SUPPORTED("headers", "Headers of every reply."),
 };
 static const struct schema_field rate_fields[] = {
-	{ROW("interval", DURATION_MS), FIELD(struct rate_section, interval_ms), DEFAULT("0"), RANGE(0, 86400000), DOC("Time per request beyond the burst; 0: no limit.")},
-	{ROW("burst", INT32), FIELD(struct rate_section, burst), DEFAULT("20"), RANGE(1, 1000000), DOC("Requests allowed at once.")},
+	{ROW("interval", DURATION_MS), FIELD(struct file, c.rate_interval_ms), DEFAULT("0"), RANGE(0, 86400000), DOC("Time per request beyond the burst; 0: no limit.")},
+	{ROW("burst", INT32), FIELD(struct file, c.rate_burst), DEFAULT("20"), RANGE(1, 1000000), DOC("Requests allowed at once.")},
 };
 // clang-format on
 
 static void tls_validate(const void *value, struct fault_list *l)
 {
-	const struct tls_section *t = value;
-	enum http_client_auth auth = AUTH_KIND(t->client_auth);
-	if (t->min_version > t->max_version)
+	const struct http_server_options *tls = &((const struct file *)value)->c.tls;
+	enum http_client_auth auth = AUTH_KIND(tls->tls_client_auth);
+	if (tls->tls_min_minor > tls->tls_max_minor)
 		fault_add(l, "max_version", -1, "is below min_version");
-	else if (t->client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
+	else if (tls->tls_client_ca_file && auth == HTTP_CLIENT_AUTH_NONE)
 		fault_add(l, "client_auth_type", -1,
 		          "client_ca_file has no effect without a client_auth_type such as RequireAndVerifyClientCert");
-	else if (!t->client_ca_file && (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
+	else if (!tls->tls_client_ca_file &&
+	         (auth == HTTP_CLIENT_AUTH_REQUIRE || auth == HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN))
 		fault_add(l, "client_auth_type", -1, "verifying client certificates needs a client_ca_file");
 }
 
 // clang-format off
-static const struct schema tls_schema = {SCHEMA("tls_server_config", struct tls_section, tls_fields), VALIDATE(tls_validate), DOC("TLS.")};
-static const struct schema http_schema = {SCHEMA("http_server_config", struct http_section, http_fields), DOC("HTTP.")};
-static const struct schema rate_schema = {SCHEMA("rate_limit", struct rate_section, rate_fields), DOC("Limit on the requests of each client address.")};
+static const struct schema tls_schema = {SCHEMA("tls_server_config", struct file, tls_fields), VALIDATE(tls_validate), DOC("TLS.")};
+static const struct schema http_schema = {SCHEMA("http_server_config", struct file, http_fields), DOC("HTTP.")};
+static const struct schema rate_schema = {SCHEMA("rate_limit", struct file, rate_fields), DOC("Limit on the requests of each client address.")};
 static const struct schema_field file_fields[] = {
-	{ROW("tls_server_config", OBJECT), FIELD_SET(struct file, tls, has_tls), CHILD(tls_schema), DOC("TLS.")},
-	{ROW("http_server_config", OBJECT), FIELD(struct file, http), CHILD(http_schema), DOC("HTTP.")},
+	{ROW("tls_server_config", OBJECT), IN_PARENT_SET(struct file, has_tls), CHILD(tls_schema), DOC("TLS.")},
+	{ROW("http_server_config", OBJECT), IN_PARENT, CHILD(http_schema), DOC("HTTP.")},
 	{ROW("basic_auth_users", ANY), FIELD(struct file, users), DOC("User name to bcrypt hash.")},
-	{ROW("rate_limit", OBJECT), FIELD(struct file, rate), CHILD(rate_schema), DOC("Rate limit.")},
+	{ROW("rate_limit", OBJECT), IN_PARENT, CHILD(rate_schema), DOC("Rate limit.")},
 };
 static const struct schema file_schema = {SCHEMA("web-config", struct file, file_fields), DOC("How the pages are served.")};
 // clang-format on
@@ -147,33 +132,22 @@ static void decode_users(struct web_config *c, const struct doc_node *users, str
 	}
 }
 
-// Copies a path into the arena, relative to the folder of the file.
-static int keep_path(struct web_config *c, const char *file, const char *path, const char **ret_path, struct err *e)
+// Completes f->c, in whose arena the paths are kept.
+static int keep(struct file *f, const char *name, struct err *e)
 {
-	const char *slash = strrchr(file, '/');
-	*ret_path = NULL;
-	if (!path)
+	struct http_server_options *tls = &f->c.tls;
+	const char **const paths[] = {&tls->tls_cert_file, &tls->tls_key_file, &tls->tls_client_ca_file};
+	if (!f->has_tls) {
+		*tls = (struct http_server_options){.listen = NULL};
 		return 0;
-	if (path[0] == '/' || !slash)
-		*ret_path = arena_strdup(&c->arena, path);
-	else
-		*ret_path = arena_printf(&c->arena, "%.*s/%s", (int)(slash - file), file, path);
-	return *ret_path ? 0 : err_no_memory(e);
-}
-
-static int keep(struct web_config *c, const char *name, const struct file *f, struct err *e)
-{
-	c->rate_interval_ms = f->rate.interval_ms;
-	c->rate_burst = f->rate.burst;
-	if (!f->has_tls)
-		return 0;
-	c->tls.tls_client_auth = AUTH_KIND(f->tls.client_auth);
-	c->tls.tls_min_minor = VERSION_MINOR(f->tls.min_version);
-	c->tls.tls_max_minor = VERSION_MINOR(f->tls.max_version);
-	if (keep_path(c, name, f->tls.cert_file, &c->tls.tls_cert_file, e) < 0 ||
-	    keep_path(c, name, f->tls.key_file, &c->tls.tls_key_file, e) < 0)
-		return -1;
-	return keep_path(c, name, f->tls.client_ca_file, &c->tls.tls_client_ca_file, e);
+	}
+	tls->tls_client_auth = AUTH_KIND(tls->tls_client_auth);
+	tls->tls_min_minor = VERSION_MINOR(tls->tls_min_minor);
+	tls->tls_max_minor = VERSION_MINOR(tls->tls_max_minor);
+	for (size_t i = 0; i < COUNT_OF(paths); i++)
+		if (*paths[i] && !(*paths[i] = arena_path_beside(&f->c.arena, name, *paths[i])))
+			return err_no_memory(e);
+	return 0;
 }
 
 // Prometheus also reads the number 0 as a duration, which means no limit; the schema requires a unit.
@@ -186,12 +160,11 @@ static void accept_zero(struct doc_node *root)
 				i->quoted = true;
 }
 
-static int decode(struct web_config *c, struct arena *a, const char *name, const char *text, size_t len,
+static int decode(struct file *f, struct arena *a, const char *name, const char *text, size_t len,
                   struct buf *ret_errors, struct err *e)
 {
 	static const struct doc_node nothing = {.kind = DOC_MAP, .text = ""};
 	struct doc_file doc;
-	struct file f = {.users = NULL};
 	if (doc_parse_yaml(a, name, text, len, &doc, e) < 0)
 		return -1;
 	if (doc.n_roots > 1)
@@ -201,28 +174,29 @@ static int decode(struct web_config *c, struct arena *a, const char *name, const
 		return err_set(e, ERR_LIMIT, "%s: the memory exceeds the ceiling of %d bytes", name,
 		               WEB_CONFIG_MEMORY_MAX);
 	schema_errors_init(errors, name);
-	c->no_document = doc.n_roots == 0;
+	f->c.no_document = doc.n_roots == 0;
 	if (doc.n_roots)
 		accept_zero(doc.roots[0]);
-	schema_decode(&file_schema, doc.n_roots ? doc.roots[0] : &nothing, &f, a, errors, "");
-	decode_users(c, f.users, errors);
+	schema_decode(&file_schema, doc.n_roots ? doc.roots[0] : &nothing, f, a, errors, "");
+	decode_users(&f->c, f->users, errors);
 	if (errors->n > 0) {
 		schema_errors_print(errors, ret_errors);
 		return err_set(e, ERR_INPUT, "%s: %zu error%s", name, errors->n + errors->dropped,
 		               errors->n + errors->dropped == 1 ? "" : "s");
 	}
-	return keep(c, name, &f, e);
+	return keep(f, name, e);
 }
 
 int web_config_parse(struct web_config *c, const char *name, const char *text, size_t len, struct buf *ret_errors,
                      struct err *e)
 {
+	struct file f = {.users = NULL};
 	struct arena a;
-	memset(c, 0, sizeof *c);
 	arena_init(&a, WEB_CONFIG_MEMORY_MAX);
-	arena_init(&c->arena, 64 * 1024);
-	int rc = decode(c, &a, name, text, len, ret_errors, e);
+	arena_init(&f.c.arena, 64 * 1024);
+	int rc = decode(&f, &a, name, text, len, ret_errors, e);
 	arena_done(&a);
+	*c = f.c; // the arena moves with it
 	if (rc < 0)
 		web_config_done(c);
 	return rc;
@@ -274,14 +248,6 @@ static void take_stamps(const struct web *w, const struct web_config *c, struct 
 	                                  c->tls.tls_client_ca_file};
 	for (int i = 0; i < FILES; i++)
 		out[i] = file_stamp_of(paths[i]);
-}
-
-static bool same_stamps(const struct file_stamp *a, const struct file_stamp *b)
-{
-	for (int i = 0; i < FILES; i++)
-		if (!file_stamp_is_same(&a[i], &b[i]))
-			return false;
-	return true;
 }
 
 // Reads the file into `c` and its users into `auth`.
@@ -338,31 +304,27 @@ const struct http_server_options *web_tls(const struct web *w)
 static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 {
 	struct file_stamp stamps[FILES], file = file_stamp_of(w->path);
-	struct web_config *c = malloc(sizeof *c);
+	struct web_config c;
 	struct web_auth *auth;
-	if (!c)
-		return err_no_memory(e);
-	int rc = load(w, c, &auth, ret_errors, e);
+	int rc = load(w, &c, &auth, ret_errors, e);
 	// An empty file may be half written, or the disk is full: neither may open the pages.
-	if (rc == 0 && c->no_document && (w->auth || w->config.tls.tls_cert_file))
+	if (rc == 0 && c.no_document && (w->auth || w->config.tls.tls_cert_file))
 		rc = err_set(e, ERR_INPUT, "%s: the file is empty: write {} into it to disable TLS and basic auth",
 		             w->path);
-	take_stamps(w, c, stamps);
+	take_stamps(w, &c, stamps);
 	stamps[0] = file;
-	if (rc < 0 || http_server_set_tls(w->server, &c->tls, e) < 0) {
+	if (rc < 0 || http_server_set_tls(w->server, &c.tls, e) < 0) {
 		web_auth_free(auth);
-		web_config_done(c);
-		free(c);
+		web_config_done(&c);
 		return -1;
 	}
 	if (auth && w->auth)
 		web_auth_inherit(auth, w->auth);
 	web_config_done(&w->config);
 	web_auth_free(w->auth);
-	w->config = *c; // the arena moves with it
+	w->config = c; // the arena moves with it
 	w->auth = auth;
 	memcpy(w->stamps, stamps, sizeof stamps);
-	free(c);
 	return 0;
 }
 
@@ -373,10 +335,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct buf errors;
 	struct err e;
 	take_stamps(w, &w->config, now);
-	bool rests = same_stamps(now, w->seen);
+	bool rests = memcmp(now, w->seen, sizeof now) == 0;
 	memcpy(w->seen, now, sizeof now);
 	// A file that changed since the last check may be half written, and its users may be missing.
-	if (!rests || (!w->failing && same_stamps(now, w->stamps)))
+	if (!rests || (!w->failing && memcmp(now, w->stamps, sizeof now) == 0))
 		return;
 	buf_init(&errors, ERRORS_MAX);
 	if (reload(w, &errors, &e) < 0) {

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/page/web_auth.h"
+// Basic auth against the users of a web-config. A keyed digest of each accepted password is cached, so that a scrape
+// does not run bcrypt; the latest wrong passwords are cached as well. Other passwords are checked at a bounded rate, so
+// that guessing does not consume the CPU that all pages share. An unknown user takes as long as a wrong password.
+//
+// Classes of client addresses have separate shares of the checks, so that no class uses up another's: addresses that
+// have sent a right password; addresses that have sent a wrong one, which are also limited individually; and all others
+// by how often they have tried lately. So an address that has not failed and tries for the first time is
+// checked before all addresses that keep trying, however many there are. Clients behind one address share its checks.
+#include "exporter/page/web.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "base/process/log.h"
 #include "exporter/backend.h"
-#include "exporter/sysfs/sysfs.h"
 
 #define BYTES_PER_MIB  1048576
 #define SENSORS_MAX    8
@@ -109,12 +108,7 @@ static void read_rows(const char *dir, const struct sysfs_row *rows, size_t n, s
 		int64_t v;
 		if (sample_has(s, rows[i].field) || !read_i64(dir, rows[i].file, &v) || v < 0)
 			continue;
-		double scaled = (double)v * rows[i].scale;
-		if (!family_is_plausible(rows[i].field, scaled)) {
-			s->implausible++; // 65535 and similar: the firmware has no value
-			continue;
-		}
-		sample_set(s, rows[i].field, scaled);
+		sample_offer(s, rows[i].field, (double)v * rows[i].scale); // 65535 and similar: there is no value
 	}
 }
 

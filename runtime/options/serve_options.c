@@ -195,14 +195,6 @@ static void take_stamps(const struct tls_follower *f, struct file_stamp out[FILE
 		out[i] = file_stamp_of(paths[i]);
 }
 
-static bool are_same(const struct file_stamp *a, const struct file_stamp *b)
-{
-	for (int i = 0; i < FILES; i++)
-		if (!file_stamp_is_same(&a[i], &b[i]))
-			return false;
-	return true;
-}
-
 static void failed(struct tls_follower *f, const struct err *e)
 {
 	bool news = !f->failing || strcmp(f->last_error, e->msg) != 0;
@@ -220,7 +212,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct file_stamp now[FILES];
 	struct err e;
 	take_stamps(f, now);
-	if (f->known && !f->failing && are_same(now, f->stamps))
+	if (f->known && !f->failing && memcmp(now, f->stamps, sizeof now) == 0)
 		return;
 	memcpy(f->stamps, now, sizeof now);
 	if (http_server_set_tls(f->server, &f->tls, &e) < 0) {

@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/page/web.h"
-#include "exporter/page/web_auth.h"
 
 // The user "u" with the password "secret", at bcrypt's least cost.
 static const struct web_user user = {.name = "u",

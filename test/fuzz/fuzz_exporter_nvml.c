@@ -14,9 +14,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/cmd/page_view.h"
-#include "exporter/device_history.h"
-#include "exporter/nvml/nvml_find.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/device.h"
+#include "exporter/nvml/nvml.h"
 #include "exporter/page/page.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
@@ -321,10 +320,8 @@ static void check_pages(const struct nvml_found *f, const struct device_sample *
 	render_page_done(&renderer);
 	bool opened = false;
 	for (size_t i = 0; i < f->n; i++) {
-		struct nvml_process p[NVML_PROCESSES_MAX];
 		if (f->handles[i].instance == NVML_WHOLE_GPU)
-			nvml_processes_render(&page, &f->devices[i], p,
-			                      nvml_processes_read(&api, f->handles[i].gpu, "/nonexistent", p), &opened);
+			nvml_processes_render(&api, f->handles[i].gpu, &f->devices[i], "/nonexistent", &page, &opened);
 	}
 	assert(!page.failed);
 	page_check(buf_str(&page), page.len);

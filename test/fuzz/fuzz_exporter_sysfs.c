@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/backend.h"
-#include "exporter/device_history.h"
+#include "exporter/device.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
 #include "test/fuzz/page_check.h"

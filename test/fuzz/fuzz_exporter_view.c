@@ -9,10 +9,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/cmd/exporter_cmd.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_check.h"
-#include "exporter/cmd/page_view.h"
 
 static void show(const struct page_view *v)
 {

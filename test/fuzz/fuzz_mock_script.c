@@ -9,10 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/mock/mock_model.h"
-#include "exporter/mock/mock_replicas.h"
-#include "exporter/mock/mock_script.h"
-#include "exporter/mock/mock_series.h"
+#include "exporter/mock/mock.h"
 
 #define INPUT_MAX  8192
 #define MEMORY_MAX (16 * 1024 * 1024)
@@ -69,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&a, MEMORY_MAX);
 	buf_init(&errors, 256 * 1024);
 	// A script may name files of this machine: those are not the subject.
-	if (!strstr(text, "csv") && mock_script_parse(&a, "fuzz", "", text, size, &script, &errors, &e) == 0)
+	if (!strstr(text, "csv") && mock_script_parse(&a, "fuzz", text, size, &script, &errors, &e) == 0)
 		play_script(&script);
 	arena_reset(&a);
 	if (mock_series_parse(&a, text, 1000, size & 1, 1, &series, &e) == 0)

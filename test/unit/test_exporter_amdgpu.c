@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "exporter/backend.h"
-#include "exporter/cmd/backend_registry.h"
+#include "exporter/cmd/exporter_options.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 #include "test/support/tree.h"

@@ -14,10 +14,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/cmd/exporter_cmd.h"
-#include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/gpu_table.h"
-#include "exporter/cmd/health_check.h"
-#include "exporter/cmd/page_view.h"
 
 #define WALL_MS INT64_C(1700000000000)
 #define GPU0                                                                                                           \

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/backend.h"
+#include "exporter/nvml/nvml.h"
 #include "test/support/nvml_fixture.h"
 
 struct gpm_test {
@@ -29,7 +30,7 @@ static void begin(struct gpm_test *t, const char *library)
 static void end(struct gpm_test *t)
 {
 	nvml_gpm_done(&t->api, &t->g);
-	nvml_api_unload(&t->api);
+	backend_unload_library(&t->api, sizeof t->api);
 }
 
 // Reads at t_ms; how many fields there were, or minus the result.

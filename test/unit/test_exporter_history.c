@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/device_history.h"
+#include "exporter/device.h"
 
 #define NONE (-1e300)
 

@@ -16,16 +16,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/backend.h"
-#include "exporter/mock/mock_model.h"
-#include "exporter/mock/mock_replicas.h"
-#include "exporter/mock/mock_script.h"
+#include "exporter/mock/mock.h"
 #include "exporter/xid.h"
 
 static int parse(struct arena *a, const char *text, struct mock_script *s, struct buf *errors, struct err *e)
 {
 	arena_init(a, MOCK_SCRIPT_BYTES_MAX);
 	buf_init(errors, 65536);
-	return mock_script_parse(a, "m.yaml", "", text, strlen(text), s, errors, e);
+	return mock_script_parse(a, "m.yaml", text, strlen(text), s, errors, e);
 }
 
 static void script_is_decoded_with_its_defaults(void **state)

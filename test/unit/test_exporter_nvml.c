@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "exporter/backend.h"
-#include "exporter/nvml/nvml_read.h"
+#include "exporter/nvml/nvml.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "exporter/mock/mock_series.h"
+#include "exporter/mock/mock.h"
 
 static void notation_gives_promtools_values(void **state)
 {

@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "exporter/page/web.h"
-#include "exporter/page/web_auth.h"
 
 #define ERRORS_MAX (64 * 1024)
 #define SCRAPER    "192.0.2.1"
