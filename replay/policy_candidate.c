@@ -86,24 +86,16 @@ static int bind_signal(struct policy_candidate *c, size_t i, struct err *e)
 	               : err_wrap(e, "signal %s", s->name);
 }
 
-static bool has_signal(const struct policy *policy, const char *name)
-{
-	for (size_t i = 0; i < policy->n_signals; i++)
-		if (strcmp(policy->signals[i].name, name) == 0)
-			return true;
-	return false;
-}
-
 static int check_names(const struct policy *policy, const char *const names[], const struct engine_model *m,
                        struct err *e)
 {
 	for (size_t i = 0; m && i < m->n_signals; i++)
-		if (!has_signal(policy, m->signals[i].name))
+		if (policy_signal_index(policy, m->signals[i].name) == policy->n_signals)
 			return err_set(e, ERR_INPUT,
 			               "metrics.signals[%zu].name of the engine model: the policy has no signal \"%s\"",
 			               i, m->signals[i].name);
 	for (int origin = 0; origin < ORIGIN_SIMULATED; origin++)
-		if (names[origin] && !has_signal(policy, names[origin]))
+		if (names[origin] && policy_signal_index(policy, names[origin]) == policy->n_signals)
 			return err_set(e, ERR_INPUT, "--%s-signal: the policy has no signal \"%s\"",
 			               origin_names[origin], names[origin]);
 	return 0;

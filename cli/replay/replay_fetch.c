@@ -67,14 +67,6 @@ static void add_column(struct fetch *f, const char *name, const char *source, co
 	f->columns[f->n_columns++] = (struct column){.name = name, .source = source, .query = query, .signal = signal};
 }
 
-static bool has_signal(const struct policy *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (strcmp(p->signals[i].name, name) == 0)
-			return true;
-	return false;
-}
-
 // Returns max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the
 // controller itself. metric NULL: only the controller knows this kind of target, or the units of several.
 static const char *replicas_query(struct fetch *f, const char *metric, const char *label, const char *own)
@@ -160,7 +152,8 @@ static int list_columns(struct fetch *f, struct err *e)
 	f->demand = f->n_columns;
 	if (f->options->demand)
 		add_column(f, REPLAY_DEMAND_COLUMN, NULL, f->options->demand, &one_series);
-	if (has_signal(p, REPLICAS_COLUMN) || has_signal(p, READY_COLUMN))
+	if (policy_signal_index(p, REPLICAS_COLUMN) < p->n_signals ||
+	    policy_signal_index(p, READY_COLUMN) < p->n_signals)
 		return err_set(
 		        e, ERR_INPUT,
 		        "a signal is named %s or %s, which are the columns of the recorded replicas: rename the signal",

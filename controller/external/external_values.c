@@ -147,10 +147,8 @@ static int search_policy(struct query *q, const struct external_source *s, struc
 		return 0;
 	if (strcmp(q->signal, EXTERNAL_DESIRED) == 0)
 		return add(q, s, -1, e);
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (strcmp(p->signals[i].name, q->signal) == 0)
-			return add(q, s, (int)i, e);
-	return 0;
+	size_t i = policy_signal_index(p, q->signal);
+	return i < p->n_signals ? add(q, s, (int)i, e) : 0;
 }
 
 static int write_object(const struct query *q, const char *metric, struct buf *out, struct err *e)

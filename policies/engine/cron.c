@@ -8,7 +8,8 @@
 #define DAY_MIN      1440
 #define SEARCH_DAYS  14976        // 41 years
 #define LOCAL_MAX_S  253402300799 // the end of the year 9999
-#define VALUE_DIGITS 4            // digits of a number in a field
+#define BLANKS       " \t"
+#define VALUE_DIGITS 4 // digits of a number in a field
 
 // ---- reading ----
 
@@ -36,11 +37,6 @@ static const struct {
                      "in \"*\" or \"MON-FRI\""},
 };
 _Static_assert(sizeof fields / sizeof fields[0] == FIELD__COUNT, "one row per field");
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
 
 static char lower(char c)
 {
@@ -112,7 +108,7 @@ static bool take_field(const char **s, int field, uint64_t *mask, bool *any)
 			break;
 		++*s;
 	}
-	return is_blank(**s) || **s == '\0';
+	return strchr(BLANKS, **s) != NULL; // also at the end
 }
 
 const char *cron_parse(struct cron *ret, const char *text)
@@ -125,15 +121,13 @@ const char *cron_parse(struct cron *ret, const char *text)
 		return "must be at most 256 bytes long";
 	const char *s = text;
 	for (int i = 0; i < FIELD__COUNT; i++) {
-		while (is_blank(*s))
-			s++;
+		s += strspn(s, BLANKS);
 		if (*s == '\0' || *s == '@')
 			return shape;
 		if (!take_field(&s, i, &masks[i], &any[i]))
 			return fields[i].fault;
 	}
-	while (is_blank(*s))
-		s++;
+	s += strspn(s, BLANKS);
 	if (*s != '\0')
 		return shape;
 	*ret = (struct cron){

@@ -128,12 +128,6 @@ __attribute__((noinline)) static void run_formulas(struct tick *t)
 	}
 }
 
-static inline void run_plain(struct tick *t)
-{
-	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
-		run_one_signal(t);
-}
-
 __attribute__((noinline)) static void run_guarded(struct tick *t)
 {
 	size_t first = t->policy->guards.throttled.signal_index;
@@ -156,10 +150,12 @@ __attribute__((noinline)) static void run_guarded(struct tick *t)
 
 static void run_signal_stages(struct tick *t)
 {
-	if (t->policy->guards.set || t->policy->formulas)
+	if (t->policy->guards.set || t->policy->formulas) {
 		run_guarded(t);
-	else
-		run_plain(t);
+		return;
+	}
+	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
+		run_one_signal(t);
 }
 
 static inline void run_stages(struct tick *t, enum stage first, enum stage last)

@@ -248,11 +248,6 @@ double forecast_season_ago(const struct forecast *f, const struct policy_forecas
 
 // ---- Linear ----
 
-static void close_window_slot(struct forecast *f, double y)
-{
-	*slot_of(f, f->index) = y;
-}
-
 static void skip_window_slots(struct forecast *f, int64_t next)
 {
 	if (next - f->index > f->n_slots) {
@@ -304,7 +299,7 @@ void forecast_observe(struct forecast *f, const struct policy_forecast *config, 
 		f->n_samples = 0;
 		f->sum = 0;
 		if (config->model == FORECAST_LINEAR)
-			close_window_slot(f, f->last);
+			*slot_of(f, f->index) = f->last;
 		else
 			close_season_slot(f, config, f->last);
 		if (f->index != TIME_NONE && index > f->index + 1) {

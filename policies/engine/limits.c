@@ -211,19 +211,15 @@ static int32_t waiting_since(const struct tick *t, int64_t cutoff_ms)
 	return n;
 }
 
-static bool is_cooling(const struct tick *t)
-{
-	int64_t last_ms = t->state->last_scale_ms;
-	return last_ms != TIME_NONE && t->now_ms < i64_add(last_ms, t->policy->cooldown.down_ms);
-}
-
 // Returns the lowest scale that the removal of n unschedulable replicas may lead to; spec: none may be removed. They
 // serve nothing, so neither the stabilization window nor minAvailablePercent protects them; everything else does.
 static int32_t removal_floor(const struct tick *t, int32_t n)
 {
 	const struct policy *p = t->policy;
 	int32_t spec = t->counts.spec;
-	if (n <= 0 || t->hold || is_cooling(t))
+	int64_t last_ms = t->state->last_scale_ms;
+	bool is_cooling = last_ms != TIME_NONE && t->now_ms < i64_add(last_ms, p->cooldown.down_ms);
+	if (n <= 0 || t->hold || is_cooling)
 		return spec;
 	int32_t rate = behavior_rate_limit(&p->scale_down, -1, &t->state->events, t->now_ms, spec);
 	int32_t floor = i32_max(i32_max(spec - i32_min(n, spec), t->min), rate);

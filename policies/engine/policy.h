@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "policies/engine/cron.h"
 #include "policies/engine/formula.h"
@@ -283,5 +284,14 @@ struct policy {
 	const char *combine_text;                    // -> combine, formula
 	const struct doc_node *annotations, *labels; // -> paused, dry_run, label_lines; NULL after decoding
 };
+
+// Returns the index of the signal called `name`, or p->n_signals when the policy has none of that name.
+static inline size_t policy_signal_index(const struct policy *p, const char *name)
+{
+	size_t i = 0;
+	while (i < p->n_signals && !(p->signals[i].name && strcmp(p->signals[i].name, name) == 0))
+		i++;
+	return i;
+}
 
 #endif

@@ -51,20 +51,6 @@ static void sustain_observe(struct state_signal *g, int direction, int64_t time_
 		g->down_since_ms = time_ms;
 }
 
-// Returns how much longer, in ms, the signal must ask for `direction`, which was observed last, before it counts; 0 =
-// it counts.
-static int64_t sustain_left_ms(const struct state_signal *g, const struct policy_sustain *sustain, int direction,
-                               int64_t now_ms)
-{
-	if (direction == 0)
-		return 0;
-	int64_t since_ms = direction > 0 ? g->up_since_ms : g->down_since_ms;
-	int64_t needed_ms = direction > 0 ? sustain->up_ms : sustain->down_ms;
-	if (since_ms == TIME_NONE)
-		since_ms = now_ms;
-	return i64_max(i64_sub(i64_add(since_ms, needed_ms), now_ms), 0);
-}
-
 // ---- traces ----
 
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
@@ -361,10 +347,11 @@ void sustain_stage(struct tick *t)
 	// Without `sustain` too: the timers are carried over when the policy changes.
 	sustain_observe(g, t->direction, t->now_ms);
 	int64_t needed_ms = t->direction > 0 ? sustain->up_ms : sustain->down_ms;
-	if (needed_ms == 0 || d->proposal == t->counts.spec)
+	int64_t since_ms = t->direction > 0 ? g->up_since_ms : g->down_since_ms;
+	if (needed_ms == 0 || t->direction == 0 || d->proposal == t->counts.spec)
 		return;
-	int64_t left_ms = sustain_left_ms(g, sustain, t->direction, t->now_ms);
-	if (left_ms == 0)
+	int64_t left_ms = i64_sub(i64_add(since_ms, needed_ms), t->now_ms);
+	if (left_ms <= 0)
 		return;
 	struct trace_entry entry = entry_of(t, i, STAGE_SUSTAIN, REASON_SUSTAIN_PENDING);
 	entry.before = d->proposal;

@@ -230,7 +230,7 @@ static void decode_late(const struct doc_node *node, struct policy *policy, stru
 
 static size_t index_or_zero(const struct policy *policy, bool is_set, const char *name)
 {
-	size_t i = is_set && name ? policy_schema_signal_index(policy, name) : 0;
+	size_t i = is_set && name ? policy_signal_index(policy, name) : 0;
 	return i < policy->n_signals ? i : 0;
 }
 

@@ -398,7 +398,7 @@ static void check_idle(const struct policy *p, struct fault_list *l)
 	if (!p->idle.set)
 		return;
 	for (; n > 0; n--, a++) {
-		size_t signal = a->signal ? policy_schema_signal_index(p, a->signal) : p->n_signals;
+		size_t signal = a->signal ? policy_signal_index(p, a->signal) : p->n_signals;
 		if (signal == p->n_signals)
 			fault_add(l, field, -1, NOT_A_SIGNAL);
 		else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
@@ -464,7 +464,7 @@ struct named {
 
 static struct named find_named(const struct policy *p, bool is_set, const char *name)
 {
-	size_t i = is_set && name ? policy_schema_signal_index(p, name) : 0;
+	size_t i = is_set && name ? policy_signal_index(p, name) : 0;
 	const struct policy_signal *s = is_set && name && i < p->n_signals ? &p->signals[i] : NULL;
 	if (!s)
 		return (struct named){.is_unknown = is_set && name};

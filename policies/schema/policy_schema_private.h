@@ -29,8 +29,6 @@ struct schema_errors;
 // Returns whether the API server accepts `s` as the name of an object (with dots) or of a namespace (without), RFC
 // 1123.
 bool policy_schema_is_dns_name(const char *s, bool dots);
-// Returns the index of the signal called `name`, or p->n_signals when the policy has none of that name.
-size_t policy_schema_signal_index(const struct policy *p, const char *name);
 // Returns the enum combine that the text of `combine` names; a text that is not a name is a formula.
 int policy_schema_combine(const char *text);
 // Sets `paused` and `dry_run` from the annotations and `label_lines` from the labels, then clears the pointers into the

@@ -88,15 +88,7 @@ ENUM_NAMES(on_missing,
 ENUM_NAMES(series_modes, SERIES_MODE__COUNT, [SERIES_SINGLE] = "Single", [SERIES_SUM] = "Sum", [SERIES_MAX] = "Max",
            [SERIES_MIN] = "Min", [SERIES_AVG] = "Avg");
 
-static bool is_signal_name(const char *s)
-{
-	for (; *s; s++) {
-		bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
-		if (!alnum && *s != '_' && *s != '-' && *s != '.')
-			return false;
-	}
-	return true;
-}
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 // clang-format off
 static void check_signal(const void *value, struct fault_list *l)
@@ -106,7 +98,7 @@ static void check_signal(const void *value, struct fault_list *l)
 	bool is_zero = s->on_missing == ON_MISSING_ZERO, has_series = s->series != SERIES_SINGLE;
 	bool is_pods = has_pods && s->query && !is_formula;
 	const struct fault_rule rules[] = {
-		{!is_signal_name(s->name), "name", "must be letters, digits, '_', '-' and '.', as in queue_depth"},
+		{s->name[strspn(s->name, NAME_CHARACTERS)] != '\0', "name", "must be letters, digits, '_', '-' and '.', as in queue_depth"},
 		{s->target.set && s->watermarks.set, "watermarks", "cannot be combined with target: keep one of them"},
 		{!s->query && !is_formula, "query", "required, but missing: add it (PromQL), or a formula over other signals"},
 		{is_formula && s->query, "formula", "cannot be combined with query: keep one of them"},
@@ -139,11 +131,3 @@ static const struct schema_rule signal_rules[] = {
 };
 const struct schema policy_schema_signal = {SCHEMA("GPUAutoscaler.spec.signals[]", struct policy_signal, signal_fields), VALIDATE(check_signal), RULES(signal_rules), DOC("One query, or a formula over others, and what its value means.")};
 // clang-format on
-
-size_t policy_schema_signal_index(const struct policy *p, const char *name)
-{
-	size_t i = 0;
-	while (i < p->n_signals && !(p->signals[i].name && strcmp(p->signals[i].name, name) == 0))
-		i++;
-	return i;
-}

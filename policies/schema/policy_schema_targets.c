@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The targets of a policy that has several: spec.scaleTargets, its fleet, and spec.variants.
-#include <ctype.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -85,10 +84,7 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 // The API server checks the rest of a key or a value; this keeps the text of the selector unambiguous.
 static bool is_label_text(const char *s)
 {
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && !strchr("-_./", *s))
-			return false;
-	return true;
+	return s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./")] == '\0';
 }
 
 static bool put_requirement(struct buf *out, const REQUIREMENT *r)

@@ -129,9 +129,7 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 		return err_set(e, ERR_INPUT, "signals must be an object: {\"%s\": 12}",
 		               p->n_signals ? p->signals[0].name : "a");
 	for (const cJSON *c = object->child; c; c = c->next) {
-		size_t i = 0;
-		while (i < p->n_signals && strcmp(p->signals[i].name, c->string) != 0)
-			i++;
+		size_t i = policy_signal_index(p, c->string);
 		if (i == p->n_signals && num_closest_name(c->string, names, p->n_signals))
 			return line_fields_unknown("signal", c->string, names, p->n_signals, e);
 		if (i == p->n_signals) { // a recording may have more signals than this policy
