@@ -291,11 +291,6 @@ static void lint_forecast(const struct policy *p, const struct place *at)
 		              "is above it; use band \"1.3\", or use ScaleUpOnly");
 }
 
-static bool objective_names(const struct policy *p, size_t i)
-{
-	return p->objective.set && (i == p->objective.demand_index || i == p->objective.backlog_index);
-}
-
 // The rules of the objective are simulated without `behavior`: what it delays or shortens makes work late all the same.
 static void lint_objective(const struct policy *p, const struct place *at)
 {
@@ -347,6 +342,7 @@ static void lint_objective_zero(const struct policy *p, const struct place *at)
 // A signal that the formula does not name has no effect.
 static void lint_unused(const struct policy *p, const struct place *at)
 {
+	const struct policy_objective *o = &p->objective;
 	if (p->combine != COMBINE_FORMULA)
 		return;
 	for (size_t i = 0; i < p->n_signals; i++) {
@@ -354,8 +350,8 @@ static void lint_unused(const struct policy *p, const struct place *at)
 		if (((p->formula.reads | p->inputs) >> i & 1) || (p->idle.set && idle_activation_of(&p->idle, i)))
 			continue;
 		// Both signals of the objective propose the same: the formula needs one of them.
-		if (objective_names(p, i) && ((p->formula.reads >> p->objective.demand_index & 1) ||
-		                              (p->formula.reads >> p->objective.backlog_index & 1)))
+		if (o->set && (i == o->demand_index || i == o->backlog_index) &&
+		    ((p->formula.reads >> o->demand_index & 1) || (p->formula.reads >> o->backlog_index & 1)))
 			continue;
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
 		const struct place unused = {lint_element(doc_get(at->node, "signals"), i), path, at->warnings};

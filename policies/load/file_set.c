@@ -44,8 +44,6 @@ static void drop_bodies(struct loaded_file *f)
 
 static void loaded_file_unref(struct loaded_file *f)
 {
-	if (!f)
-		return;
 	assert(f->refs > 0);
 	if (--f->refs > 0)
 		return;
@@ -191,17 +189,16 @@ static int read_into(struct loaded_file *f, const struct loaded_file *previous, 
 	struct err e;
 	struct arena tree; // the document is needed only while decoding
 	struct doc_file doc;
+	struct schema_errors *errors = malloc(sizeof *errors);
+	int rc = 0;
+	if (!errors)
+		return -1;
 	arena_init(&tree, FILE_TREE_MAX);
+	schema_errors_init(errors, f->path);
 	if (doc_read_yaml(&tree, f->path, &doc, &e) < 0) {
 		print_to(report, "%s\n", e.msg);
 		f->n_errors = 1;
-		arena_done(&tree);
-		return keep_previous(f, previous);
-	}
-	struct schema_errors *errors = malloc(sizeof *errors);
-	int rc = -1;
-	if (errors) {
-		schema_errors_init(errors, f->path);
+	} else {
 		rc = decode_all(f, &doc, previous, errors);
 		f->n_errors = errors->n + errors->dropped;
 		if (f->n_errors)
@@ -209,9 +206,7 @@ static int read_into(struct loaded_file *f, const struct loaded_file *previous, 
 	}
 	free(errors);
 	arena_done(&tree);
-	if (rc == 0 && f->n_errors)
-		rc = keep_previous(f, previous);
-	return rc;
+	return rc == 0 && f->n_errors ? keep_previous(f, previous) : rc;
 }
 
 // Reads and decodes the file. `previous` is the result of the last reading, or NULL: unchanged policies are reused, and
@@ -373,18 +368,14 @@ int file_set_load(struct file_set *ret_set, const char *const *paths, size_t n_p
 	arena_init(&a, LIST_ARENA_MAX);
 	struct path_list list;
 	int rc = file_list_read(&a, paths, n_paths, &list, e);
-	if (rc < 0)
-		goto out;
-	ret_set->fingerprint = list.fingerprint;
-	ret_set->files = calloc(list.n ? list.n : 1, sizeof *ret_set->files);
-	if (!ret_set->files) {
-		rc = err_set(e, ERR_INTERNAL, "out of memory for %zu policy files", list.n);
-		goto out;
+	if (rc == 0) {
+		ret_set->fingerprint = list.fingerprint;
+		ret_set->files = calloc(list.n ? list.n : 1, sizeof *ret_set->files);
+		rc = ret_set->files ? read_files(ret_set, &list, previous, report, e)
+		                    : err_set(e, ERR_INTERNAL, "out of memory for %zu policy files", list.n);
 	}
-	rc = read_files(ret_set, &list, previous, report, e);
 	if (rc == 0)
 		rc = collect(ret_set, previous, report, e);
-out:
 	arena_done(&a);
 	if (rc < 0)
 		file_set_done(ret_set);

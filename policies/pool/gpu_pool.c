@@ -10,16 +10,10 @@
 
 static bool has_label(const char *lines, const char *label)
 {
-	const char *l = label;
-	for (; *lines; lines++) {
-		if (*lines == '\n') {
-			if (l && !*l)
-				return true;
-			l = label; // start again at the next line
-		} else {
-			l = l && *l == *lines ? l + 1 : NULL; // NULL: this line differs
-		}
-	}
+	size_t len = strlen(label);
+	for (const char *end; (end = strchr(lines, '\n')); lines = end + 1)
+		if ((size_t)(end - lines) == len && memcmp(lines, label, len) == 0)
+			return true;
 	return false;
 }
 

@@ -511,23 +511,18 @@ static enum pool_reason share_reason(const struct pool_member *m, const struct p
 	return gpus_fit && !pool_fits(left, m, 1) ? POOL_BUDGET_LIMITED : POOL_LIMITED;
 }
 
-// Whether the pool allows the member fewer replicas than fit into the pool.
-static bool has_own_limit(const struct pool_request *q, const struct pool_member *m)
-{
-	return ((int64_t)m->most + 1) * m->gpus_per_replica <= q->gpus;
-}
-
 static enum pool_reason reason(const struct pool_request *q, const struct pool_member *m, const struct pool_grant *g,
                                const struct pool_room *left)
 {
 	bool wants_more = i32_max(i32_min(m->asked, m->max), m->min) > m->most;
+	bool has_own_limit = ((int64_t)m->most + 1) * m->gpus_per_replica <= q->gpus; // below that of the pool
 	if (m->is_fixed)
 		return i32_max(m->current, m->pending) > m->most ? POOL_MEMBER_LIMITED : POOL_KEPT;
 	if (g->replicas == m->asked)
 		return POOL_GRANTED;
 	if (g->replicas != g->value) // what the cap grants
 		return POOL_RATIO_LIMITED;
-	if (g->replicas == wanted(m) && wants_more && has_own_limit(q, m))
+	if (g->replicas == wanted(m) && wants_more && has_own_limit)
 		return POOL_MEMBER_LIMITED;
 	if (g->replicas == wanted(m) && !wants_more)
 		return m->asked < m->min ? POOL_AT_MIN : POOL_AT_MAX;

@@ -266,19 +266,14 @@ int price_book_decode(const struct doc_node *node, struct price_book *book, stru
 
 // ---- files ----
 
-static int read_doc(const char *path, struct arena *a, struct doc_file *doc, struct err *e)
-{
-	size_t len;
-	const char *text = price_shipped_text(&len);
-	return path ? doc_read_yaml(a, path, doc, e) : doc_parse_yaml(a, "prices.yaml", text, len, doc, e);
-}
-
 int price_book_read(const char *path, struct arena *a, struct price_book *ret_book, struct buf *report, struct err *e)
 {
 	const char *name = path ? path : "prices.yaml";
 	struct doc_file doc;
 	*ret_book = (struct price_book){0};
-	if (read_doc(path, a, &doc, e) < 0)
+	size_t len;
+	const char *text = price_shipped_text(&len);
+	if ((path ? doc_read_yaml(a, path, &doc, e) : doc_parse_yaml(a, name, text, len, &doc, e)) < 0)
 		return -1;
 	if (doc.n_roots != 1)
 		return err_set(e, ERR_INPUT,

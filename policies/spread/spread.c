@@ -47,12 +47,6 @@ static int32_t most_of(const struct spread_variant *v)
 	return fits < v->max ? (int32_t)fits : v->max;
 }
 
-static int32_t least_of(const struct spread_variant *v)
-{
-	int32_t most = most_of(v);
-	return v->min < most ? v->min : most;
-}
-
 static double item_cost(const struct item *it, int32_t n)
 {
 	int32_t first = n < it->first ? n : it->first;
@@ -167,7 +161,10 @@ static double set_up(struct search *s, const struct spread_request *q)
 	for (size_t i = 0; i < q->n_variants; i++) {
 		const struct spread_variant *v = &q->variants[i];
 		double move = MOVE * largest;
-		struct item it = {.variant = i, .least = least_of(v), .most = most_of(v), .capacity = v->capacity};
+		struct item it = {.variant = i,
+		                  .least = i32_min(v->min, most_of(v)),
+		                  .most = most_of(v),
+		                  .capacity = v->capacity};
 		it.first = v->current <= it.least ? 0 : (v->current < it.most ? v->current : it.most) - it.least;
 		it.slope[0] = fmax(v->price - move, 0);
 		it.slope[1] = v->price + q->switch_cost + move;
