@@ -113,9 +113,9 @@ static void report_events(struct controller *c)
 static void report_disagreements(struct controller *c)
 {
 	const struct promql_sources *sources = query_hub_sources(c->connections->queries);
-	for (size_t i = 0; i < promql_sources_count(sources); i++) {
+	for (size_t i = 0; i < sources->n; i++) {
 		const struct query_agreement *g = query_hub_agreement(c->connections->queries, i);
-		const char *name = promql_sources_at(sources, i)->name;
+		const char *name = sources->items[i]->name;
 		switch (log_edge(&c->sources_disagree[i], g->is_disagreeing)) {
 		case LOG_EDGE_STARTED:
 			LOG(c->options.log, LOG_WARNING, "Servers of a source disagree", LOG_S("source", name),
@@ -449,9 +449,9 @@ static size_t count_eligible(const struct controller *c)
 static void report_closed_sources(const struct controller *c)
 {
 	const struct promql_sources *sources = c->connections->promql;
-	for (size_t i = 0; i < promql_sources_count(sources); i++) {
-		const struct promql_source *s = promql_sources_at(sources, i);
-		if (promql_access_is_closed(s->access))
+	for (size_t i = 0; i < sources->n; i++) {
+		const struct promql_source *s = sources->items[i];
+		if (s->access->is_closed)
 			LOG(c->options.log, LOG_WARNING,
 			    "Source is closed to all policies: allowedNamespaces is not set", LOG_S("source", s->name),
 			    LOG_S("fix", "name the namespaces in allowedNamespaces of the source, or by "

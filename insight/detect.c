@@ -50,8 +50,44 @@ struct detect {
 	size_t n_columns;
 };
 
-static const char *const input_names[] = {"step", "compute", "clock", "power", "activity", "memory", "workingSet"};
-_Static_assert(sizeof input_names / sizeof input_names[0] == DETECT_INPUT__COUNT, "one name per input");
+// Content of a column of CSV, or of a member of a JSON line; the first DETECT_INPUT__COUNT are inputs.
+enum field {
+	FIELD_MEMORY_LIMIT = DETECT_INPUT__COUNT,
+	FIELD_WORKING_SET_LIMIT,
+	FIELD_EPOCH,
+	FIELD_TIME,
+	FIELD_JOB,
+	FIELD_RANK,
+	FIELD__COUNT
+};
+
+// The first name of a field is that of its JSON member.
+static const struct {
+	const char *name;
+	int field;
+} field_names[] = {
+        // clang-format off
+        {"step",            DETECT_STEP},
+        {"compute",         DETECT_COMPUTE},
+        {"clock",           DETECT_CLOCK},
+        {"power",           DETECT_POWER},
+        {"activity",        DETECT_ACTIVITY},
+        {"memory",          DETECT_MEMORY},
+        {"workingSet",      DETECT_WORKING_SET},
+        {"memoryLimit",     FIELD_MEMORY_LIMIT},
+        {"workingSetLimit", FIELD_WORKING_SET_LIMIT},
+        {"epoch",           FIELD_EPOCH},
+        {"time",            FIELD_TIME},
+        {"job",             FIELD_JOB},
+        {"rank",            FIELD_RANK},
+        // other names of columns
+        {"worker",          FIELD_RANK},
+        {"pod",             FIELD_RANK},
+        {"t_s",             FIELD_TIME},
+        {"step_time",       DETECT_STEP},
+        {"batch_time_norm", DETECT_STEP},
+        // clang-format on
+};
 
 struct detect *detect_new(struct buf *out)
 {
@@ -94,7 +130,7 @@ static void event_begin(struct json_writer *w, const struct detect_job *j, int64
 {
 	json_write_init(w, j->detect->out, 0);
 	json_write_format(w, "{time:%g,job:%s,event:%s,rank:%s,input:%s", (double)time_ms / 1000, j->name, event, rank,
-	                  input_names[input]);
+	                  field_names[input].name);
 }
 
 static void event_end(struct json_writer *w, struct detect_job *j)
@@ -292,45 +328,6 @@ void detect_finish(struct detect *d)
 
 // ---- lines ----
 
-// Content of a column of CSV, or of a member of a JSON line; the first DETECT_INPUT__COUNT are inputs.
-enum field {
-	FIELD_MEMORY_LIMIT = DETECT_INPUT__COUNT,
-	FIELD_WORKING_SET_LIMIT,
-	FIELD_EPOCH,
-	FIELD_TIME,
-	FIELD_JOB,
-	FIELD_RANK,
-	FIELD__COUNT
-};
-
-// The first name of a field is that of its JSON member.
-static const struct {
-	const char *name;
-	int field;
-} field_names[] = {
-        // clang-format off
-        {"step",            DETECT_STEP},
-        {"compute",         DETECT_COMPUTE},
-        {"clock",           DETECT_CLOCK},
-        {"power",           DETECT_POWER},
-        {"activity",        DETECT_ACTIVITY},
-        {"memory",          DETECT_MEMORY},
-        {"workingSet",      DETECT_WORKING_SET},
-        {"memoryLimit",     FIELD_MEMORY_LIMIT},
-        {"workingSetLimit", FIELD_WORKING_SET_LIMIT},
-        {"epoch",           FIELD_EPOCH},
-        {"time",            FIELD_TIME},
-        {"job",             FIELD_JOB},
-        {"rank",            FIELD_RANK},
-        // other names of columns
-        {"worker",          FIELD_RANK},
-        {"pod",             FIELD_RANK},
-        {"t_s",             FIELD_TIME},
-        {"step_time",       DETECT_STEP},
-        {"batch_time_norm", DETECT_STEP},
-        // clang-format on
-};
-
 static int field_of(const char *name, size_t len)
 {
 	for (size_t i = 0; i < sizeof field_names / sizeof field_names[0]; i++)
@@ -366,7 +363,7 @@ static int add_member(struct detect_job *job, int input, const cJSON *ranks, con
 {
 	if (!cJSON_IsObject(ranks))
 		return err_set(e, ERR_INPUT, "%s: expected an object with the value of each rank: {\"0\": 0.47}",
-		               input_names[input]);
+		               field_names[input].name);
 	for (const cJSON *c = ranks->child; c; c = c->next) {
 		if (cJSON_IsNull(c))
 			continue;
@@ -374,7 +371,7 @@ static int add_member(struct detect_job *job, int input, const cJSON *ranks, con
 			char shown[SHOWN_BYTES];
 			text_show(shown, sizeof shown, c->string, strlen(c->string));
 			return err_set(e, ERR_INPUT, "%s: rank \"%s\": expected a name and a number, or null",
-			               input_names[input], shown);
+			               field_names[input].name, shown);
 		}
 		if (detect_add(job, (enum detect_input)input, c->string, c->valuedouble,
 		               number_of(fields[limit_of(input)], c->string), number_of(fields[FIELD_EPOCH], c->string),

@@ -159,7 +159,9 @@ static bool is_match(enum match match, const char *text, const struct trace_labe
 	}
 }
 
-enum trace_activity trace_activity_of_host(const struct trace_labels *l)
+// Operators and calls by their exact names, Python functions by their module, annotations by what they name. The names
+// of files and folders decide nothing.
+static enum trace_activity activity_of_host(const struct trace_labels *l)
 {
 	if (is_frame(l) && strstr(l->name, "torch._C._distributed_c10d."))
 		return TRACE_COLLECTIVE; // a built-in method of a process group
@@ -169,7 +171,8 @@ enum trace_activity trace_activity_of_host(const struct trace_labels *l)
 	return is_operator(l) ? TRACE_LAUNCH : TRACE_UNKNOWN;
 }
 
-bool trace_is_collective_kernel(const char *name)
+// Collectives of NCCL, RCCL, NVSHMEM, DeepEP, and the all-reduce of inference engines.
+static bool is_collective_kernel(const char *name)
 {
 	static const char *const parts[] = {
 	        "ncclKernel", "ncclDevKernel", "cross_device_reduce", "allreduce",      "all_reduce",
@@ -234,7 +237,8 @@ void trace_classes_done(struct trace_classes *c)
 	c->n = 0;
 }
 
-enum trace_activity trace_classes_find(const struct trace_classes *c, const char *name, enum trace_activity otherwise)
+// Returns the activity of the first rule that matches, else `otherwise`. c may be NULL.
+static enum trace_activity find_class(const struct trace_classes *c, const char *name, enum trace_activity otherwise)
 {
 	for (size_t i = 0; c && i < c->n; i++)
 		if (regexec(&c->rows[i].regex, name, 0, NULL, 0) == 0)
@@ -419,12 +423,12 @@ static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t st
 		event.gpu = row->gpu;
 	}
 	if (event.place == TRACE_ON_HOST)
-		event.activity = trace_classes_find(r->classes, l->name, trace_activity_of_host(l));
+		event.activity = find_class(r->classes, l->name, activity_of_host(l));
 	if (event.place == TRACE_ON_HOST && event.activity == TRACE_UNKNOWN && r->event.has_device &&
 	    !strstr(l->cat, "runtime") && !strstr(l->cat, "driver") && !r->other_device[0])
 		memcpy(r->other_device, l->cat, strlen(l->cat) + 1);
 	else if (event.place == TRACE_ON_GPU)
-		event.activity = trace_is_collective_kernel(l->name) ? TRACE_COLLECTIVE : TRACE_UNKNOWN;
+		event.activity = is_collective_kernel(l->name) ? TRACE_COLLECTIVE : TRACE_UNKNOWN;
 	r->n_events++;
 	return r->fn(r->arg, &event, e);
 }

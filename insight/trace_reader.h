@@ -56,11 +56,6 @@ struct trace_labels {
 // Returns where the event happened. Categories of the torch profiler (Kineto) for CUDA, ROCm, XPU, MTIA and HPU, in the
 // spelling of all its versions, and the "Device N" / "Stream N" rows of converters of Nsight Systems reports.
 enum trace_place trace_place_of(const struct trace_labels *l);
-// Returns what a host event does: operators and calls by their exact names, Python functions by their module,
-// annotations by what they name. The names of files and folders decide nothing.
-enum trace_activity trace_activity_of_host(const struct trace_labels *l);
-// Returns whether a kernel is a collective: of NCCL, RCCL, NVSHMEM, DeepEP, or an all-reduce of an inference engine.
-bool trace_is_collective_kernel(const char *name);
 // Properties of the thread of a host event.
 bool trace_is_launch(const char *name);     // a call that starts kernels
 bool trace_is_pin_thread(const char *name); // the main function of a thread that pins memory
@@ -77,8 +72,6 @@ struct trace_classes {
 // Adds 'REGEX=ACTIVITY' (POSIX extended, without anchors). Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT.
 int trace_classes_add(struct trace_classes *c, const char *text, struct err *e);
 void trace_classes_done(struct trace_classes *c);
-// Returns the activity of the first rule that matches, else `otherwise`. c may be NULL.
-enum trace_activity trace_classes_find(const struct trace_classes *c, const char *name, enum trace_activity otherwise);
 
 // ---- the reader ----
 

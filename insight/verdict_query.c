@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "insight/verdict_query.h"
-
+// The PromQL of the table of verdicts: measures over the series of the exporters, and rules that evaluate the table.
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "insight/gpu_series.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
+#include "insight/verdict.h"
 
 #define SUBQUERY_STEPS  20         // steps of a window
 #define SUBQUERY_STEP_S INT64_C(1) // the least
@@ -61,22 +61,18 @@ void verdict_query_measure(struct buf *out, enum verdict_measure m, int64_t wind
 #define SCRAPED      " on (instance, namespace, pod, container) up{pod!=\"\"}"
 #define NAMED(label) ", \"is\", \"exporter\", \"" label "\", \"" GPU_EXPORTER_PODS "\")"
 
+const char *const verdict_owner_labels[] = {"UUID",     "GPU_I_ID",  "gpu", "modelName",          "Hostname",
+                                            "hostname", "namespace", "pod", "exported_namespace", "exported_pod",
+                                            "is",       NULL};
+
 void verdict_query_owners(struct buf *out)
 {
 	buf_puts(out, "group by (");
-	for (const char *const *label = verdict_query_owner_labels(); *label; label++)
-		buf_printf(out, "%s%s", label == verdict_query_owner_labels() ? "" : ", ", *label);
+	for (size_t i = 0; verdict_owner_labels[i]; i++)
+		buf_printf(out, "%s%s", i ? ", " : "", verdict_owner_labels[i]);
 	buf_puts(out, ") (label_replace(label_replace(" OWNED " unless" SCRAPED NAMED("pod")
 	                      NAMED("container") " or label_replace(" OWNED " and" SCRAPED
 	                                         ", \"is\", \"exporter\", \"\", \"\"))");
-}
-
-const char *const *verdict_query_owner_labels(void)
-{
-	static const char *const labels[] = {"UUID",     "GPU_I_ID",  "gpu", "modelName",          "Hostname",
-	                                     "hostname", "namespace", "pod", "exported_namespace", "exported_pod",
-	                                     "is",       NULL};
-	return labels;
 }
 
 void verdict_query_pod_labels(struct buf *out)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/functions.h"
-
+// The functions and aggregations of PromQL, as one table, and the properties of the values of an expression that are
+// known without its data: the type, bounds, and whether it is 0 or not a number while there is no traffic.
 #include <math.h>
 #include <strings.h>
 
 #include "base/base.h"
+#include "promql/syntax.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define NAME_BYTES  64

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/identity.h"
-
+// The workload identity of a cloud: how the controller's own pod gets a token for a managed Prometheus. This file has
+// the requests for tokens and their responses; promql/promql_detect.c sends them.
+//
+// Google: the metadata server. Amazon: STS for the role of the service account (IRSA), or the credentials endpoint of
+// EKS Pod Identity and ECS. Azure: the token endpoint, for the federated token of the service account. The places come
+// from the environment variables that each cloud sets in a pod, as in its own SDKs.
 #include <cjson/cJSON.h>
 #include <strings.h>
 
 #include "base/base.h"
-#include "base/http/http_client.h"
 #include "base/http/http_text.h"
 #include "base/json/json_read.h"
+#include "promql/promql_private.h"
 
 #define COUNT_OF(a)    (sizeof(a) / sizeof((a)[0]))
 #define BODY_BYTES_MAX (3 * PROMQL_SECRET_BYTES_MAX + 4096)

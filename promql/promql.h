@@ -3,11 +3,125 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_H
 #define GPUSCALE_PROMQL_PROMQL_H
 
-#include "promql/promql_config.h"
-#include "promql/promql_result.h"
+#include <sys/queue.h>
 
+#include "base/http/http_client.h"
+
+struct clock;
 struct err;
 struct promql;
+
+// ---- the server that a client queries, and how ----
+
+#define PROMQL_SECRET_BYTES_MAX (16 * 1024) // token or password file
+#define PROMQL_SECRET_AGE_MS    60000       // after which a token or password file is read again
+#define PROMQL_TIMEOUT_MS       10000
+
+#define PROMQL_VERSION_BYTES 32
+#define PROMQL_LOOKBACK_MS   300000 // the lookback of an instant query by default
+
+// The kind of server. Their responses are alike, but some need different parameters (promql_detect.c).
+enum promql_kind {
+	PROMQL_KIND_PROMETHEUS,
+	PROMQL_KIND_THANOS,
+	PROMQL_KIND_MIMIR,
+	PROMQL_KIND_VICTORIAMETRICS,
+	PROMQL_KIND_AUTO, // detected before the first query: /api/v1/status/buildinfo
+	PROMQL_KIND__COUNT
+};
+extern const char *const promql_kind_names[]; // "Prometheus", ..; NULL-terminated
+
+// The cloud whose workload identity is used (promql/identity.c).
+enum promql_identity {
+	PROMQL_IDENTITY_NONE,
+	PROMQL_IDENTITY_GOOGLE,
+	PROMQL_IDENTITY_AMAZON,
+	PROMQL_IDENTITY_AZURE,
+	PROMQL_IDENTITY__COUNT
+};
+extern const char *const promql_identity_names[]; // "None", "Google", ..; NULL-terminated
+#define PROMQL_REGION_MAX 40
+
+// Credentials that replace those of a client. A bearer token or a basic user with its password.
+struct promql_credentials {
+	const char *bearer_token;
+	const char *basic_user, *basic_password;
+	const char *header;                      // "Name: value", sent as well; NULL: none
+	const char *ca_pem, *cert_pem, *key_pem; // ca_pem NULL: the CAs of the options
+};
+
+// The memory that answers being decoded share: when it is used up, the largest of them fails.
+struct promql_budget {
+	size_t max_bytes, used_bytes;
+	LIST_HEAD(, promql_answer) answers; // private
+};
+
+struct promql_options {
+	struct http_client *http;      // not owned
+	const char *url;               // base, "http://127.0.0.1:9090" or with a path prefix; trailing '/' allowed
+	const char *bearer_token;      // or
+	const char *bearer_token_file; // re-read every minute and after a 401; or
+	const char *basic_user, *basic_password_file; // re-read likewise; or
+	enum promql_identity identity;                // at most one of the four ways
+	const char *region;                           // with Amazon; NULL: $AWS_REGION
+	const char *const *headers;                   // extra "Name: value" (X-Scope-OrgID, ...), NULL-terminated
+	struct http_tls tls;
+	enum promql_kind kind;
+	bool use_get;                 // GET instead of POST: for gateways that allow nothing else
+	int64_t timeout_ms;           // per query; 0: 10 s. Also sent as the server's own `timeout`
+	size_t max_body_bytes;        // size of a response, which is decoded as it arrives; 0: HTTP_BODY_BYTES_MAX
+	const struct clock *clock;    // not owned; NULL: the system clock
+	struct promql_budget *budget; // memory shared with other clients; not owned; NULL: the client's own
+};
+
+// ---- responses, decoded into plain arrays ----
+
+#define PROMQL_SERIES_MAX      5000 // per answer
+#define PROMQL_LABELS_MAX      64
+#define PROMQL_LABEL_BYTES_MAX 4096
+#define PROMQL_SAMPLES_MAX     500000 // per answer
+#define PROMQL_WARNINGS_MAX    64     // further ones are dropped; one is enough to know that data is missing
+
+// Memory limits. docs/evidence/performance.md adds them up to the limit in the manifests: change both together.
+#define PROMQL_ANSWER_BYTES_MAX     ((size_t)4 * 1024 * 1024)  // for one decoded instant answer
+#define PROMQL_RANGE_BYTES_MAX      ((size_t)12 * 1024 * 1024) // for one decoded range
+#define PROMQL_ANSWERS_BYTES_MAX    ((size_t)24 * 1024 * 1024) // for all answers being decoded at the same time
+#define PROMQL_ERROR_BODY_BYTES_MAX ((size_t)128 * 1024)       // size of a reply whose status is not 2xx
+
+enum promql_type { PROMQL_VECTOR, PROMQL_SCALAR, PROMQL_MATRIX, PROMQL_STRING, PROMQL_TYPE__COUNT };
+extern const char *const promql_type_names[PROMQL_TYPE__COUNT]; // "vector", ..
+
+struct promql_label {
+	const char *name, *value;
+};
+struct promql_sample {
+	int64_t time_ms;
+	double value; // may be NaN or Inf
+};
+struct promql_series {
+	const struct promql_label *labels;
+	size_t n_labels;
+	const struct promql_sample *samples; // one for vector and scalar
+	size_t n_samples;
+};
+// Samples of a series are in order of time. Times are rounded to ms.
+struct promql_result {
+	enum promql_type type;
+	const struct promql_series *series; // none for a string
+	size_t n_series;
+	const char *string;          // text of PROMQL_STRING, else NULL
+	const char *const *warnings; // a partial response is treated as missing data: see obs_state
+	size_t n_warnings;
+	int64_t clock_offset_ms; // subtracted from the times of samples; not from values that are times
+};
+
+// Returns the value of a label, or "".
+const char *promql_label(const struct promql_series *s, const char *name);
+// For responses from which nothing may be missing. Leaves *ret_error alone when `result` is whole, and else stores
+// `error` (`result` is not read then), or ERR_PROTOCOL for a response with warnings.
+void promql_result_check(const struct promql_result *result, const struct err *error, struct err *ret_error);
+
+// ---- the client ----
 
 #define PROMQL_QUERY_BYTES_MAX (64 * 1024)
 #define PROMQL_STEPS_MAX       11000 // steps of a range query; Prometheus refuses more: web/api/v1

@@ -7,13 +7,6 @@
 
 #define NAMESPACE_BYTES_MAX 63 // Kubernetes: a label of RFC 1123
 
-struct promql_access {
-	bool is_open, is_stated; // open to all namespaces; namespaces were configured
-	char **namespaces;
-	size_t n;
-	char label[PROMQL_ACCESS_LABEL_BYTES]; // "": none
-};
-
 static bool is_namespace(const char *name)
 {
 	size_t len = strlen(name);
@@ -67,6 +60,7 @@ struct promql_access *promql_access_new(const struct promql_access_options *opti
 		return NULL;
 	a->is_stated = options->namespaces != NULL;
 	a->is_open = !a->is_stated && is_open;
+	a->is_closed = !a->is_stated && !is_open;
 	if (take(a, options, e) == 0)
 		return a;
 	promql_access_free(a);
@@ -81,16 +75,6 @@ void promql_access_free(struct promql_access *a)
 		free(a->namespaces[i]);
 	free(a->namespaces);
 	free(a);
-}
-
-const char *promql_access_label(const struct promql_access *a)
-{
-	return a->label[0] ? a->label : NULL;
-}
-
-bool promql_access_is_closed(const struct promql_access *a)
-{
-	return !a->is_stated && !a->is_open;
 }
 
 static bool is_allowed(const struct promql_access *a, const char *namespace_name)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/promql_answer.h"
-
+// The answer under construction: series with their labels and samples, and warnings, within limits.
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/hash.h"

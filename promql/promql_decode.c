@@ -5,17 +5,16 @@
 
 #include "base/base.h"
 #include "base/json/json_scan.h"
-#include "promql/promql.h"
-#include "promql/promql_answer.h"
 #include "promql/promql_decoder.h"
 
-static const char *const type_names[] = {
+const char *const promql_type_names[] = {
         [PROMQL_VECTOR] = "vector",
         [PROMQL_SCALAR] = "scalar",
         [PROMQL_MATRIX] = "matrix",
         [PROMQL_STRING] = "string",
 };
-_Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_TYPE__COUNT, "one name per result type");
+_Static_assert(sizeof promql_type_names / sizeof promql_type_names[0] == PROMQL_TYPE__COUNT,
+               "one name per result type");
 
 #define PLACE_BYTES  64
 #define TYPE_UNKNOWN PROMQL_TYPE__COUNT
@@ -466,7 +465,8 @@ static int take_type(struct promql_decoder *d, const struct json_token *t)
 {
 	bool is_text = t->kind == JSON_STRING;
 	for (int i = 0; i < PROMQL_TYPE__COUNT; i++)
-		if (is_text && t->len == strlen(type_names[i]) && memcmp(type_names[i], t->text, t->len) == 0) {
+		if (is_text && t->len == strlen(promql_type_names[i]) &&
+		    memcmp(promql_type_names[i], t->text, t->len) == 0) {
 			d->type = (enum promql_type)i;
 			return 0;
 		}
@@ -625,7 +625,7 @@ static int finish_list(struct promql_decoder *d, struct promql_result *ret)
 		return err_set(d->e, ERR_PROTOCOL, "data.result: not a list of series");
 	if (item_index(d) && d->items_type != d->type)
 		return err_set(d->e, ERR_PROTOCOL, "data.result: the series of a %s, where data.resultType says %s",
-		               type_names[d->items_type], type_names[d->type]);
+		               promql_type_names[d->items_type], promql_type_names[d->type]);
 	return promql_answer_list_series(d->answer, ret, d->e);
 }
 
@@ -679,11 +679,6 @@ int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, s
 	int rc = finish(d, ret, e);
 	promql_answer_detach(d->answer);
 	return rc;
-}
-
-const char *promql_type_name(enum promql_type t)
-{
-	return type_names[t];
 }
 
 const char *promql_label(const struct promql_series *s, const char *name)

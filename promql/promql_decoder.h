@@ -4,20 +4,12 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_DECODER_H
 #define GPUSCALE_PROMQL_PROMQL_DECODER_H
 
-#include <sys/queue.h>
-
-#include "promql/promql_result.h"
+#include "promql/promql.h"
 
 struct arena;
 struct promql_answer;
 struct promql_decoder;
 struct err;
-
-// The memory that answers being decoded share: when it is used up, the largest of them fails.
-struct promql_budget {
-	size_t max_bytes, used_bytes;
-	LIST_HEAD(, promql_answer) answers; // private
-};
 
 struct promql_decoder_options {
 	size_t max_series;            // 0: PROMQL_SERIES_MAX
@@ -64,5 +56,65 @@ int promql_api_error_set(struct err *e, const char *type, const char *text);
 // Reads the JSON number text[0..len), in seconds since the epoch, and sets *ret_ms to it, rounded to milliseconds. -1
 // when it is not a number, or so large that a double does not represent its milliseconds; *ret_ms is then untouched.
 int promql_time_parse(const char *text, size_t len, int64_t *ret_ms);
+
+// ---- the answer under construction: series with their labels and samples, and warnings ----
+
+// It keeps limits on their number and on memory, and does not depend on the format of the reply: the decoder
+// (promql_decode.c) reads the reply and adds what it finds.
+//
+// Functions that take `e` return 0, or -1 and *e. Two kinds of *e concern the reply and leave the answer as it was:
+// ERR_INPUT (a label or a series exists twice) and ERR_PROTOCOL (samples out of order). Every other kind is an exceeded
+// limit or exhausted memory: then only promql_answer_start and promql_answer_free may follow. Messages name a series
+// by its place in the reply, as in "data.result[3]".
+
+// Returns an answer whose result is allocated from `a`, NULL when memory is exhausted. The arena is not owned; until
+// promql_answer_free only the answer may use it: an answer that is evicted from its budget releases the arena's blocks.
+// promql_answer_start comes before everything else.
+struct promql_answer *promql_answer_new(struct arena *a);
+// Frees the answer and leaves its budget. The arena, and with it the result, stays. NULL is fine.
+void promql_answer_free(struct promql_answer *a);
+// Starts an empty answer: leaves the budget of the previous one and resets the arena, so that an earlier result becomes
+// invalid. Copies *o, but not the names in o->labels. Labels that are not kept still distinguish series.
+void promql_answer_start(struct promql_answer *a, const struct promql_decoder_options *o);
+// Leaves the budget: from now on the answer cannot be evicted, and its memory no longer counts for other answers.
+void promql_answer_detach(struct promql_answer *a);
+// -1 and *e (ERR_TOO_LARGE) when the answer has been evicted. To be called before more of the reply is added: another
+// answer may have evicted this one since.
+int promql_answer_check(const struct promql_answer *a, struct err *e);
+
+// Returns `bytes` zeroed bytes that live as long as the result, aligned for any type; NULL and *e when they do not fit.
+void *promql_answer_alloc(struct promql_answer *a, size_t bytes, struct err *e);
+// Returns a NUL-terminated copy of text[0..len) that lives as long as the result; NULL and *e when it does not fit.
+const char *promql_answer_copy_text(struct promql_answer *a, const char *text, size_t len, struct err *e);
+
+// Starts the next series, without labels and samples. A series that was not ended is dropped. -1 and *e (ERR_TOO_LARGE,
+// whose code is max_series) when the answer is full.
+int promql_answer_begin_series(struct promql_answer *a, struct err *e);
+// Adds a label to the series: its name text[0..len), then its value, in any order of the labels. ERR_INPUT for a name
+// that the series already has, ERR_LIMIT for more than PROMQL_LABELS_MAX labels.
+int promql_answer_add_label_name(struct promql_answer *a, const char *text, size_t len, struct err *e);
+int promql_answer_add_label_value(struct promql_answer *a, const char *text, size_t len, struct err *e);
+// Sets the one sample that the series has in an instant vector. ERR_TOO_LARGE for more than PROMQL_SAMPLES_MAX samples
+// in the answer.
+int promql_answer_set_sample(struct promql_answer *a, const struct promql_sample *sample, struct err *e);
+// Appends a sample that the series has in a matrix. ERR_PROTOCOL when it is older than the one before, ERR_TOO_LARGE as
+// promql_answer_set_sample.
+int promql_answer_append_sample(struct promql_answer *a, const struct promql_sample *sample, struct err *e);
+// Completes the series and adds it to the answer: as one of a PROMQL_VECTOR with the sample that was set, as one of a
+// PROMQL_MATRIX with the samples that were appended. ERR_INPUT when the answer has a series with the same labels.
+int promql_answer_end_series(struct promql_answer *a, enum promql_type type, struct err *e);
+// Writes the kept labels of the series that was started last to `out`, cut, on one line: "{__name__="up", job="node"}".
+// Returns out.
+const char *promql_answer_series_name(const struct promql_answer *a, char out[static PROMQL_TEXT_BYTES]);
+// Number of completed series, which is the index of the one that is being read.
+size_t promql_answer_n_series(const struct promql_answer *a);
+
+// Adds a warning of the server, cut and on one line. Those after the first PROMQL_WARNINGS_MAX are dropped.
+int promql_answer_add_warning(struct promql_answer *a, const char *text, size_t len, struct err *e);
+
+// Sets ret->series and ret->n_series to the completed series, in the order of the reply.
+int promql_answer_list_series(struct promql_answer *a, struct promql_result *ret, struct err *e);
+// Sets ret->warnings and ret->n_warnings. `is_partial`: the server marked the reply as partial, which is a warning too.
+int promql_answer_list_warnings(struct promql_answer *a, bool is_partial, struct promql_result *ret, struct err *e);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "promql/identity.h"
-#include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
 
 // ---- dialects ----
@@ -21,7 +19,7 @@ const char *const promql_kind_names[] = {
 };
 _Static_assert(sizeof promql_kind_names / sizeof promql_kind_names[0] == PROMQL_KIND__COUNT + 1, "one name per kind");
 
-static const struct promql_dialect dialects[] = {
+const struct promql_dialect promql_dialects[] = {
         // Prometheus: web/api/v1, lookback_delta since pull request 12088 (March 2023); older ones ignore it, as they
         // do every unknown parameter.
         [PROMQL_KIND_PROMETHEUS] = {"Prometheus", "", "", "lookback_delta", 0},
@@ -38,12 +36,7 @@ static const struct promql_dialect dialects[] = {
                                          "max_lookback", PROMQL_LOOKBACK_MS},
         [PROMQL_KIND_AUTO] = {"Prometheus", "", "", NULL, 0},
 };
-_Static_assert(sizeof dialects / sizeof dialects[0] == PROMQL_KIND__COUNT, "one dialect per kind");
-
-const struct promql_dialect *promql_dialect_of(enum promql_kind kind)
-{
-	return &dialects[kind];
-}
+_Static_assert(sizeof promql_dialects / sizeof promql_dialects[0] == PROMQL_KIND__COUNT, "one dialect per kind");
 
 // Mimir names itself. Thanos is still at version 0, Prometheus never was since its API is v1. VictoriaMetrics gives
 // no revision and either no version or that of the Prometheus it is compatible with.

@@ -3,13 +3,9 @@
 
 #define OUTCOMES_MASK ((1u << PROMQL_HEALTH_OUTCOMES) - 1)
 
-static const char *const names[] = {[PROMQL_UP] = "up", [PROMQL_DEGRADED] = "degraded", [PROMQL_DOWN] = "down"};
-_Static_assert(sizeof names / sizeof names[0] == PROMQL_HEALTH__COUNT, "one name per state");
-
-const char *promql_health_name(enum promql_health_state s)
-{
-	return names[s];
-}
+const char *const promql_health_names[] = {"up", "degraded", "down"};
+_Static_assert(sizeof promql_health_names / sizeof promql_health_names[0] == PROMQL_HEALTH__COUNT,
+               "one name per state");
 
 // Returns whether a failed probe counts.
 static bool trusts_probe(const struct promql_health *h)

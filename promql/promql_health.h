@@ -22,7 +22,7 @@ enum promql_health_state {
 	PROMQL_DOWN,     // only probes are sent
 	PROMQL_HEALTH__COUNT
 };
-const char *promql_health_name(enum promql_health_state s); // "up", "degraded", "down"
+extern const char *const promql_health_names[PROMQL_HEALTH__COUNT]; // "up", "degraded", "down"
 
 struct promql_health { // zeroed: up, nothing known
 	enum promql_health_state state;

@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/http/http_text.h"
-#include "promql/identity.h"
 #include "promql/promql_private.h"
 
 #define URL_BYTES_MAX    2048

@@ -9,8 +9,44 @@
 #include "promql/promql.h"
 #include "promql/promql_decoder.h"
 
-struct identity_token;
 struct promql_reply;
+
+// ---- requests for a token of a workload identity, and their responses (identity.c) ----
+
+#define IDENTITY_ANSWER_BYTES_MAX (64 * 1024)
+#define IDENTITY_LIFETIME_MIN_MS  1000
+#define IDENTITY_LIFETIME_MAX_MS  (7 * 24 * 3600 * 1000LL)
+
+// A request for a token. Zeroed, then filled by identity_request_fill; identity_request_done wipes it.
+struct identity_request {
+	const char *method; // "GET" or "POST"
+	char url[2048 + 256];
+	const char *headers[3]; // NULL-terminated
+	struct buf header;      // text of a header, which may be a secret
+	struct buf body;        // empty with "GET"
+};
+
+// The content of the response: a bearer token, or with .key_id the three parts of Amazon's credentials. Owned texts.
+struct identity_token {
+	char *secret;
+	char *key_id, *session; // NULL: a bearer token
+	int64_t lifetime_ms;
+};
+
+// Checks what `kind` needs at start. `region`: of Amazon, NULL: $AWS_REGION. Writes it to ret_scope (as in struct
+// http_aws; "" for the others). Returns 0, or -1 and *e (ERR_INPUT).
+int identity_check(enum promql_identity kind, const char *region, char ret_scope[PROMQL_REGION_MAX + 16],
+                   struct err *e);
+// Fills the request for a token; reads the token files. Returns 0, or -1 and *e: ERR_INPUT for a missing variable, an
+// unsafe endpoint or an unusable file, ERR_NOT_FOUND, ERR_IO, ERR_LIMIT.
+int identity_request_fill(struct identity_request *r, enum promql_identity kind, const char *region, struct err *e);
+void identity_request_done(struct identity_request *r);
+// Reads a response with status 200. Returns 0, or -1 and *e (ERR_PROTOCOL, ERR_LIMIT), which never quotes it.
+int identity_answer_read(enum promql_identity kind, const char *body, size_t len, int64_t now_wall_ms,
+                         struct identity_token *ret_token, struct err *e);
+void identity_token_done(struct identity_token *t);
+
+// ---- the client ----
 
 // The differences between the query APIs of Prometheus and compatible servers, as one table.
 struct promql_dialect {
@@ -19,8 +55,7 @@ struct promql_dialect {
 	const char *lookback_param;                // parameter with a duration; NULL: not supported
 	int64_t lookback_ms;                       // sent when the question requests no longer one; 0: not sent
 };
-// Returns the row of a kind; never NULL.
-const struct promql_dialect *promql_dialect_of(enum promql_kind kind);
+extern const struct promql_dialect promql_dialects[PROMQL_KIND__COUNT];
 // Returns the kind of the server that sent body[0..len) as its reply to /api/v1/status/buildinfo. An unknown server
 // is treated as Prometheus.
 enum promql_kind promql_kind_of_buildinfo(const char *body, size_t len, char ret_version[static PROMQL_VERSION_BYTES]);

@@ -5,26 +5,16 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/timer.h"
 #include "promql/fair_queue.h"
-#include "promql/promql_decoder.h"
 
 #define FUSE_BYTES_POST  ((size_t)15 * 1024) // VictoriaMetrics refuses queries above 16 KiB by default
 #define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
 #define OTHER_REQUESTS   3   // in addition to the slots: the probe, the detection of the API and a token
-
-struct promql_sources {
-	struct event_base *loop;
-	size_t n, n_configured; // those that promql_sources_add() added follow
-	struct clock clock;
-	struct promql_budget budget; // budget for the answers of all sources
-	struct promql_source *items[PROMQL_SOURCES_MAX];
-};
 
 struct source_call {
 	struct fair_item item;
@@ -570,6 +560,7 @@ int promql_sources_add(struct promql_sources *s, const struct promql_source *lik
                        const char *namespace_name, const struct promql_credentials *c, struct err *e)
 {
 	const char *urls[PROMQL_URLS_MAX] = {NULL}, *const namespaces[] = {namespace_name, NULL};
+	const char *label = like->access->label;
 	int slots = like->queue->slots;
 	struct promql_source_options o = {.name = name,
 	                                  .max_in_flight =
@@ -577,7 +568,7 @@ int promql_sources_add(struct promql_sources *s, const struct promql_source *lik
 	                                  .never_fuse = like->fuse_bytes == 0,
 	                                  .more_urls = urls,
 	                                  .max_disagreement = like->max_disagreement,
-	                                  .access = {namespaces, promql_access_label(like->access)}};
+	                                  .access = {namespaces, label[0] ? label : NULL}};
 	size_t before = s->n, n = 0;
 	if (has_name(s, name))
 		return err_set(e, ERR_INPUT, "there is a source %s", name);
@@ -631,21 +622,6 @@ void promql_sources_free(struct promql_sources *s)
 	for (size_t i = 0; i < s->n; i++)
 		free_source(s->items[i]);
 	free(s);
-}
-
-struct event_base *promql_sources_loop(const struct promql_sources *s)
-{
-	return s->loop;
-}
-
-size_t promql_sources_count(const struct promql_sources *s)
-{
-	return s->n;
-}
-
-struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i)
-{
-	return s->items[i];
 }
 
 struct promql_source *promql_sources_find(const struct promql_sources *s, const char *name, struct err *e)

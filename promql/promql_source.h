@@ -7,8 +7,7 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 
-#include <sys/queue.h>
-
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/exposition.h"
 #include "promql/promql.h"
@@ -18,7 +17,6 @@ struct buf;
 struct event_base;
 struct fair_queue;
 struct http_client;
-struct promql_sources;
 
 #define PROMQL_SOURCES_MAX       64 // servers: the URLs of all sources together
 #define PROMQL_URLS_MAX          4  // servers of one source
@@ -53,14 +51,18 @@ struct promql_access_options {
 	const char *label;   // queries are confined to LABEL="NAMESPACE" (promql/confine.h); NULL: not confined
 };
 
+struct promql_access {
+	bool is_closed;          // no namespace may query the source because none is configured
+	bool is_open, is_stated; // open to all namespaces; namespaces were configured
+	char **namespaces;
+	size_t n;
+	char label[PROMQL_ACCESS_LABEL_BYTES]; // queries are confined by it; "": none
+};
+
 // Copies the options. is_open: whether all namespaces or none may query a source without configured namespaces. Returns
 // NULL and *e: ERR_INPUT, ERR_LIMIT.
 struct promql_access *promql_access_new(const struct promql_access_options *options, bool is_open, struct err *e);
 void promql_access_free(struct promql_access *a); // NULL is fine
-// Returns the label that queries are confined by; NULL: none. Valid as long as the rules.
-const char *promql_access_label(const struct promql_access *a);
-// Returns whether no namespace may query the source because none is configured.
-bool promql_access_is_closed(const struct promql_access *a);
 
 // Returns the query that a policy of `namespace_name` may send: `query` itself, or the confined query in `out`. Returns
 // NULL and *e on refusal:
@@ -142,6 +144,16 @@ struct promql_ticket {
 	               // the probe of the source
 };
 
+// The servers of all sources. Other modules only read the first three members.
+struct promql_sources {
+	struct event_base *loop;
+	struct promql_source *items[PROMQL_SOURCES_MAX]; // in the order of the list
+	size_t n;
+	size_t n_configured; // those that promql_sources_add() added follow
+	struct clock clock;
+	struct promql_budget budget; // budget for the answers of all sources
+};
+
 // Creates all sources. Returns NULL and *e, which names the source: as promql_new, or ERR_INPUT, ERR_LIMIT for names
 // and numbers.
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
@@ -160,8 +172,6 @@ void promql_sources_cancel(struct promql_sources *s);
 void promql_sources_clock_was_set(const struct promql_sources *s, int64_t step_ms);
 // Cancels outstanding queries and frees the sources. NULL is fine.
 void promql_sources_free(struct promql_sources *s);
-size_t promql_sources_count(const struct promql_sources *s);
-struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i); // in the order of the list
 // Returns the source called `name`; for NULL or "" the one called "default", or the only one. Returns NULL and *e
 // (ERR_NOT_FOUND) with the most similar name.
 struct promql_source *promql_sources_find(const struct promql_sources *s, const char *name, struct err *e);
@@ -184,7 +194,6 @@ bool promql_source_has_just_recovered(const struct promql_source *s);
 // Returns the limit on the text of a request that combines several queries (promql/similar.h); 0: queries must not be
 // combined.
 size_t promql_source_fuse_bytes(const struct promql_source *s);
-struct event_base *promql_sources_loop(const struct promql_sources *s);
 
 // Like promql_ask, but queues the query, a range query in a slow slot; copies question and ticket. While the source is
 // down: returns -1 and *e (ERR_UNREACHABLE) with the reason, or queues the query for PROMQL_PROBE_WAIT_MS while a probe

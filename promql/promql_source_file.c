@@ -36,18 +36,9 @@ static const struct schema_field basic_fields[] = {
 	{ROW("username", STRING),     FIELD(struct source_spec, o.query.basic_user),          REQUIRED, RANGE(1, 1024),          DOC("The user.")},
 	{ROW("passwordFile", STRING), FIELD(struct source_spec, o.query.basic_password_file), REQUIRED, RANGE(1, FILE_NAME_MAX), DOC("File with the password, read again every minute and when the server refuses it.")},
 };
-// clang-format on
-
 // The children's offsets are those of the source itself.
-static const struct schema basic = {
-        .name = "Sources.sources[].basicAuth",
-        .doc = "User and password.",
-        .struct_size = sizeof(struct source_spec),
-        .fields = basic_fields,
-        .n_fields = COUNT_OF(basic_fields),
-};
+static const struct schema basic = {SCHEMA("Sources.sources[].basicAuth", struct source_spec, basic_fields), DOC("User and password.")};
 
-// clang-format off
 static const struct schema_field tls_fields[] = {
 	{ROW("caFile", STRING),           FIELD(struct source_spec, o.query.tls.ca_file),              OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("CA certificates to trust instead of the system's.")},
 	{ROW("certFile", STRING),         FIELD(struct source_spec, o.query.tls.cert_file),            OPTIONAL,         RANGE(1, FILE_NAME_MAX), DOC("Client certificate; with keyFile.")},
@@ -55,17 +46,8 @@ static const struct schema_field tls_fields[] = {
 	{ROW("serverName", STRING),       FIELD(struct source_spec, o.query.tls.server_name),          OPTIONAL,         RANGE(1, 253),           DOC("Name expected in the server's certificate, if it is not the URL's.")},
 	{ROW("insecureSkipVerify", BOOL), FIELD(struct source_spec, o.query.tls.insecure_skip_verify), DEFAULT("false"),                          DOC("Do not verify the server's certificate: any server that answers then decides how far the targets are scaled.")},
 };
-// clang-format on
+static const struct schema tls = {SCHEMA("Sources.sources[].tls", struct source_spec, tls_fields), DOC("Whom to trust, and who we are.")};
 
-static const struct schema tls = {
-        .name = "Sources.sources[].tls",
-        .doc = "Whom to trust, and who we are.",
-        .struct_size = sizeof(struct source_spec),
-        .fields = tls_fields,
-        .n_fields = COUNT_OF(tls_fields),
-};
-
-// clang-format off
 static const struct schema_field source_fields[] = {
 	{ROW("name", STRING),                   FIELD(struct source_spec, o.name),                                                         REQUIRED,        RANGE(1, PROMQL_SOURCE_NAME_MAX),        DOC("What policies call it in signals[].source: letters, digits, '_', '-' and '.'. The one called default is asked by signals that name none.")},
 	{ROW("url", STRING),                    FIELD(struct source_spec, o.query.url),                                                    OPTIONAL,        RANGE(1, 2048),                          DOC("Base URL, with a path prefix where there is one: http://prometheus:9090, https://mimir.example/prometheus. No credentials in it.")},
@@ -164,23 +146,6 @@ static void check_source(const void *value, struct fault_list *l)
 	check_access(s, l);
 }
 
-static const struct schema source = {
-        .name = "Sources.sources[]",
-        .doc = "One server that speaks the Prometheus query API.",
-        .struct_size = sizeof(struct source_spec),
-        .fields = source_fields,
-        .n_fields = COUNT_OF(source_fields),
-        .validate = check_source,
-};
-
-// clang-format off
-static const struct schema_field list_fields[] = {
-	{ROW("apiVersion", ENUM), FIELD(struct source_list, api_version),             REQUIRED, ONE_OF(api_versions),                        DOC("Version of this format.")},
-	{ROW("kind", ENUM),       FIELD(struct source_list, kind),                    REQUIRED, ONE_OF(kinds),                               DOC("What this document is.")},
-	{ROW("sources", LIST),    FIELD_LIST(struct source_list, sources, n_sources), REQUIRED, ITEMS(1, PROMQL_SOURCES_MAX), CHILD(source), DOC("The servers.")},
-};
-// clang-format on
-
 static void check_list(const void *value, struct fault_list *faults)
 {
 	const struct source_list *l = value;
@@ -192,14 +157,16 @@ static void check_list(const void *value, struct fault_list *faults)
 			}
 }
 
-static const struct schema list_schema = {
-        .name = PROMQL_SOURCES_KIND,
-        .doc = "The servers that policies get their signals from.",
-        .struct_size = sizeof(struct source_list),
-        .fields = list_fields,
-        .n_fields = COUNT_OF(list_fields),
-        .validate = check_list,
+// clang-format off
+static const struct schema source = {SCHEMA("Sources.sources[]", struct source_spec, source_fields), VALIDATE(check_source), DOC("One server that speaks the Prometheus query API.")};
+
+static const struct schema_field list_fields[] = {
+	{ROW("apiVersion", ENUM), FIELD(struct source_list, api_version),             REQUIRED, ONE_OF(api_versions),                        DOC("Version of this format.")},
+	{ROW("kind", ENUM),       FIELD(struct source_list, kind),                    REQUIRED, ONE_OF(kinds),                               DOC("What this document is.")},
+	{ROW("sources", LIST),    FIELD_LIST(struct source_list, sources, n_sources), REQUIRED, ITEMS(1, PROMQL_SOURCES_MAX), CHILD(source), DOC("The servers.")},
 };
+static const struct schema list_schema = {SCHEMA(PROMQL_SOURCES_KIND, struct source_list, list_fields), VALIDATE(check_list), DOC("The servers that policies get their signals from.")};
+// clang-format on
 
 const struct schema *promql_source_schema(void)
 {

@@ -130,28 +130,26 @@ __attribute__((format(printf, 4, 5))) static void mistake(struct promql_syntax *
 
 // ---- literals ----
 
-// Prometheus takes whole numbers, largest unit first; other servers take more, which only the server knows.
-static int check_duration(struct promql_syntax *s, const char *p, size_t len)
+// Checks that p[0..len) is a number or a duration, which Prometheus 3 accepts in place of each other. Durations have
+// whole numbers, largest unit first; other servers take more, which only the server knows.
+static int check_number(struct promql_syntax *s, const char *p, size_t len, const char *what)
 {
 	int64_t ms;
 	struct err e;
-	if (s->is_strict || num_parse_duration_ms(p, len, &ms, &e) == 0)
+	if (promql_is_number(p, len))
 		return 0;
-	return refuse_at(s, p, len, ERR_INPUT, e.msg);
+	if (!promql_is_duration(p, len))
+		return expected(s, what);
+	return s->is_strict || num_parse_duration_ms(p, len, &ms, &e) == 0 ? 0 : refuse_at(s, p, len, ERR_INPUT, e.msg);
 }
 
-// A number or a duration, which Prometheus 3 accepts in place of each other.
 static int number(struct promql_syntax *s, const char *what)
 {
-	const struct promql_token t = s->next;
-	if (t.kind != PROMQL_TOKEN_NUMBER)
+	const struct promql_token *t = &s->next;
+	if (t->kind != PROMQL_TOKEN_NUMBER)
 		return expected(s, what);
-	if (!promql_is_number(t.start, t.len)) {
-		if (!promql_is_duration(t.start, t.len))
-			return expected(s, what);
-		if (check_duration(s, t.start, t.len) < 0)
-			return -1;
-	}
+	if (check_number(s, t->start, t->len, what) < 0)
+		return -1;
 	accept(s);
 	return 0;
 }
@@ -192,17 +190,14 @@ static int string(struct promql_syntax *s)
 
 static int match_operator(struct promql_syntax *s, struct promql_matcher *m)
 {
-	bool is_equal = is_sign(s, '='), is_not = is_sign(s, '!');
-	m->is_not = is_not;
+	m->is_not = is_sign(s, '!');
 	m->is_regex = is_followed_by(s, '~');
-	if (is_equal && !m->is_regex) {
-		accept(s);
-		return 0;
-	}
-	if ((!is_equal && !is_not) || (is_not && !is_followed_by(s, '=') && !is_followed_by(s, '~')))
+	bool is_long = m->is_regex || (m->is_not && is_followed_by(s, '='));
+	if (!is_sign(s, '=') && !(m->is_not && is_long))
 		return expected(s, "=, !=, =~ or !~");
 	accept(s);
-	accept(s);
+	if (is_long)
+		accept(s);
 	return 0;
 }
 
@@ -282,18 +277,8 @@ static int label_list(struct promql_syntax *s, bool *ret_has)
 	return 0;
 }
 
-static const char *type_name(enum promql_value_type type)
-{
-	static const char *const names[] = {"anything", "a scalar", "an instant vector", "a range vector", "a string"};
-	_Static_assert(sizeof names / sizeof names[0] == PROMQL_VALUE_TYPE__COUNT, "one name per type");
-	return names[type];
-}
-
-static enum promql_value_type type_of_letter(char letter)
-{
-	static const char letters[] = " svmt"; // in the order of the enum
-	return (enum promql_value_type)(strchr(letters, letter) - letters);
-}
+static const char *const type_names[] = {"anything", "a scalar", "an instant vector", "a range vector", "a string"};
+_Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_VALUE_TYPE__COUNT, "one name per type");
 
 static bool fits(const struct promql_value *v, enum promql_value_type type)
 {
@@ -303,8 +288,9 @@ static bool fits(const struct promql_value *v, enum promql_value_type type)
 // Returns the type of argument i. f: with arguments.
 static enum promql_value_type type_of_argument(const struct promql_function *f, size_t i)
 {
+	static const char letters[] = " svmt"; // in the order of the enum
 	size_t last = strlen(f->arguments) - 1;
-	return type_of_letter(f->arguments[i < last ? i : last]);
+	return (enum promql_value_type)(strchr(letters, f->arguments[i < last ? i : last]) - letters);
 }
 
 static void report_argument(struct promql_syntax *s, const struct promql_function *f, enum promql_value_type type,
@@ -319,8 +305,8 @@ static void report_argument(struct promql_syntax *s, const struct promql_functio
 		        "avg_over_time() to it first",
 		        f->name);
 	else
-		mistake(s, v->start, v->end, "%s() needs %s here, got %s", f->name, type_name(type),
-		        type_name(v->type));
+		mistake(s, v->start, v->end, "%s() needs %s here, got %s", f->name, type_names[type],
+		        type_names[v->type]);
 }
 
 static void report_count(struct promql_syntax *s, const struct promql_function *f, const struct promql_token *name,
@@ -385,25 +371,14 @@ static int arguments(struct promql_syntax *s, const struct promql_function *f, s
 	return 0;
 }
 
-static void check_arguments(struct promql_syntax *s, const struct promql_function *f, const struct promql_token *name,
-                            const struct arguments *a)
-{
-	if (a->n < f->least || a->n > f->most)
-		report_count(s, f, name, a->n);
-	else if (a->expected != PROMQL_VALUE_ANY)
-		report_argument(s, f, a->expected, &a->wrong);
-}
-
-static bool is_grouping(const struct promql_syntax *s)
-{
-	return is_word(s, "by") || is_word(s, "without");
-}
-
+// Reads by (..) or without (..). Returns whether it is there; -1 on error.
 static int grouping(struct promql_syntax *s)
 {
 	bool has;
+	if (!is_word(s, "by") && !is_word(s, "without"))
+		return 0;
 	accept(s);
-	return label_list(s, &has);
+	return label_list(s, &has) < 0 ? -1 : 1;
 }
 
 static void report_function(struct promql_syntax *s, const struct promql_token *name, bool is_of_thanos)
@@ -436,34 +411,23 @@ static int call(struct promql_syntax *s, struct promql_value *v, bool is_aggrega
 	if (!f)
 		report_function(s, &name, is_of_thanos);
 	accept(s);
-	bool is_grouped = is_aggregation && is_grouping(s);
-	if ((is_grouped && grouping(s) < 0) || arguments(s, f, &a) < 0)
+	int is_grouped = is_aggregation ? grouping(s) : 0;
+	if (is_grouped < 0 || arguments(s, f, &a) < 0)
 		return -1;
 	if (f) {
-		check_arguments(s, f, &name, &a);
+		if (a.n < f->least || a.n > f->most)
+			report_count(s, f, &name, a.n);
+		else if (a.expected != PROMQL_VALUE_ANY)
+			report_argument(s, f, a.expected, &a.wrong);
 		promql_value_apply(f, &name, &a.data, a.limit, v);
 	}
-	return is_aggregation && !is_grouped && is_grouping(s) ? grouping(s) : 0;
+	return is_aggregation && !is_grouped && grouping(s) < 0 ? -1 : 0;
 }
 
 // ---- operands ----
 
 // Words that are never the name of a metric.
 static const char *const reserved[] = {"on", "ignoring", "group_left", "group_right", "bool", "atan2", NULL};
-
-static bool is_keyword(const struct promql_token *t)
-{
-	return promql_token_is_word(t, promql_aggregations) || promql_token_is_word(t, promql_label_list_words) ||
-	       promql_token_is_word(t, promql_other_words);
-}
-
-static int keyword_as_name(struct promql_syntax *s)
-{
-	char why[MESSAGE_BYTES];
-	snprintf(why, sizeof why, "%.*s is a keyword here: write a metric of that name as {__name__=\"%.*s\"}",
-	         (int)s->next.len, s->next.start, (int)s->next.len, s->next.start);
-	return refuse(s, why);
-}
 
 static int name(struct promql_syntax *s, struct promql_value *v)
 {
@@ -479,10 +443,15 @@ static int name(struct promql_syntax *s, struct promql_value *v)
 	}
 	if (promql_token_is_word(&t, promql_aggregations) && (is_call || promql_token_is_word(&next, grouping)))
 		return call(s, v, true);
-	if (is_keyword(&t)) {
-		bool is_function = is_call && promql_function_find(t.start, t.len);
-		if (s->is_strict || promql_token_is_word(&t, reserved) || (is_call && !is_function))
-			return keyword_as_name(s);
+	bool is_keyword = promql_token_is_word(&t, promql_aggregations) ||
+	                  promql_token_is_word(&t, promql_label_list_words) ||
+	                  promql_token_is_word(&t, promql_other_words);
+	if (is_keyword && (s->is_strict || promql_token_is_word(&t, reserved) ||
+	                   (is_call && !promql_function_find(t.start, t.len)))) {
+		char why[MESSAGE_BYTES];
+		snprintf(why, sizeof why, "%.*s is a keyword here: write a metric of that name as {__name__=\"%.*s\"}",
+		         (int)t.len, t.start, (int)t.len, t.start);
+		return refuse(s, why);
 	}
 	if (is_call)
 		return call(s, v, false);
@@ -498,41 +467,29 @@ static int operand(struct promql_syntax *s, struct promql_value *v, bool *ret_is
 	static const struct promql_token nameless = {.kind = PROMQL_TOKEN_END};
 	const struct promql_token t = s->next;
 	const char *outer = s->open;
+	int rc = -1;
 	*v = promql_value_unknown;
 	*ret_is_selector = is_sign(s, '{');
 	v->start = t.start;
-	switch (t.kind) {
-	case PROMQL_TOKEN_NAME:
-		if (name(s, v) < 0)
-			return -1;
-		*ret_is_selector = v->type == PROMQL_VALUE_VECTOR && s->end[-1] != ')';
-		break;
-	case PROMQL_TOKEN_NUMBER:
-		if (number(s, "a number") < 0)
-			return -1;
+	if (t.kind == PROMQL_TOKEN_NAME) {
+		rc = name(s, v);
+		*ret_is_selector = rc == 0 && v->type == PROMQL_VALUE_VECTOR && s->end[-1] != ')';
+	} else if (t.kind == PROMQL_TOKEN_NUMBER) {
+		rc = number(s, "a number");
 		*v = promql_value_of_number(&t);
-		break;
-	case PROMQL_TOKEN_STRING:
+	} else if (t.kind == PROMQL_TOKEN_STRING) {
 		v->type = PROMQL_VALUE_STRING;
-		if (string(s) < 0)
-			return -1;
-		break;
-	default:
-		if (is_sign(s, '{') && (s->is_strict || !is_followed_by(s, '{'))) {
-			if (braces(s, &nameless, v) < 0)
-				return -1;
-			break;
-		}
-		if (expect_sign(s, '(', "a metric, a function, a number or (") < 0)
-			return -1;
+		rc = string(s);
+	} else if (is_sign(s, '{') && (s->is_strict || !is_followed_by(s, '{'))) {
+		rc = braces(s, &nameless, v);
+	} else if (expect_sign(s, '(', "a metric, a function, a number or (") == 0) {
 		s->open = t.start;
-		if (expression(s, v) < 0 || expect_sign(s, ')', "an operator or )") < 0)
-			return -1;
+		rc = expression(s, v) < 0 ? -1 : expect_sign(s, ')', "an operator or )");
 		s->open = outer;
 	}
 	v->start = t.start;
 	v->end = s->end;
-	return 0;
+	return rc;
 }
 
 // ---- modifiers ----
@@ -593,12 +550,8 @@ static int range(struct promql_syntax *s, bool *ret_is_subquery)
 		const char *step = s->next.start + 1;
 		size_t len = s->next.len - 1;
 		bool is_function = !s->is_strict && len > 0 && is_before(s, '(');
-		if (len > 0 && !is_function && !promql_is_number(step, len)) {
-			if (!promql_is_duration(step, len))
-				return expected(s, what);
-			if (check_duration(s, step, len) < 0)
-				return -1;
-		}
+		if (len > 0 && !is_function && check_number(s, step, len, what) < 0)
+			return -1;
 		*ret_is_subquery = true;
 		accept(s);
 		bool is_computed = !s->is_strict && (len > 0 ? is_arithmetic(&s->next) : is_duration_expression(s));
@@ -618,9 +571,7 @@ static int at_modifier(struct promql_syntax *s)
 	accept(s);
 	if (is_word(s, "start") || is_word(s, "end")) {
 		accept(s);
-		if (expect_sign(s, '(', "(") < 0)
-			return -1;
-		return expect_sign(s, ')', ")");
+		return expect_sign(s, '(', "(") < 0 ? -1 : expect_sign(s, ')', ")");
 	}
 	if (is_sign(s, '-') || is_sign(s, '+'))
 		accept(s);
@@ -658,7 +609,7 @@ static int modifiers(struct promql_syntax *s, struct promql_value *v, bool is_se
 				return -1;
 			if (is_subquery && !fits(v, PROMQL_VALUE_VECTOR))
 				mistake(s, v->start, v->end, "a subquery needs an instant vector, got %s",
-				        type_name(v->type));
+				        type_names[v->type]);
 			else if (!is_subquery && has_series && v->type == PROMQL_VALUE_VECTOR && (has_offset || has_at))
 				mistake(s, start, s->end, "the range comes before offset and @: x[5m] offset 1h");
 			else if (!is_subquery && !is_selector)

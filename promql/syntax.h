@@ -6,8 +6,100 @@
 #define GPUSCALE_PROMQL_SYNTAX_H
 
 #include "base/err.h"
-#include "promql/functions.h"
 #include "promql/lexer.h"
+
+// ---- the functions and aggregations, as one table, and what is known of values without their data ----
+
+#define PROMQL_ARGUMENTS_ANY 255
+
+// What the values of a result say about those of the data argument: the first vector or range, else the first argument.
+enum promql_effect {
+	PROMQL_UNKNOWN, // nothing
+	PROMQL_SAME,    // within the bounds of the argument, as an average or a maximum is
+	PROMQL_TOTAL,   // has its sign, and is 0 when it is 0
+	PROMQL_RATE,    // at least 0; 0 without traffic
+	PROMQL_COUNT,   // a finite number that is at least 0
+	PROMQL_ONE,     // 1
+	PROMQL_ROUNDED, // within the bounds of the argument, rounded to whole numbers
+	PROMQL_CLAMP,   // clamp(x, least, most)
+	PROMQL_CLAMP_MIN,
+	PROMQL_CLAMP_MAX,
+	PROMQL_MEAN,  // mean of a histogram: not a number while the histogram is empty
+	PROMQL_SHARE, // share of a histogram, from 0 to 1: as PROMQL_MEAN
+	PROMQL_EFFECT__COUNT
+};
+
+struct promql_function {
+	const char *name;
+	// Types of the arguments: v instant vector, m range vector, s scalar, t string. More arguments than letters
+	// have the last type.
+	const char *arguments;
+	unsigned char least, most; // number of arguments; PROMQL_ARGUMENTS_ANY: no upper limit
+	char result;               // v or s
+	unsigned char effect;      // enum promql_effect
+	bool is_aggregation;       // by (..) and without (..) are permitted; case does not matter
+	bool reads_more;           // reads series that its arguments do not select
+	bool is_thanos;            // only Thanos has it
+};
+
+// Returns the row of a name of `len` bytes, NULL for an unknown one. Functions are case-sensitive, aggregations are
+// not, as in PromQL.
+const struct promql_function *promql_function_find(const char *name, size_t len);
+// Returns the most similar name, NULL when no name is similar.
+const char *promql_function_similar(const char *name, size_t len);
+
+enum promql_value_type {
+	PROMQL_VALUE_ANY, // after a mistake that was reported: fits everywhere
+	PROMQL_VALUE_SCALAR,
+	PROMQL_VALUE_VECTOR,
+	PROMQL_VALUE_RANGE,
+	PROMQL_VALUE_STRING,
+	PROMQL_VALUE_TYPE__COUNT
+};
+
+// The known properties of the values of an expression.
+struct promql_value {
+	enum promql_value_type type;
+	double low, high;        // no finite value lies outside; -INFINITY and INFINITY: unknown
+	bool is_idle_zero;       // 0 without traffic
+	bool is_idle_empty;      // has no samples without traffic
+	struct promql_token nan; // if len > 0: the operator or function that gives NaN or infinity without traffic
+	const char *start, *end; // range of the text
+};
+
+// Binary operators in the order of their precedence.
+enum promql_rank {
+	PROMQL_RANK_OR,
+	PROMQL_RANK_AND,
+	PROMQL_RANK_COMPARE,
+	PROMQL_RANK_ADD,
+	PROMQL_RANK_MULTIPLY,
+	PROMQL_RANK_POWER,
+	PROMQL_RANK_OPERAND
+};
+
+struct promql_operation {
+	enum promql_rank rank;
+	char sign;     // + - * / % ^, < > = !, or the first letter of a word
+	bool is_equal; // the second character is '='
+	bool is_bool;
+	bool has_labels; // on (..) or ignoring (..) with at least one label
+	bool is_grouped; // group_left or group_right
+	bool is_filled;
+	struct promql_token token;
+};
+
+extern const struct promql_value promql_value_unknown; // value of type PROMQL_VALUE_ANY
+// Returns the value of a number or a duration.
+struct promql_value promql_value_of_number(const struct promql_token *t);
+// Sets *v to the value of a call. data: the argument of enum promql_effect; limit: the second and the third argument.
+void promql_value_apply(const struct promql_function *f, const struct promql_token *name,
+                        const struct promql_value *data, const struct promql_value limit[2], struct promql_value *v);
+// Sets *v, which may be a or b, to the value of the operation.
+void promql_value_combine(const struct promql_operation *o, const struct promql_value *a, const struct promql_value *b,
+                          struct promql_value *v);
+
+// ---- the reader ----
 
 #define PROMQL_DEPTH_MAX 64 // nested parentheses
 

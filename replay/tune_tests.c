@@ -9,7 +9,6 @@
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/test/scenario.h"
-#include "policies/test/scenario_run.h"
 
 #define TESTS_ARENA_MAX (256 * 1024 * 1024)
 #define REPORT_MAX      (1024 * 1024)
@@ -75,7 +74,7 @@ static int add_document(struct tune_tests *t, const struct doc_node *root, const
 	struct schema_errors errors;
 	struct scenario_file doc = {0};
 	schema_errors_init(&errors, t->path);
-	if (schema_decode(scenario_schema(), root, &doc, &t->arena, &errors, "") < 0)
+	if (schema_decode(&scenario_schema, root, &doc, &t->arena, &errors, "") < 0)
 		return err_set(e, ERR_INPUT, "%s:%d: %s: %s", t->path, errors.items[0].line, errors.items[0].path,
 		               errors.items[0].message);
 	if (load_policies(t, &doc, e) < 0)

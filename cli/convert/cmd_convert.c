@@ -7,7 +7,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 
 #define CONVERT_ARENA_MAX (64 * 1024 * 1024)
 

@@ -6,7 +6,6 @@
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "insight/verdict.h"
-#include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "promql/promql.h"
 #include "promql/similar.h"
@@ -149,7 +148,7 @@ static int fetch(struct prometheus_session *session, int64_t window_s, struct wo
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
-	int rc = ask(session, &query, verdict_query_owner_labels(), workload_set_add_owner, set, e);
+	int rc = ask(session, &query, verdict_owner_labels, workload_set_add_owner, set, e);
 	buf_done(&query);
 	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;

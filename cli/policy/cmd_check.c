@@ -15,7 +15,7 @@
 #include "policies/load/pool_set.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 #include "promql/promql_source.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)

@@ -8,10 +8,7 @@
 #include "base/clock.h"
 #include "cli/term/cli.h"
 #include "policies/load/file_set.h"
-#include "policies/test/coverage.h"
-#include "policies/test/junit.h"
 #include "policies/test/scenario.h"
-#include "policies/test/scenario_run.h"
 #include "policies/test/test_report.h"
 
 #define TEST_ARENA_MAX  (256 * 1024 * 1024)
@@ -190,7 +187,7 @@ static void run_document(struct session *s, struct file *f, const struct doc_nod
 	struct buf why;
 	buf_init(&why, TEST_REPORT_MAX);
 	schema_errors_init(&s->errors, f->path);
-	if (schema_decode(scenario_schema(), root, &doc, &f->arena, &s->errors, "") < 0) {
+	if (schema_decode(&scenario_schema, root, &doc, &f->arena, &s->errors, "") < 0) {
 		schema_errors_print(&s->errors, &why);
 		fail_file(s, f->path, buf_str(&why));
 	} else if (load_policies(f, &doc, &why) < 0) {

@@ -177,7 +177,7 @@ static void classify(struct lint_query *q, const struct answer *a, const char *h
 		              "the source replies with warnings, which counts as missing data");
 	if (a->type != PROMQL_VECTOR && a->type != PROMQL_SCALAR)
 		schema_report(warnings, q->node, q->path, "gives a %s, not a vector: take the range away",
-		              promql_type_name(a->type));
+		              promql_type_names[a->type]);
 	else if (a->n_series == 0)
 		schema_report(warnings, q->node, q->path, "parses, but there is no data now: %s%s",
 		              s->on_missing == ON_MISSING_HOLD ? "the scale would be held; " : "",

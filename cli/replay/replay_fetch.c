@@ -208,7 +208,7 @@ static void on_page(void *arg, const struct promql_result *result, const struct 
 		page->error = *error;
 	else if (result->type != PROMQL_MATRIX)
 		err_set(&page->error, ERR_PROTOCOL, "expected a matrix as the answer to a range query, got a %s",
-		        promql_type_name(result->type));
+		        promql_type_names[result->type]);
 	else if (result->n_warnings > 0)
 		err_set(&page->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
 	else

@@ -7,9 +7,7 @@
 #include "policies/load/policy_ref.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/test/grant_line.h"
-#include "policies/test/spread_line.h"
-#include "policies/test/step_line.h"
+#include "policies/test/filters.h"
 
 #define REPORT_MAX (16 * 1024 * 1024)
 

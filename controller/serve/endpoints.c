@@ -43,12 +43,12 @@ static void get_livez(void *arg, struct http_exchange *x)
 static void write_sources(struct buf *b, const struct query_hub *queries)
 {
 	const struct promql_sources *sources = query_hub_sources(queries);
-	for (size_t i = 0; i < promql_sources_count(sources); i++) {
-		const struct promql_source *s = promql_sources_at(sources, i);
+	for (size_t i = 0; i < sources->n; i++) {
+		const struct promql_source *s = sources->items[i];
 		enum promql_health_state state = s->health.state;
 		const char *error = s->error;
 		print_to(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+', s->name,
-		         promql_health_name(state), error[0] ? ": " : "", error);
+		         promql_health_names[state], error[0] ? ": " : "", error);
 		const struct query_agreement *g = query_hub_agreement(queries, i);
 		if (g->is_disagreeing)
 			print_to(b, "[-]servers of source %s disagree: %s (informative)\n", s->name, g->detail);

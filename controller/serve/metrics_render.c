@@ -129,8 +129,7 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 		break;
 	case FAMILY_SOURCE_STATE:
 		for (int i = 0; i < PROMQL_HEALTH__COUNT; i++)
-			metric_family_i64(out, id, LABELS(name, promql_health_name((enum promql_health_state)i)),
-			                  (int)state == i);
+			metric_family_i64(out, id, LABELS(name, promql_health_names[i]), (int)state == i);
 		break;
 	case FAMILY_SOURCE_FAILURES:
 		for (int k = 0; k < ERR__COUNT; k++)
@@ -158,12 +157,12 @@ static void render_sources(const struct query_hub *queries, struct buf *out)
 {
 	const struct promql_sources *sources = query_hub_sources(queries);
 	struct query_hub_stats stats[PROMQL_SOURCES_MAX]; // counted once, not for each family
-	for (size_t i = 0; i < promql_sources_count(sources); i++)
+	for (size_t i = 0; i < sources->n; i++)
 		stats[i] = query_hub_source_stats(queries, i);
 	for (int id = FAMILY_SOURCE_INFO; id <= FAMILY_SOURCE_SKEW; id++) {
 		metric_family_begin(out, (enum metric_family_id)id);
-		for (size_t i = 0; i < promql_sources_count(sources); i++)
-			render_source((enum metric_family_id)id, promql_sources_at(sources, i), &stats[i], out);
+		for (size_t i = 0; i < sources->n; i++)
+			render_source((enum metric_family_id)id, sources->items[i], &stats[i], out);
 	}
 	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
 	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)query_hub_fused(queries));

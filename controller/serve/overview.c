@@ -83,8 +83,8 @@ void overview_begin(struct json_writer *w, const struct controller *c, const str
 	                  c->policies.changed_ms, GPUSCALE_VERSION);
 	write_controller(w, c, shards);
 	json_write_member_array(w, "sources");
-	for (size_t i = 0; i < promql_sources_count(sources); i++)
-		write_source(w, promql_sources_at(sources, i));
+	for (size_t i = 0; i < sources->n; i++)
+		write_source(w, sources->items[i]);
 	json_write_format(w, "],counts:{policies:%zu,invalid:%zu,waiting:%zu}", items->n, items->n_invalid,
 	                  items->n_waiting);
 	write_problems(w, problems);

@@ -123,8 +123,8 @@ struct converted {
 static const struct promql_source *find_server(const struct policy_watch *w, const char *url)
 {
 	size_t n = url_len(url);
-	for (size_t i = 0; i < promql_sources_count(w->options.sources); i++) {
-		const struct promql_source *first = promql_sources_at(w->options.sources, i);
+	for (size_t i = 0; i < w->options.sources->n; i++) {
+		const struct promql_source *first = w->options.sources->items[i];
 		for (const struct promql_source *s = first; s; s = s->next)
 			if (url_len(s->url) == n && strncmp(s->url, url, n) == 0)
 				return first;
@@ -137,7 +137,7 @@ static bool is_open_to(const struct promql_source *s, const char *namespace_name
 {
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	bool is_open = promql_access_is_closed(s->access) ||
+	bool is_open = s->access->is_closed ||
 	               promql_access_admit(s->access, s->name, namespace_name, PROMQL_PROBE, &query, NULL, e);
 	buf_done(&query);
 	return is_open;

@@ -10,7 +10,7 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "k8s/client/k8s_client.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 #include "promql/promql_source.h"
 
 #define PATH_BYTES      640

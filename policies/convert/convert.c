@@ -255,12 +255,6 @@ const char *convert_namespace(struct conversion *c)
 	return "default";
 }
 
-const char *convert_origin(struct conversion *c)
-{
-	return convert_text(c, "%s %s (%s)", c->kind, c->name && c->name[0] ? c->name : "without a name",
-	                    c->api_version);
-}
-
 // What follows the name of the target in the names of the pods that its selector selects.
 static const char *pod_tail(const char *kind)
 {
@@ -323,14 +317,6 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	          "ignores the CPU of a pod that started less than 5 minutes ago and is not ready";
 }
 
-void convert_target(struct conversion *c, const struct doc_node *spec, const char *key)
-{
-	const struct doc_node *ref = doc_get(spec, key);
-	c->target_api_version = convert_get(ref, "apiVersion", "apps/v1");
-	c->target_kind = convert_get(ref, "kind", "Deployment");
-	c->target_name = convert_get(ref, "name", "");
-}
-
 void convert_activation(struct conversion *c, const char *signal, const char *above)
 {
 	if (c->n_activations < CONVERT_SIGNALS_MAX) {
@@ -354,4 +340,96 @@ bool convert_whole(const char *text, int64_t *ret_value)
 {
 	struct err e;
 	return text && num_parse_i64(text, strlen(text), 0, INT32_MAX, ret_value, &e) == 0;
+}
+
+// ---- one object: which kind it is, and what is checked for all kinds ----
+
+static bool has_template(const struct doc_node *node)
+{
+	if (!node)
+		return false;
+	if (strstr(node->text, "{{"))
+		return true;
+	for (const struct doc_node *c = node->child; c; c = c->next)
+		if (has_template(c))
+			return true;
+	return false;
+}
+
+// Adds one note if a text below `root` is still a template.
+static void note_templates(struct conversion *c, const struct doc_node *root)
+{
+	if (has_template(doc_get(root, "metadata")) || has_template(doc_get(root, "spec")))
+		convert_note(c, "{{ .. }}: this is a Helm template; convert what `helm template` makes of it");
+}
+
+// "HorizontalPodAutoscaler" for a HorizontalPodAutoscalerList; "" if the name of the list does not show the kind.
+static const char *list_kind(struct conversion *c, const struct doc_node *list)
+{
+	const char *kind = convert_get(list, "kind", "");
+	size_t n = strlen(kind);
+	return n > 4 && strcmp(kind + n - 4, "List") == 0 ? convert_text(c, "%.*s", (int)(n - 4), kind) : "";
+}
+
+// Texts end at their first NUL: a NUL inside would truncate them.
+static const struct doc_node *find_nul(const struct doc_node *node)
+{
+	if (strlen(node->text) != node->text_len)
+		return node;
+	for (const struct doc_node *c = node->child; c; c = c->next) {
+		const struct doc_node *found = find_nul(c);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+// The kinds that are converted. To add one, add a row.
+static const struct {
+	const char *kind, *group; // group: the start of its apiVersion
+	const char *target;       // the reference to its target, an apps/v1 Deployment by default
+	convert_fn *convert;
+} kinds[] = {
+        {"HorizontalPodAutoscaler", "", "scaleTargetRef", convert_hpa},
+        {"ScaledObject", "", "scaleTargetRef", convert_keda},
+        {"WatermarkPodAutoscaler", "", "scaleTargetRef", convert_wpa},
+        {"PodAutoscaler", "autoscaling.aibrix.ai/", "scaleTargetRef", convert_aibrix},
+        {"DatadogPodAutoscaler", "", "targetRef", convert_datadog},
+};
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
+
+int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
+                   const struct convert_live *live, struct err *e)
+{
+	const struct doc_node *metadata = doc_get(root, "metadata"), *nul = find_nul(root);
+	*c = (struct conversion){.arena = a, .live = live};
+	c->kind = convert_get(root, "kind", list_kind(c, list));
+	c->api_version = convert_get(root, "apiVersion", convert_get(list, "apiVersion", "no apiVersion"));
+	c->name = convert_get(metadata, "name", NULL);
+	c->namespace_name = convert_get(metadata, "namespace", NULL);
+	if (nul)
+		return err_set(e, ERR_INPUT, "%d: a text holds the character \\0: remove it", nul->line);
+	size_t k = 0;
+	while (k < N_KINDS && (strcmp(c->kind, kinds[k].kind) != 0 ||
+	                       strncmp(c->api_version, kinds[k].group, strlen(kinds[k].group)) != 0))
+		k++;
+	if (k == N_KINDS)
+		return err_set(e, ERR_UNSUPPORTED,
+		               "%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject, "
+		               "WatermarkPodAutoscaler, PodAutoscaler (AIBrix) and DatadogPodAutoscaler are",
+		               root->line, c->kind[0] ? c->kind : "an object without kind");
+	c->from = convert_text(c, "%s %s (%s)", c->kind, c->name && c->name[0] ? c->name : "without a name",
+	                       c->api_version);
+	const struct doc_node *spec = doc_get(root, "spec"), *ref = doc_get(spec, kinds[k].target);
+	c->annotations = doc_get(metadata, "annotations");
+	c->min_replicas = convert_get(spec, "minReplicas", "1");
+	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
+	c->target_api_version = convert_get(ref, "apiVersion", "apps/v1");
+	c->target_kind = convert_get(ref, "kind", "Deployment");
+	c->target_name = convert_get(ref, "name", "");
+	kinds[k].convert(c, root);
+	note_templates(c, root);
+	if (c->is_too_large)
+		return err_set(e, ERR_LIMIT, "%d: an object this large is not converted", root->line);
+	return 0;
 }

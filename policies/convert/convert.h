@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policies/engine/cron.h"
+#include "policies/engine/policy.h"
 
 struct arena;
 struct buf;
@@ -39,13 +39,6 @@ struct conversion_schedule {
 	bool is_max; // of several open ones, the largest counts
 };
 
-// A trigger of type cron: at least `replicas` from each start to the next end.
-struct conversion_window {
-	const char *name, *start_text, *end_text, *time_zone;
-	int64_t replicas;
-	struct cron start, end;
-};
-
 // The server of a trigger.
 struct convert_server {
 	const char *url;
@@ -68,7 +61,7 @@ struct conversion {
 	const char *kind, *api_version;  // of the source; for items of a typed list, from the list
 	const char *from;                // "HorizontalPodAutoscaler llama (autoscaling/v2)"
 	const char *name, *namespace_name;
-	const struct doc_node *annotations; // of an HPA; NULL = none
+	const struct doc_node *annotations; // NULL = none
 	const char *target_api_version, *target_kind, *target_name;
 	const char *min_replicas, *max_replicas, *interval, *replica_multiple;
 	bool dry_run, paused;
@@ -77,7 +70,9 @@ struct conversion {
 	size_t n_signals;
 	struct conversion_schedule schedules[CONVERT_SCHEDULES_MAX];
 	size_t n_schedules;
-	struct conversion_window windows[CONVERT_SCHEDULES_MAX]; // what convert_schedules() makes the schedules of
+	// The triggers of type cron, which convert_schedules() makes the schedules of: at least min_replicas from each
+	// start to the next end.
+	struct policy_schedule windows[CONVERT_SCHEDULES_MAX];
 	size_t n_windows;
 	const struct doc_node *behavior;       // copied from the HPA; or
 	const char *scale_up, *scale_down;     // the text of each direction
@@ -125,8 +120,6 @@ const char *convert_matchers(struct conversion *c, const struct doc_node *select
 const char *convert_selector(struct conversion *c, const char *metric, const char *matchers);
 // The namespace of the object, for a query; "default", with a note, if it has none.
 const char *convert_namespace(struct conversion *c);
-// "KIND NAME (apiVersion)", for the comment that names the source of a policy.
-const char *convert_origin(struct conversion *c);
 // Adds the matcher LABEL="value" in front of `matchers`, unless they have one for the label: two for one label would
 // exclude each other.
 const char *convert_matcher(struct conversion *c, const char *label, const char *value, const char *matchers);
@@ -142,11 +135,9 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 void convert_activation(struct conversion *c, const char *signal, const char *above);
 // Adds a note if `c` has no behavior: the HPA's default limit of a scale-up differs from that of a policy.
 void convert_note_growth(struct conversion *c);
-// Converts the reference `key` (scaleTargetRef, targetRef); the default is an apps/v1 Deployment.
-void convert_target(struct conversion *c, const struct doc_node *spec, const char *key);
 // Adds a window that a trigger of type cron describes. robfig/cron: the fields, `?`, `TZ=` and `CRON_TZ=`. A note if an
 // expression is invalid.
-void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int64_t replicas);
+void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int32_t replicas);
 // Makes the schedules of the windows: at any time, the largest of the open ones. Splits windows that overlap. A note
 // where the schedules of a policy cannot do this.
 void convert_schedules(struct conversion *c);
@@ -154,12 +145,10 @@ void convert_schedules(struct conversion *c);
 // Parses a whole number without a sign. False if `text` is NULL or invalid.
 bool convert_whole(const char *text, int64_t *ret_value);
 
-// The converters. `root` is the object; its kind and apiVersion are in `c`. False if `c` is of another kind.
-bool convert_hpa(struct conversion *c, const struct doc_node *root);
-bool convert_keda(struct conversion *c, const struct doc_node *root);
-bool convert_wpa(struct conversion *c, const struct doc_node *root);
-bool convert_aibrix(struct conversion *c, const struct doc_node *root);
-bool convert_datadog(struct conversion *c, const struct doc_node *root);
+// The converters. `root` is the object; its names, target and annotations, and minReplicas and maxReplicas of its spec,
+// are in `c`.
+typedef void convert_fn(struct conversion *c, const struct doc_node *root);
+convert_fn convert_hpa, convert_keda, convert_wpa, convert_aibrix, convert_datadog;
 
 // Fills `c` from one object. `list` is the list that contains `root`, or NULL: items of `kubectl get -o yaml` have
 // their kind, items of a typed list (HorizontalPodAutoscalerList) take it from the list. Everything in `c` lives in

@@ -10,11 +10,11 @@
 #define RESYNC_SECONDS     "10"
 #define WINDOW_SECONDS_MAX 3600 // of behavior.stabilizationWindowSeconds
 
-static const char *setting(const struct doc_node *annotations, const char *name, const char *fallback)
+static const char *setting(const struct conversion *c, const char *name, const char *fallback)
 {
 	char key[96];
 	snprintf(key, sizeof key, "autoscaling.aibrix.ai/%s", name);
-	return convert_get(annotations, key, fallback);
+	return convert_get(c->annotations, key, fallback);
 }
 
 // The HPA of the strategy HPA has whole targets. AIBrix: hpa_resources.go.
@@ -73,9 +73,9 @@ static void add_source(struct conversion *c, const struct doc_node *source, cons
 }
 
 // Returns a cooldown window, a Go duration such as 5m, in seconds; digits alone are seconds.
-static const char *window_of(struct conversion *c, const struct doc_node *a, const char *name, const char *fallback)
+static const char *window_of(struct conversion *c, const char *name, const char *fallback)
 {
-	const char *text = setting(a, name, fallback);
+	const char *text = setting(c, name, fallback);
 	int64_t ms, seconds;
 	struct err e;
 	if (convert_whole(text, &seconds))
@@ -91,17 +91,20 @@ static const char *window_of(struct conversion *c, const struct doc_node *a, con
 	return convert_text(c, "%lld", (long long)(ms / 1000));
 }
 
-// Converts a rate of r replicas per replica and decision to the text of a direction.
-static const char *rules(struct conversion *c, const char *field, const char *rate, int direction, const char *window,
-                         const char *tolerance, bool is_hpa)
+// Returns the text of a direction, whose rate is r replicas per replica and decision.
+static const char *rules(struct conversion *c, bool is_up, bool is_hpa)
 {
+	const char *field = is_up ? "max-scale-up-rate" : "max-scale-down-rate", *rate = setting(c, field, "2");
+	const char *window = is_up ? window_of(c, "scale-up-cooldown-window", "0")
+	                           : window_of(c, "scale-down-cooldown-window", "300");
+	const char *tolerance = setting(c, is_up ? "scale-up-tolerance" : "scale-down-tolerance", "0.1");
 	double r;
 	struct err e;
 	if (num_parse_f64(rate, strlen(rate), &r, &e) < 0 || r <= 1 || r > 1000) {
 		convert_note(c, "the annotation %s: %s is not between 1 and 1000; replaced by 2", field, rate);
 		r = 2;
 	}
-	double percent = direction > 0 ? 100 * (r - 1) : 100 * (1 - 1 / r);
+	double percent = is_up ? 100 * (r - 1) : 100 * (1 - 1 / r);
 	int whole = percent < 1 ? 1 : (int)percent;
 	if (whole < percent)
 		convert_note(c, "the annotation %s %s: a percentage is a whole number here; replaced by %d", field,
@@ -116,16 +119,6 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 	return convert_text(
 	        c, "{stabilizationWindowSeconds: %s, %spolicies: [{type: Percent, value: %d, periodSeconds: %s}]}",
 	        window, part, whole, is_hpa ? "60" : RESYNC_SECONDS);
-}
-
-static void add_behavior(struct conversion *c, const struct doc_node *a, bool is_hpa)
-{
-	c->scale_up = rules(c, "max-scale-up-rate", setting(a, "max-scale-up-rate", "2"), 1,
-	                    window_of(c, a, "scale-up-cooldown-window", "0"), setting(a, "scale-up-tolerance", "0.1"),
-	                    is_hpa);
-	c->scale_down = rules(c, "max-scale-down-rate", setting(a, "max-scale-down-rate", "2"), -1,
-	                      window_of(c, a, "scale-down-cooldown-window", "300"),
-	                      setting(a, "scale-down-tolerance", "0.1"), is_hpa);
 }
 
 static bool put_time(const char *text, int *ret_hour, int *ret_minute)
@@ -190,19 +183,19 @@ static void add_schedule(struct conversion *c, const struct doc_node *node)
 }
 
 // Knative's algorithm: the mean of a stable window, and panic in a short one.
-static void add_panic(struct conversion *c, const struct doc_node *spec, const struct doc_node *a)
+static void add_panic(struct conversion *c, const struct doc_node *spec)
 {
 	if (!c->panic_signal)
 		return;
 	c->panic_window = convert_seconds(c, convert_get(spec, "panicWindowSeconds", "60"));
-	c->panic_threshold = setting(a, "panic-threshold", "2");
+	c->panic_threshold = setting(c, "panic-threshold", "2");
 	convert_note(c,
 	             "scalingStrategy KPA: AIBrix panics when the panic window is %s times the stable one; the policy "
 	             "when it asks for as many times the ready replicas",
 	             c->panic_threshold);
 }
 
-static void note_lost(struct conversion *c, const struct doc_node *spec, const struct doc_node *a)
+static void note_lost(struct conversion *c, const struct doc_node *spec)
 {
 	const char *role = convert_get(doc_get(spec, "subTargetSelector"), "roleName", NULL);
 	if (role) {
@@ -213,24 +206,17 @@ static void note_lost(struct conversion *c, const struct doc_node *spec, const s
 	}
 	if (doc_get(spec, "predictive"))
 		convert_note(c, "predictive: spec.forecast looks ahead, too, and has fields of its own");
-	if (convert_bool(setting(a, "scale-to-zero", "false")) == 1)
+	if (convert_bool(setting(c, "scale-to-zero", "false")) == 1)
 		convert_note(c, "the annotation scale-to-zero: name a signal that has data without pods in spec.idle");
 }
 
-bool convert_aibrix(struct conversion *c, const struct doc_node *root)
+void convert_aibrix(struct conversion *c, const struct doc_node *root)
 {
-	static const char group[] = "autoscaling.aibrix.ai/";
-	if (strcmp(c->kind, "PodAutoscaler") != 0 || strncmp(c->api_version, group, sizeof group - 1) != 0)
-		return false;
-	const struct doc_node *spec = doc_get(root, "spec"), *a = doc_get(doc_get(root, "metadata"), "annotations");
+	const struct doc_node *spec = doc_get(root, "spec");
 	const struct doc_node *sources = doc_get(spec, "metricsSources"), *schedules = doc_get(spec, "schedules");
 	const char *strategy = convert_get(spec, "scalingStrategy", "APA");
-	c->from = convert_origin(c);
-	convert_target(c, spec, "scaleTargetRef");
-	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	if (strcmp(c->min_replicas, "0") == 0)
 		c->min_replicas = "1"; // scaling to zero is an annotation
-	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	bool is_kpa = strcmp(strategy, "KPA") == 0, is_hpa = strcmp(strategy, "HPA") == 0;
 	const char *window_seconds = is_kpa ? convert_get(spec, "observeWindowSeconds", "180") : NULL;
 	for (const struct doc_node *s = sources ? sources->child : NULL; s; s = s->next)
@@ -239,9 +225,9 @@ bool convert_aibrix(struct conversion *c, const struct doc_node *root)
 		add_schedule(c, s);
 	if (!is_hpa)
 		c->interval = RESYNC_SECONDS "s";
-	add_behavior(c, a, is_hpa);
+	c->scale_up = rules(c, true, is_hpa);
+	c->scale_down = rules(c, false, is_hpa);
 	if (is_kpa)
-		add_panic(c, spec, a);
-	note_lost(c, spec, a);
-	return true;
+		add_panic(c, spec);
+	note_lost(c, spec);
 }

@@ -97,17 +97,21 @@ static const char *normalize(struct conversion *c, const char *text)
 	return kept;
 }
 
-void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int64_t replicas)
+void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int32_t replicas)
 {
 	if (c->n_windows == CONVERT_SCHEDULES_MAX) {
 		convert_lost(c, "the cron trigger %s: a policy has at most %d schedules", name, CONVERT_SCHEDULES_MAX);
 		return;
 	}
-	struct conversion_window *w = &c->windows[c->n_windows];
+	struct policy_schedule *w = &c->windows[c->n_windows];
 	const char *zone = convert_get(meta, "timezone", "UTC"), *start_zone = zone, *end_zone = zone;
 	const char *start = skip_zone(c, convert_get(meta, "start", ""), &start_zone);
 	const char *end = skip_zone(c, convert_get(meta, "end", ""), &end_zone);
-	*w = (struct conversion_window){.name = name, .time_zone = start_zone, .replicas = replicas};
+	*w = (struct policy_schedule){.name = name,
+	                              .time_zone = start_zone,
+	                              .min_set = true,
+	                              .min_replicas = replicas,
+	                              .combine = SCHEDULE_MAX};
 	w->start_text = normalize(c, start);
 	w->end_text = normalize(c, end);
 	const char *fault = cron_parse(&w->start, w->start_text), *end_fault = cron_parse(&w->end, w->end_text);
@@ -143,7 +147,7 @@ static bool matches_minute(const struct cron *e, uint32_t days, int minute)
 
 // Sets is_open[m] for each minute of a week in which the window is open. KEDA: a window is open when its next event is
 // an end, or an end and a start together.
-static void open_minutes(const struct conversion_window *w, bool *is_open)
+static void open_minutes(const struct policy_schedule *w, bool *is_open)
 {
 	uint32_t start_days = weekly_days(&w->start), end_days = weekly_days(&w->end);
 	bool open = false;
@@ -160,12 +164,12 @@ static void open_minutes(const struct conversion_window *w, bool *is_open)
 struct run {
 	uint32_t hours, days; // sets: the run starts at `minute` of each of the hours of each of the days
 	int minute, length;
-	int64_t replicas;
+	int32_t replicas;
 	size_t window; // the trigger that asks for it
 };
 
 struct week {
-	int64_t largest[WEEK_MINUTES];
+	int32_t largest[WEEK_MINUTES];
 	size_t window[WEEK_MINUTES];
 	bool is_open[WEEK_MINUTES];
 	struct run runs[RUNS_MAX];
@@ -177,8 +181,8 @@ static void fill_week(const struct conversion *c, struct week *y)
 	for (size_t i = 0; i < c->n_windows; i++) {
 		open_minutes(&c->windows[i], y->is_open);
 		for (int m = 0; m < WEEK_MINUTES; m++)
-			if (y->is_open[m] && c->windows[i].replicas > y->largest[m]) {
-				y->largest[m] = c->windows[i].replicas;
+			if (y->is_open[m] && c->windows[i].min_replicas > y->largest[m]) {
+				y->largest[m] = c->windows[i].min_replicas;
 				y->window[m] = i;
 			}
 	}
@@ -259,14 +263,14 @@ static bool is_taken(const struct conversion *c, const char *name)
 	return false;
 }
 
-static struct conversion_schedule *add_schedule(struct conversion *c, const struct conversion_window *w)
+static struct conversion_schedule *add_schedule(struct conversion *c, const struct policy_schedule *w)
 {
 	const char *name = w->name;
 	for (int i = 2; is_taken(c, name); i++)
 		name = convert_text(c, "%s-%d", w->name, i);
 	struct conversion_schedule *s = &c->schedules[c->n_schedules++];
 	*s = (struct conversion_schedule){.name = name, .time_zone = w->time_zone};
-	s->min_replicas = convert_text(c, "%lld", (long long)w->replicas);
+	s->min_replicas = convert_text(c, "%d", w->min_replicas);
 	return s;
 }
 
@@ -300,8 +304,8 @@ static const char *expression(struct conversion *c, int minute, uint32_t hours, 
 
 static void add_run_schedule(struct conversion *c, const struct run *r)
 {
-	struct conversion_window w = c->windows[r->window];
-	w.replicas = r->replicas;
+	struct policy_schedule w = c->windows[r->window];
+	w.min_replicas = r->replicas;
 	struct conversion_schedule *s = add_schedule(c, &w);
 	s->start = expression(c, r->minute, r->hours, r->days);
 	int end = __builtin_ctz(r->hours) * 60 + r->minute + r->length, shift = end / DAY_MINUTES % 7;
@@ -320,7 +324,7 @@ static bool is_weekly(const struct conversion *c)
 	return true;
 }
 
-static void note_unused(struct conversion *c, const struct conversion_window *w)
+static void note_unused(struct conversion *c, const struct policy_schedule *w)
 {
 	convert_note(c, "the cron trigger %s: never open, or never the largest of the open ones", w->name);
 }
@@ -344,7 +348,7 @@ static bool convert_week(struct conversion *c)
 	bool changes = find_runs(y), fits = y->n_runs <= CONVERT_SCHEDULES_MAX;
 	note_all_unused(c, y);
 	if (!changes && y->largest[0] > 0) {
-		c->min_replicas = convert_text(c, "%lld", (long long)y->largest[0]);
+		c->min_replicas = convert_text(c, "%d", y->largest[0]);
 		c->idle_replicas = NULL;
 		convert_note(c, "the cron triggers: always open, so that minReplicas is theirs");
 	}
@@ -373,30 +377,16 @@ static bool opens_alike(struct policy_schedule *s)
 // open one counts.
 static void convert_each(struct conversion *c)
 {
-	struct policy_schedule schedules[CONVERT_SCHEDULES_MAX] = {0};
-	struct policy policy = {.schedules = schedules, .n_schedules = c->n_windows};
-	for (size_t i = 0; i < c->n_windows; i++) {
-		const struct conversion_window *w = &c->windows[i];
-		schedules[i] = (struct policy_schedule){.start_text = w->start_text,
-		                                        .end_text = w->end_text,
-		                                        .time_zone = w->time_zone,
-		                                        .start = w->start,
-		                                        .end = w->end,
-		                                        .min_set = true,
-		                                        .min_replicas = (int32_t)w->replicas,
-		                                        .combine = SCHEDULE_MAX};
-	}
+	struct policy policy = {.schedules = c->windows, .n_schedules = c->n_windows};
 	for (size_t i = 0; i < c->n_windows;) {
-		struct conversion_window *w = &c->windows[i];
+		struct policy_schedule *w = &c->windows[i];
 		if (schedule_fault(&policy, i)) {
 			note_unused(c, w);
-			policy.n_schedules--;
-			c->n_windows--;
+			c->n_windows = --policy.n_schedules;
 			memmove(w, w + 1, (c->n_windows - i) * sizeof *w);
-			memmove(&schedules[i], &schedules[i + 1], (c->n_windows - i) * sizeof schedules[i]);
 			continue;
 		}
-		if (!c->live && !opens_alike(&schedules[i])) // takes too long for an event loop
+		if (!c->live && !opens_alike(w)) // takes too long for an event loop
 			convert_note(c,
 			             "the cron trigger %s: open from a start to the next end, in KEDA only from the "
 			             "last start before an end; split the schedule by hand",

@@ -99,14 +99,10 @@ static void add_apply_policy(struct conversion *c, const struct doc_node *apply)
 		convert_note(c, "applyPolicy.update: a policy does not change the requests of pods");
 }
 
-bool convert_datadog(struct conversion *c, const struct doc_node *root)
+void convert_datadog(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(c->kind, "DatadogPodAutoscaler") != 0)
-		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *constraints = doc_get(spec, "constraints");
 	const struct doc_node *objectives = doc_get(spec, "objectives"), *apply = doc_get(spec, "applyPolicy");
-	c->from = convert_origin(c);
-	convert_target(c, spec, "targetRef");
 	c->min_replicas = convert_get(constraints, "minReplicas", "1");
 	c->max_replicas = convert_get(constraints, "maxReplicas", NULL);
 	if (!objectives)
@@ -126,5 +122,4 @@ bool convert_datadog(struct conversion *c, const struct doc_node *root)
 		convert_note(
 		        c,
 		        "fallback.horizontal: a policy without data holds; spec.fallback names replicas for an outage");
-	return true;
 }

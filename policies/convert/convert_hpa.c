@@ -162,10 +162,10 @@ static bool add_metrics(struct conversion *c, const struct doc_node *metrics)
 }
 
 // autoscaling/v1 stores newer fields in annotations, as JSON. NULL: none.
-static const struct doc_node *annotation(struct conversion *c, const struct doc_node *root, const char *name)
+static const struct doc_node *annotation(struct conversion *c, const char *name)
 {
 	const char *key = convert_text(c, "autoscaling.alpha.kubernetes.io/%s", name);
-	const char *json = convert_get(doc_get(doc_get(root, "metadata"), "annotations"), key, NULL);
+	const char *json = convert_get(c->annotations, key, NULL);
 	struct doc_node *node = NULL;
 	struct err e;
 	if (json && doc_from_json(c->arena, json, strlen(json), &node, &e) < 0) {
@@ -203,25 +203,18 @@ static void note_owner(struct conversion *c, const struct doc_node *root)
 			        convert_get(o, "kind", ""), convert_get(o, "name", "without a name"));
 }
 
-bool convert_hpa(struct conversion *c, const struct doc_node *root)
+void convert_hpa(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(c->kind, "HorizontalPodAutoscaler") != 0)
-		return false;
 	const struct doc_node *spec = doc_get(root, "spec");
-	c->from = convert_origin(c);
-	c->annotations = doc_get(doc_get(root, "metadata"), "annotations");
 	note_owner(c, root);
-	convert_target(c, spec, "scaleTargetRef");
-	c->min_replicas = convert_get(spec, "minReplicas", "1");
-	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	c->behavior = doc_get(spec, "behavior");
 	if (!c->behavior)
-		c->behavior = annotation(c, root, "behavior");
+		c->behavior = annotation(c, "behavior");
 	const char *percent = convert_get(spec, "targetCPUUtilizationPercentage", NULL);
 	if (percent)
 		convert_resource(c, "cpu", NULL, percent, NULL);
 	bool any = add_metrics(c, doc_get(spec, "metrics"));
-	any |= add_metrics(c, annotation(c, root, "metrics"));
+	any |= add_metrics(c, annotation(c, "metrics"));
 	if (!any && !percent) { // default of the API server
 		convert_resource(c, "cpu", NULL, "80", NULL);
 		convert_note(c, "no metric: an HPA without one targets 80 %% of the requested CPU");
@@ -229,5 +222,4 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 	convert_note_growth(c);
 	if (strcmp(c->min_replicas, "0") == 0)
 		allow_zero(c);
-	return true;
 }

@@ -174,7 +174,7 @@ static void add_cron(struct conversion *c, const struct doc_node *trigger, struc
 	}
 	if (convert_whole(c->min_replicas, &min) && wanted < min)
 		wanted = min;
-	convert_window(c, name, meta, wanted > 0 ? wanted : 1);
+	convert_window(c, name, meta, wanted > 0 ? (int32_t)wanted : 1);
 }
 
 // The types of triggers that are converted. To add one, add a row.
@@ -355,9 +355,9 @@ static void keep_at(struct conversion *c, const char *replicas)
 	}
 }
 
-static void add_annotations(struct conversion *c, const struct doc_node *root)
+static void add_annotations(struct conversion *c)
 {
-	const struct doc_node *a = doc_get(doc_get(root, "metadata"), "annotations");
+	const struct doc_node *a = c->annotations;
 	const char *replicas = convert_get(a, "autoscaling.keda.sh/paused-replicas", NULL);
 	c->paused = is_annotated(a, "autoscaling.keda.sh/paused") || replicas;
 	c->is_down_disabled = is_annotated(a, "autoscaling.keda.sh/paused-scale-in");
@@ -380,10 +380,9 @@ static void add_annotations(struct conversion *c, const struct doc_node *root)
 }
 
 // KEDA takes a target with this annotation for needed, whatever the triggers say.
-static void force_activation(struct conversion *c, const struct doc_node *root)
+static void force_activation(struct conversion *c)
 {
-	const char *text = convert_get(doc_get(doc_get(root, "metadata"), "annotations"),
-	                               "autoscaling.keda.sh/force-activation", NULL);
+	const char *text = convert_get(c->annotations, "autoscaling.keda.sh/force-activation", NULL);
 	if (convert_bool(text) != 1 || !c->idle_replicas)
 		return;
 	c->idle_replicas = NULL;
@@ -451,19 +450,15 @@ static void add_formula(struct conversion *c, const struct doc_node *modifiers, 
 	convert_activation(c, s->name, convert_get(modifiers, "activationTarget", "0"));
 }
 
-bool convert_keda(struct conversion *c, const struct doc_node *root)
+void convert_keda(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(c->kind, "ScaledObject") != 0)
-		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *advanced = doc_get(spec, "advanced");
 	const struct doc_node *triggers = doc_get(spec, "triggers"),
 	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
 	const struct doc_node *modifiers = doc_get(advanced, "scalingModifiers"), *fallback = doc_get(spec, "fallback");
 	struct triggers t = {0};
-	c->from = convert_origin(c);
-	convert_target(c, spec, "scaleTargetRef");
 	set_bounds(c, spec);
-	force_activation(c, root);
+	force_activation(c);
 	c->behavior = doc_get(hpa, "behavior");
 	convert_note_growth(c);
 	c->interval = period(c, spec, "pollingInterval", NULL, 1, INTERVAL_SECONDS_MAX);
@@ -493,6 +488,5 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	add_fallback(c, fallback, &t);
 	if (convert_bool(convert_get(advanced, "restoreToOriginalReplicaCount", "false")) == 1)
 		convert_note(c, "restoreToOriginalReplicaCount: write the number itself, as restoreReplicas");
-	add_annotations(c, root);
-	return true;
+	add_annotations(c);
 }

@@ -123,7 +123,7 @@ static void add_limits(struct conversion *c, const struct doc_node *spec)
 	                  "cuts while fewer replicas are ready than would remain";
 }
 
-static void note_lost(struct conversion *c, const struct doc_node *root, const struct doc_node *spec)
+static void note_lost(struct conversion *c, const struct doc_node *spec)
 {
 	static const char monitor[] = "wpa.datadoghq.com/lifecycle-control.enabled";
 	static const char *const lost[][2] = {
@@ -133,7 +133,7 @@ static void note_lost(struct conversion *c, const struct doc_node *root, const s
 	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
 		if (doc_get(spec, lost[i][0]))
 			convert_note(c, "%s: %s", lost[i][0], lost[i][1]);
-	if (convert_bool(convert_get(doc_get(doc_get(root, "metadata"), "annotations"), monitor, NULL)) == 1)
+	if (convert_bool(convert_get(c->annotations, monitor, NULL)) == 1)
 		convert_note(c, "the annotation lifecycle-control: the WPA scales only while its DatadogMonitor is OK; "
 		                "the policy does not read it");
 	if (convert_get(spec, "convergeTowardsWatermark", "")[0])
@@ -141,15 +141,9 @@ static void note_lost(struct conversion *c, const struct doc_node *root, const s
 		        c, "convergeTowardsWatermark: converging inside the band: use a target instead of watermarks");
 }
 
-bool convert_wpa(struct conversion *c, const struct doc_node *root)
+void convert_wpa(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(c->kind, "WatermarkPodAutoscaler") != 0)
-		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *metrics = doc_get(spec, "metrics");
-	c->from = convert_origin(c);
-	convert_target(c, spec, "scaleTargetRef");
-	c->min_replicas = convert_get(spec, "minReplicas", "1");
-	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	if (strcmp(c->min_replicas, "0") == 0)
 		c->min_replicas = "1"; // the default of the WPA
 	c->replica_multiple = unless_zero(convert_get(spec, "replicaScalingAbsoluteModulo", NULL), NULL);
@@ -162,9 +156,8 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 	        convert_seconds(c, unless_zero(convert_get(spec, "upscaleForbiddenWindowSeconds", NULL), "60"));
 	c->cooldown_down =
 	        convert_seconds(c, unless_zero(convert_get(spec, "downscaleForbiddenWindowSeconds", NULL), "300"));
-	note_lost(c, root, spec);
+	note_lost(c, spec);
 	for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
 		add_metric(c, spec, m);
 	add_limits(c, spec);
-	return true;
 }

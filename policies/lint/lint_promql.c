@@ -10,7 +10,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 #include "promql/syntax.h"
 
 #define MATCHERS_MAX 32   // matchers of a selector that are compared with each other

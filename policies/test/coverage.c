@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/coverage.h"
-
+// Which stages and reasons of each policy the tests have reached, and which they have not.
 #include "base/base.h"
 #include "base/print.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/test/test_report.h"
 
 struct coverage {
 	char *namespace_name, *name;

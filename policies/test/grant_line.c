@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/grant_line.h"
-
+// The allocator of a pool as a filter.
 #include <cjson/cJSON.h>
 
 #include "base/arena.h"
@@ -8,8 +7,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "policies/explain/explain.h"
-#include "policies/pool/gpu_pool.h"
-#include "policies/pool/pool_allocate.h"
+#include "policies/test/filters.h"
 #include "policies/test/line_fields.h"
 
 #define TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z

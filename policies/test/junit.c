@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/junit.h"
-
+// Test results as JUnit XML.
 #include "base/base.h"
 #include "base/xml_text.h"
+#include "policies/test/test_report.h"
 
 void junit_init(struct junit *j, size_t max_bytes)
 {

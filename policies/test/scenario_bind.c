@@ -37,17 +37,22 @@ static void fault(struct binder *b, const struct doc_node *at, const char *below
 	schema_report(b->errors, at ? at : b->node, path, "%s", message);
 }
 
-// "no <what> "<word>"", with a suggestion.
-static void fault_unknown(struct binder *b, const struct doc_node *at, const char *below, const char *what,
-                          const char *word, const char *const *names, size_t n)
+// Returns the index of `word` in names[0..n), or n after it reported that there is no WHAT of this name, with a
+// suggestion.
+static size_t find_known(struct binder *b, const struct doc_node *at, const char *below, const char *what,
+                         const char *word, const char *const *names, size_t n)
 {
 	char shown[SHOWN_BYTES];
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], word) == 0)
+			return i;
 	const char *close = num_closest_name(word, names, n);
 	text_show(shown, sizeof shown, word, strlen(word));
 	if (close)
 		fault(b, at, below, "there is no %s \"%s\", did you mean \"%s\"?", what, shown, close);
 	else
 		fault(b, at, below, "there is no %s \"%s\"", what, shown);
+	return n;
 }
 
 static size_t signal_names(const struct policy *p, const char *ret_names[POLICY_SIGNALS_MAX])
@@ -57,24 +62,13 @@ static size_t signal_names(const struct policy *p, const char *ret_names[POLICY_
 	return p->n_signals;
 }
 
-static size_t find_name(const char *const *names, size_t n, const char *word)
-{
-	size_t i = 0;
-	while (i < n && strcmp(names[i], word) != 0)
-		i++;
-	return i;
-}
-
-static bool reason_is_known(struct binder *b, const struct doc_node *at, const char *below, const char *word)
+static void check_reason(struct binder *b, const struct doc_node *at, const char *below, const char *word)
 {
 	const char *names[REASON__COUNT];
 	size_t n = 0;
 	for (int r = REASON_NONE + 1; r < REASON__COUNT; r++)
 		names[n++] = reason_info((enum reason)r)->name;
-	if (find_name(names, n, word) < n)
-		return true;
-	fault_unknown(b, at, below, "reason", word, names, n);
-	return false;
+	find_known(b, at, below, "reason", word, names, n);
 }
 
 // ---- expectations ----
@@ -84,18 +78,16 @@ static void bind_expect_signal(struct binder *b, struct scenario_expect_signal *
 {
 	char path[SCHEMA_PATH_BYTES];
 	snprintf(path, sizeof path, "tests[%zu].%s", b->index, below);
-	if (schema_decode(scenario_expect_signal_schema(), node, x, b->a, b->errors, path) < 0)
+	if (schema_decode(&scenario_expect_signal_schema, node, x, b->a, b->errors, path) < 0)
 		return;
 	if (!x->state && !x->reason && !x->value_set && !x->proposal_set)
 		fault(b, node, below, "expects nothing: add state, value, proposal or reason");
 	if (x->reason)
-		reason_is_known(b, doc_get(node, "reason"), below, x->reason);
+		check_reason(b, doc_get(node, "reason"), below, x->reason);
 	if (!x->state)
 		return;
-	x->state_index = (int)find_name(signal_state_names, SIGNAL_STATE__COUNT, x->state);
-	if (x->state_index == SIGNAL_STATE__COUNT)
-		fault_unknown(b, doc_get(node, "state"), below, "signal state", x->state, signal_state_names,
-		              SIGNAL_STATE__COUNT);
+	x->state_index = (int)find_known(b, doc_get(node, "state"), below, "signal state", x->state, signal_state_names,
+	                                 SIGNAL_STATE__COUNT);
 }
 
 static void bind_expect_signals(struct binder *b, struct scenario_expect *x, const char *below)
@@ -114,13 +106,11 @@ static void bind_expect_signals(struct binder *b, struct scenario_expect *x, con
 	}
 	for (const struct doc_node *c = x->signal_map->child; c; c = c->next) {
 		char sub[SCHEMA_PATH_BYTES];
-		size_t i = find_name(names, n, c->key);
+		size_t i = find_known(b, c, below, "signal", c->key, names, n);
 		snprintf(sub, sizeof sub, "%s.%s", below, c->key);
-		if (i == n)
-			fault_unknown(b, c, below, "signal", c->key, names, n);
-		else if (c->kind != DOC_MAP)
+		if (i < n && c->kind != DOC_MAP)
 			fault(b, c, sub, "must be a map such as {state: Missing, proposal: 4}");
-		else
+		else if (i < n)
 			bind_expect_signal(b, &x->signals[i], c, sub);
 	}
 }
@@ -146,7 +136,7 @@ static void bind_expect(struct binder *b)
 		}
 		if (x->reason) {
 			snprintf(sub, sizeof sub, "%s.reason", below);
-			reason_is_known(b, doc_get(node, "reason"), sub, x->reason);
+			check_reason(b, doc_get(node, "reason"), sub, x->reason);
 		}
 		if (x->signal_map) {
 			snprintf(sub, sizeof sub, "%s.signals", below);
@@ -159,11 +149,9 @@ static void bind_laws(struct binder *b)
 {
 	const struct doc_node *list = doc_get(b->node, "invariants"), *node = list ? list->child : NULL;
 	for (size_t i = 0; i < b->s->n_laws; i++, node = node ? node->next : NULL) {
-		size_t law = find_name(scenario_law_names, LAW__COUNT, b->s->law_names[i]);
-		if (law == LAW__COUNT)
-			fault_unknown(b, node, "invariants", "invariant", b->s->law_names[i], scenario_law_names,
-			              LAW__COUNT);
-		else
+		size_t law = find_known(b, node, "invariants", "invariant", b->s->law_names[i], scenario_law_names,
+		                        LAW__COUNT);
+		if (law < LAW__COUNT)
 			b->s->laws[law] = true;
 	}
 	if (b->s->n_laws == 0 && b->s->n_expect == 0)
@@ -244,7 +232,7 @@ static int add_piece(struct binder *b, struct scenario_series *s, const struct d
                      bool whole)
 {
 	struct scenario_piece piece = {0};
-	if (schema_decode(scenario_piece_schema(), node, &piece, b->a, b->errors, path) < 0)
+	if (schema_decode(&scenario_piece_schema, node, &piece, b->a, b->errors, path) < 0)
 		return -1;
 	if (piece.values)
 		return add_notation(b, s, piece.values, piece.age_ms, node, path);
@@ -300,7 +288,7 @@ static int add_series(struct binder *b, struct scenario_series *s, const struct 
 // A map with one of a piece's own keys is a piece; any other maps pods to series.
 static bool is_piece(const struct doc_node *node)
 {
-	const struct schema *piece = scenario_piece_schema();
+	const struct schema *piece = &scenario_piece_schema;
 	for (size_t i = 0; i < piece->n_fields; i++)
 		if (doc_get(node, piece->fields[i].name))
 			return true;
@@ -365,14 +353,12 @@ static void bind_signals(struct binder *b)
 	}
 	for (const struct doc_node *c = map ? map->child : NULL; c; c = c->next) {
 		char path[SCHEMA_PATH_BYTES];
-		size_t i = find_name(names, n, c->key);
+		size_t i = find_known(b, c, "signals", "signal", c->key, names, n);
 		snprintf(path, sizeof path, "tests[%zu].signals.%s", b->index, c->key);
-		if (i == n)
-			fault_unknown(b, c, "signals", "signal", c->key, names, n);
-		else if (!b->s->policy->signals[i].query)
+		if (i < n && !b->s->policy->signals[i].query)
 			fault(b, c, "signals", "\"%s\" is computed by its formula: give the signals that it names",
 			      names[i]);
-		else
+		else if (i < n)
 			bind_series(b, &b->s->signals[i], c, path);
 	}
 }
@@ -413,12 +399,8 @@ static void bind_pods(struct binder *b)
 	else if (!(b->s->pods = arena_calloc(b->a, node->n_children ? node->n_children : 1, sizeof *b->s->pods)))
 		fault(b, node, "target.pods", "does not fit into the memory allowed");
 	for (const struct doc_node *c = b->s->pods ? node->child : NULL; c; c = c->next) {
-		size_t state = 0;
-		while (state < POD_STATE__COUNT && strcmp(pod_state_names[state], c->text) != 0)
-			state++;
-		if (state == POD_STATE__COUNT)
-			fault_unknown(b, c, "target.pods", "state of a pod", c->text, pod_state_names,
-			              POD_STATE__COUNT);
+		size_t state =
+		        find_known(b, c, "target.pods", "state of a pod", c->text, pod_state_names, POD_STATE__COUNT);
 		b->s->pods[b->s->n_pods++] = (struct obs_pod){c->key, (enum pod_state)state};
 	}
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/scenario_run.h"
-
+// Runs one policy test through decide() with a simulated clock, and reports failed expectations.
 #include <math.h>
 
 #include "base/arena.h"
@@ -9,8 +8,8 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"
 #include "policies/explain/explain.h"
-#include "policies/test/coverage.h"
 #include "policies/test/scenario.h"
+#include "policies/test/test_report.h"
 
 #define TRACE_TEXT_MAX (256 * 1024)
 #define FIELDS_MAX     (4 + 4 * POLICY_SIGNALS_MAX)

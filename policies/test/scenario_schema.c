@@ -71,7 +71,7 @@ static const struct schema_field expect_signal_fields[] = {
 	{ROW("proposal", INT32), FIELD_SET(EXPECTED, proposal, proposal_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("Replicas it asks for.")},
 	{ROW("reason", STRING), FIELD(EXPECTED, reason), OPTIONAL, DOC("Why it asks for that, or why it has no value.")},
 };
-static const struct schema expect_signal_schema = {SCHEMA("PolicyTest.tests[].expect[].signals.*", EXPECTED, expect_signal_fields), DOC("What one signal must show in a decision.")};
+const struct schema scenario_expect_signal_schema = {SCHEMA("PolicyTest.tests[].expect[].signals.*", EXPECTED, expect_signal_fields), DOC("What one signal must show in a decision.")};
 
 static const struct schema_field expect_fields[] = {
 	{ROW("at", DURATION_MS), FIELD(struct scenario_expect, at_ms), REQUIRED, RANGE(0, MS_PER_YEAR), DOC("Time after the start; a multiple of the interval.")},
@@ -105,7 +105,7 @@ static const struct schema_field piece_fields[] = {
 	{ROW("partial", STRING), FIELD(struct scenario_piece, partial), OPTIONAL, RANGE(1, 200), DOC("The answer is incomplete, and what the source says about it.")},
 	{ROW("times", INT32), FIELD_SET(struct scenario_piece, times, times_set), OPTIONAL, RANGE(1, SERIES_NOTATION_POINTS_MAX), DOC("At how many ticks. Default: one; at every tick when the signal shows nothing else.")},
 };
-static const struct schema piece_schema = {SCHEMA("PolicyTest.tests[].signals.*[]", struct scenario_piece, piece_fields), VALIDATE(check_piece), DOC("A piece of a series.")};
+const struct schema scenario_piece_schema = {SCHEMA("PolicyTest.tests[].signals.*[]", struct scenario_piece, piece_fields), VALIDATE(check_piece), DOC("A piece of a series.")};
 
 static const struct schema_field root_fields[] = {
 	{ROW("apiVersion", ENUM), FIELD(struct scenario_file, api_version), REQUIRED, ONE_OF(api_versions), DOC("Version of the format.")},
@@ -114,20 +114,5 @@ static const struct schema_field root_fields[] = {
 	{ROW("interval", DURATION_MS), FIELD(struct scenario_file, interval_ms), OPTIONAL, RANGE(100, MS_PER_YEAR), DOC("Time between two values of a series, and between two ticks. Default: the policy's interval.")},
 	{ROW("tests", LIST), FIELD_LIST(struct scenario_file, tests, n_tests), REQUIRED, ITEMS(1, SCENARIO_TESTS_MAX), CHILD(test_schema), DOC("The scenarios.")},
 };
-static const struct schema root_schema = {SCHEMA("PolicyTest", struct scenario_file, root_fields), DOC("Unit tests of policies.")};
+const struct schema scenario_schema = {SCHEMA("PolicyTest", struct scenario_file, root_fields), DOC("Unit tests of policies.")};
 // clang-format on
-
-const struct schema *scenario_schema(void)
-{
-	return &root_schema;
-}
-
-const struct schema *scenario_expect_signal_schema(void)
-{
-	return &expect_signal_schema;
-}
-
-const struct schema *scenario_piece_schema(void)
-{
-	return &piece_schema;
-}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/spread_line.h"
-
+// The allocator of variants as a filter.
 #include <cjson/cJSON.h>
 
 #include "base/base.h"
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "policies/spread/spread.h"
+#include "policies/test/filters.h"
 #include "policies/test/line_fields.h"
 
 #define CAPACITY_LEAST  1e-9

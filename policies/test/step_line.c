@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/test/step_line.h"
-
+// The engine as a filter: reads observations, writes decisions, and keeps the state.
 #include <cjson/cJSON.h>
 #include <math.h>
 
@@ -12,6 +11,7 @@
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
 #include "policies/schema/binding.h"
+#include "policies/test/filters.h"
 #include "policies/test/line_fields.h"
 
 #define TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z, the last time that can be written

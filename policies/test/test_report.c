@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "base/print.h"
 #include "policies/explain/explain.h"
-#include "policies/test/scenario_run.h"
+#include "policies/test/scenario.h"
 
 #define LINE_BYTES (2 * RENDER_SENTENCE_BYTES)
 

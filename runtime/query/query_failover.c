@@ -187,7 +187,7 @@ void query_failover_ask(struct query_hub *hub, const struct query_question *ques
 	}
 	struct failover_call *c = must_alloc(calloc(1, sizeof *c));
 	c->query = must_alloc(strdup(question->query));
-	c->grace = must_alloc(evtimer_new(promql_sources_loop(query_hub_sources(hub)), on_grace, c));
+	c->grace = must_alloc(evtimer_new(query_hub_sources(hub)->loop, on_grace, c));
 	c->first = first;
 	c->agreement = query_hub_agreement_of(hub, first);
 	c->stale_after_ms = question->stale_after_ms;

@@ -472,10 +472,10 @@ static struct query_entry *entry_for(struct hub_source *s, const char *query)
 // Sources may be added, and none is removed.
 static void take_sources(struct query_hub *hub)
 {
-	for (; hub->n < promql_sources_count(hub->sources); hub->n++) {
+	for (; hub->n < hub->sources->n; hub->n++) {
 		struct hub_source *s = &hub->of[hub->n];
 		s->hub = hub;
-		s->source = promql_sources_at(hub->sources, hub->n);
+		s->source = hub->sources->items[hub->n];
 		s->waiting = &s->first_waiting;
 	}
 }
@@ -596,7 +596,7 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 		free(hub);
 		return NULL;
 	}
-	event_assign(&hub->flush, promql_sources_loop(sources), -1, 0, on_flush, hub);
+	event_assign(&hub->flush, sources->loop, -1, 0, on_flush, hub);
 	hub->peeks.flush = &hub->flush;
 	take_sources(hub);
 	return hub;

@@ -12,7 +12,7 @@
 #include "base/json/json_read.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
-#include "policies/test/grant_line.h"
+#include "policies/test/filters.h"
 
 static struct gpu_pool_entry entries[] = {
         {.namespace_name = "serving", .name = "chat", .gpus_per_replica = 4, .priority = 10, .weight = 1.5},

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "promql/identity.h"
+#include "promql/promql_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

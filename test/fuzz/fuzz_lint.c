@@ -9,7 +9,7 @@
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 #include "promql/syntax.h"
 
 #define QUERY_MAX 4096

@@ -12,9 +12,7 @@
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
-#include "policies/test/coverage.h"
 #include "policies/test/scenario.h"
-#include "policies/test/scenario_run.h"
 #include "policies/test/test_report.h"
 
 #define INPUT_MAX  8192
@@ -82,7 +80,7 @@ static void run_document(const struct doc_node *root, struct coverage_list *cove
 	const struct policy *policies[] = {&policy};
 	const struct file_set set = {.policies = policies, .n_policies = 1};
 	schema_errors_init(errors, "fuzz");
-	if (schema_decode(scenario_schema(), root, &f, a, errors, "") < 0) {
+	if (schema_decode(&scenario_schema, root, &f, a, errors, "") < 0) {
 		assert(errors->n > 0);
 		return;
 	}

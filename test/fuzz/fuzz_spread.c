@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "policies/test/spread_line.h"
+#include "policies/test/filters.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

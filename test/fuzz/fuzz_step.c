@@ -9,7 +9,7 @@
 #include "base/json/json_read.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/binding.h"
-#include "policies/test/step_line.h"
+#include "policies/test/filters.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "controller/source/trigger_auth.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -54,7 +54,7 @@ int scenario_read(struct scenario_fixture *f, const char *text)
 	if (doc_parse_yaml(&f->arena, "x_test.yaml", whole, strlen(whole), &doc, &e) < 0)
 		fail_msg("%s", e.msg);
 	memset(&f->file, 0, sizeof f->file);
-	if (schema_decode(scenario_schema(), doc.roots[0], &f->file, &f->arena, &f->errors, "") < 0)
+	if (schema_decode(&scenario_schema, doc.roots[0], &f->file, &f->arena, &f->errors, "") < 0)
 		return -1;
 	return scenario_bind(f->file.tests, doc_get(doc.roots[0], "tests")->child, 0, f->file.interval_ms, &f->set,
 	                     &f->arena, &f->errors);

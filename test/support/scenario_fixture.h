@@ -10,7 +10,6 @@
 #include "base/schema/schema.h"
 #include "policies/load/file_set.h"
 #include "policies/test/scenario.h"
-#include "policies/test/scenario_run.h"
 #include "test/support/engine.h"
 
 #define SCENARIO_HEAD_LINES 4 // of the file, before the first test

@@ -153,7 +153,7 @@ static void on_done(void *arg, const struct promql_result *r, const struct err *
 	}
 	char **lines = calloc(r->n_series + 1, sizeof *lines);
 	buf_init(&b, 8 * 1024 * 1024);
-	buf_printf(&b, "%s %s\n", promql_type_name(r->type), r->string ? r->string : "");
+	buf_printf(&b, "%s %s\n", promql_type_names[r->type], r->string ? r->string : "");
 	for (size_t i = 0; i < r->n_series; i++)
 		lines[i] = show_series(&r->series[i]);
 	qsort(lines, r->n_series, sizeof *lines, compare_lines);

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "insight/gpu_names.h"
 #include "insight/gpu_use_query.h"
-#include "insight/verdict_query.h"
+#include "insight/verdict.h"
 #include "promql/promql.h"
 #include "promql/similar.h"
 #include "promql/syntax.h"

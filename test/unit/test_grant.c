@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policies/pool/gpu_pool.h"
-#include "policies/test/grant_line.h"
+#include "policies/test/filters.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 

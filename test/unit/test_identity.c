@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "promql/identity.h"
+#include "promql/promql_private.h"
 
 #define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
 

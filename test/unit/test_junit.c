@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "policies/test/junit.h"
+#include "policies/test/test_report.h"
 
 static void report_has_suites_cases_and_their_sums(void **state)
 {

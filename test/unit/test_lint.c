@@ -22,7 +22,7 @@
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/lexer.h"
-#include "promql/promql_config.h"
+#include "promql/promql.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 

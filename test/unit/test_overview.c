@@ -151,8 +151,8 @@ static void assert_at(const cJSON *root, const char *path, const char *want)
 static void head_says_what_is_known(void **state)
 {
 	(void)state;
-	struct promql_source *up = (struct promql_source *)(uintptr_t)promql_sources_at(connections.promql, 0);
-	struct promql_source *down = (struct promql_source *)(uintptr_t)promql_sources_at(connections.promql, 1);
+	struct promql_source *up = connections.promql->items[0];
+	struct promql_source *down = connections.promql->items[1];
 	up->stats.last_answer_wall_ms = NOW_MS - 1000;
 	up->stats.last_seconds = 0.004;
 	down->health.state = PROMQL_DOWN;

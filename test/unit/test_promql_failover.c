@@ -117,7 +117,7 @@ static void first_server_with_data_answers(void **state)
 		struct outcome o = {0};
 		struct err e;
 		open_pair(&p, rows[i].kinds);
-		struct promql_source *first = promql_sources_at(p.sources, 0);
+		struct promql_source *first = p.sources->items[0];
 		assert_int_equal(promql_failover_ask(first, &question, &ticket, keep, &o, &e), 0);
 		TEST_BECOMES(p.loop, o.n_done == 1);
 		if (o.n_series != rows[i].n_series || o.error != rows[i].error)
@@ -139,7 +139,7 @@ static void range_goes_to_the_next_server(void **state)
 	open_pair(&p, (const int[2]){DEAD, DATA});
 	assert_int_equal(
 	        promql_failover_ask(
-	                promql_sources_at(p.sources, 0),
+	                p.sources->items[0],
 	                &(struct promql_question){
 	                        .query = "q", .is_range = true, .start_ms = 0, .end_ms = 60000, .step_ms = 15000},
 	                &ticket, keep, &o, &e),
@@ -159,7 +159,7 @@ static void closing_ends_a_query_once(void **state)
 	struct outcome o = {0};
 	struct err e;
 	open_pair(&p, (const int[2]){EMPTY, EMPTY});
-	assert_int_equal(promql_failover_ask(promql_sources_at(p.sources, 0), &question, &ticket, keep, &o, &e), 0);
+	assert_int_equal(promql_failover_ask(p.sources->items[0], &question, &ticket, keep, &o, &e), 0);
 	promql_sources_cancel(p.sources);
 	assert_int_equal(o.n_done, 1);
 	assert_int_equal(o.error, ERR_CANCELED);

@@ -76,7 +76,7 @@ static void outcomes_give_the_state(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (after(rows[i].outcomes) != rows[i].state)
 			fail_msg("after \"%s\": %s, not %s", rows[i].outcomes,
-			         promql_health_name(after(rows[i].outcomes)), promql_health_name(rows[i].state));
+			         promql_health_names[after(rows[i].outcomes)], promql_health_names[rows[i].state]);
 }
 
 int main(void)

@@ -48,7 +48,7 @@ static int ask_at(struct promql_fixture *f, struct promql_source *s, const char 
 
 static struct promql_source *only(struct promql_sources *s)
 {
-	return promql_sources_at(s, 0);
+	return s->items[0];
 }
 
 static void recover(struct promql_fixture *f)
@@ -129,10 +129,10 @@ static void added_source_serves_its_namespace_with_its_credentials(void **state)
 	assert_string_equal(f->requests[1].authorization, "Bearer ours");
 	assert_int_equal(promql_sources_add(set, only(set), "theirs-1", "serving", &login, &f->e), -1);
 	assert_int_equal(promql_sources_add(set, only(set), "theirs-2", "serving", &broken, &f->e), -1);
-	assert_int_equal(promql_sources_count(set), 2);
-	while (promql_sources_count(set) < PROMQL_SOURCES_MAX) {
+	assert_int_equal(set->n, 2);
+	while (set->n < PROMQL_SOURCES_MAX) {
 		char name[16];
-		snprintf(name, sizeof name, "more-%zu", promql_sources_count(set));
+		snprintf(name, sizeof name, "more-%zu", set->n);
 		assert_int_equal(promql_sources_add(set, only(set), name, "serving", &login, &f->e), 0);
 	}
 	assert_int_equal(promql_sources_add(set, only(set), "beyond", "serving", &login, &f->e), -1);
@@ -236,12 +236,9 @@ static void hanging_source_does_not_delay_other_sources(void **state)
 	struct promql_fixture *lost = second;
 	struct promql_question q = {.query = "up", .time_ms = 1000};
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(
-		        promql_source_ask(promql_sources_at(set, 0), &q, &no_ticket, promql_fixture_done, lost, &f->e),
-		        0);
+		assert_int_equal(promql_source_ask(set->items[0], &q, &no_ticket, promql_fixture_done, lost, &f->e), 0);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(
-		        promql_source_ask(promql_sources_at(set, 1), &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
+		assert_int_equal(promql_source_ask(set->items[1], &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
 	promql_fixture_wait(f, 40);
 	assert_int_equal(lost->n_done, 0);
 	promql_sources_free(set);
@@ -367,14 +364,14 @@ static void sources_are_found_by_name(void **state)
 	                                             {.name = "us", .query = {.url = f->url}}};
 	struct promql_sources *set = promql_sources_new(f->loop, NULL, list, 2, &f->e);
 	assert_non_null(set);
-	assert_ptr_equal(promql_sources_find(set, "us", &f->e), promql_sources_at(set, 1));
+	assert_ptr_equal(promql_sources_find(set, "us", &f->e), set->items[1]);
 	assert_null(promql_sources_find(set, "asia", &f->e));
 	assert_string_equal(f->e.msg, "there is no source asia");
 	assert_null(promql_sources_find(set, NULL, &f->e));
 	assert_non_null(strstr(f->e.msg, "there is no default source"));
 	promql_sources_free(set);
 	set = promql_sources_new(f->loop, NULL, list, 1, &f->e);
-	assert_ptr_equal(promql_sources_find(set, "", &f->e), promql_sources_at(set, 0)); // the only one
+	assert_ptr_equal(promql_sources_find(set, "", &f->e), set->items[0]); // the only one
 	promql_sources_free(set);
 }
 

@@ -99,7 +99,7 @@ static void ask(struct asker *a, int64_t wait_ms)
 
 static const struct fair_queue *queue_of(const struct world *w)
 {
-	return promql_sources_at(w->q.sources, 0)->queue;
+	return w->q.sources->items[0]->queue;
 }
 
 // Runs the loop until the good policies have their answers, or requests that hang hold every slot.
@@ -148,7 +148,7 @@ static void query_without_a_slot_in_time_fails_with_why(void **state)
 	        w.askers[1].detail,
 	        "source default: not sent within 20 ms: 1 of 2 slots are in use, 1 of them by slow queries; queued: 1");
 	assert_int_equal(w.askers[1].n_asked, 0);
-	assert_int_equal(promql_sources_at(w.q.sources, 0)->stats.unsent, 1);
+	assert_int_equal(w.q.sources->items[0]->stats.unsent, 1);
 	assert_int_equal(query_hub_source_stats(w.q.hub, 0).isolated,
 	                 0); // the failure is not evidence against the query
 	query_world_close(&w.q);
@@ -163,7 +163,7 @@ static void waiting_for_a_turn_does_not_count_against_the_deadline(void **state)
 	ask(&w.askers[HOSTILE], TEST_PATIENCE_MS);
 	TEST_BECOMES(w.q.loop, query_server_hanging(w.q.server) == 1);
 	assert_int_equal(queue_of(&w)->n_waiting, 1);
-	assert_int_equal(promql_sources_at(w.q.sources, 0)->stats.queries, 1);
+	assert_int_equal(w.q.sources->items[0]->stats.queries, 1);
 	clock_advance_ms(&w.q.clock, 2 * PROMQL_TIMEOUT_MS);
 	query_server_release(w.q.server, QUERY_ANSWERED);
 	assert_true(test_loop_until(w.q.loop, &w.n_answers, 2, TEST_PATIENCE_MS));

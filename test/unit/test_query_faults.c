@@ -88,7 +88,7 @@ static void tick(struct world *w)
 		              clock_wall_ms(&w->q.clock), on_answer, p);
 	}
 	assert_true(test_loop_until(w->q.loop, &w->n_done, n_healthy, TEST_PATIENCE_MS));
-	w->was_down |= promql_sources_at(w->q.sources, 0)->health.state == PROMQL_DOWN;
+	w->was_down |= w->q.sources->items[0]->health.state == PROMQL_DOWN;
 }
 
 static void open_world(struct world *w)
@@ -207,7 +207,7 @@ static void outage_is_noticed_and_left_within_a_tick(void **state)
 		for (int outage = 0; outage < 2; outage++) {
 			w.is_away = true;
 			lost_in(&w, 1);
-			TEST_BECOMES(w.q.loop, promql_source_is_down(promql_sources_at(w.q.sources, 0)));
+			TEST_BECOMES(w.q.loop, promql_source_is_down(w.q.sources->items[0]));
 			int before = query_server_requests(w.q.server);
 			lost_in(&w, 5);
 			int n = query_server_requests(w.q.server) - before;

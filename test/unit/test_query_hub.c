@@ -103,7 +103,7 @@ static void equal_questions_of_one_tick_are_asked_once(void **state)
 	ask(&h, "up", 2000, &a); // the next tick asks again
 	wait_for(&h, &a, 2);
 	assert_int_equal(h.f->n_requests, 2);
-	assert_int_equal(promql_sources_at(h.sources, 0)->stats.queries, 2);
+	assert_int_equal(h.sources->items[0]->stats.queries, 2);
 	assert_int_equal(query_hub_shared(h.hub), 2);
 	assert_string_equal(a.pod, "a");
 	assert_true(a.value == 0.7);
@@ -148,7 +148,7 @@ static void absence_of_series_proves_nothing_just_after_an_outage(void **state)
 	h.f->n_replies = 1;
 	ask(&h, "x", 100000, &a);
 	wait_for(&h, &a, 1);
-	TEST_BECOMES(h.f->loop, promql_source_is_down(promql_sources_at(h.sources, 0)));
+	TEST_BECOMES(h.f->loop, promql_source_is_down(h.sources->items[0]));
 	h.f->replies[0] = (struct promql_reply){200, NULL, NO_SERIES, NULL, 0};
 	clock_advance_ms(&h.f->clock, PROMQL_PROBE_INTERVAL_MS);
 	ask(&h, "x", 101000, &a);
@@ -497,7 +497,7 @@ static void source_that_fails_fails_for_all_of_them(void **state)
 	}
 	// The first time, it is unknown whether the probe counts: the batch, the probe, and each query alone are sent.
 	assert_int_equal(h.f->n_requests, 2 + 4);
-	assert_int_equal(promql_sources_at(h.sources, 0)->health.state, PROMQL_DOWN);
+	assert_int_equal(h.sources->items[0]->health.state, PROMQL_DOWN);
 	assert_true(a.state == OBS_FAILED && strstr(a.detail, "away"));
 	assert_true(b.state == OBS_FAILED && strstr(b.detail, "away"));
 	h.f->replies[0] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
@@ -522,7 +522,7 @@ static void source_that_fails_fails_for_all_of_them(void **state)
 	assert_int_equal(h.f->n_requests, n + 2);
 	assert_non_null(strstr(h.f->requests[n + 1].body, "query=vector%281%29"));
 	assert_true(a.state == OBS_FAILED && b.state == OBS_FAILED);
-	assert_int_equal(promql_sources_at(h.sources, 0)->health.state, PROMQL_DOWN);
+	assert_int_equal(h.sources->items[0]->health.state, PROMQL_DOWN);
 	close_hub(&h);
 }
 
@@ -632,7 +632,7 @@ static void more_series_than_a_signal_can_use_are_counted_and_not_kept(void **st
 		assert_int_equal(a.state, rows[i].state);
 		assert_int_equal(a.n_series, rows[i].n_series);
 		assert_non_null(strstr(a.detail, rows[i].says));
-		assert_int_equal(promql_sources_at(h.sources, 0)->health.state, PROMQL_UP);
+		assert_int_equal(h.sources->items[0]->health.state, PROMQL_UP);
 		close_hub(&h);
 		buf_done(&body);
 	}
@@ -736,7 +736,7 @@ static void answers_are_kept_up_to_a_ceiling(void **state)
 {
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0}, later = {0}, failing = {0};
-	const struct promql_source_stats *stats = &promql_sources_at(h.sources, 0)->stats;
+	const struct promql_source_stats *stats = &h.sources->items[0]->stats;
 	h.f->n_replies = 1;
 	h.f->replies[0] = (struct promql_reply){429, "text/plain", "slow down", "30", 0};
 	ask(&h, "failing", 1000, &failing);

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policies/engine/decision.h"
-#include "policies/test/coverage.h"
+#include "policies/test/test_report.h"
 #include "test/support/scenario_fixture.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "policies/schema/binding.h"
-#include "policies/test/step_line.h"
+#include "policies/test/filters.h"
 #include "test/support/engine.h"
 
 static const struct scale_target target = {"apps/v1", "Deployment", "llama", NULL};

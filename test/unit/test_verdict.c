@@ -17,7 +17,6 @@
 #include "exporter/families.h"
 #include "insight/gpu_use_query.h"
 #include "insight/verdict.h"
-#include "insight/verdict_query.h"
 
 #define ROUNDS    200000
 #define TEXT_MAX  ((size_t)1024 * 1024)

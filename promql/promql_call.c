@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport: one request per query, its reply judged by status and body, and one second try after a 401.
-#include "promql/promql.h"
-
 #include "base/arena.h"
 #include "base/base.h"
-#include "base/clock.h"
-#include "promql/promql_decoder.h"
 #include "promql/promql_private.h"
 
 // The parameters of a form other than the query.
@@ -181,13 +177,13 @@ static void finish(struct promql_call *call, const struct promql_result *result,
 void promql_end_failed(struct promql_call *call, const struct err *error)
 {
 	struct err e = *error;
-	err_wrap(&e, "%s", promql_dialect_of(call->p->kind)->name);
+	err_wrap(&e, "%s", promql_dialects[call->p->kind].name);
 	finish(call, NULL, &e);
 }
 
 static void fail(struct promql_call *call, struct err *e)
 {
-	err_wrap(e, "%s at %.160s", promql_dialect_of(call->p->kind)->name, call->p->url);
+	err_wrap(e, "%s at %.160s", promql_dialects[call->p->kind].name, call->p->url);
 	finish(call, NULL, e);
 }
 
@@ -238,7 +234,7 @@ static void form_ms(struct buf *form, const char *name, int64_t ms)
 int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 {
 	struct promql *p = call->p;
-	const struct promql_dialect *d = promql_dialect_of(p->kind);
+	const struct promql_dialect *d = &promql_dialects[p->kind];
 	const struct promql_question *q = &call->question;
 	struct err unused;
 	if (promql_auth_wants_token(&p->auth, now_mono_ms))
