@@ -12,6 +12,7 @@
 #define DRIVER_VERSION  "DCGM_FI_DRIVER_VERSION"
 #define SYSTEM_VERSION  "DCGM_FI_SYSTEM_DRIVER_VERSION" // its name since 4.9
 #define EXPORTER_PREFIX "DCGM_EXP_"
+#define BLANKS          " \t"
 
 // The parser's state: one line, split into columns in place.
 struct reader {
@@ -24,8 +25,7 @@ struct reader {
 	char text[CSV_COUNTERS_LINE_BYTES_MAX + 1]; // the line, later its columns
 };
 
-static void skip_row(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void skip_row(struct reader *r, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void skip_row(struct reader *r, const char *fmt, ...)
 {
 	if (++r->c->skipped > CSV_COUNTERS_REMARKS_MAX)
 		return;
@@ -37,17 +37,11 @@ static void skip_row(struct reader *r, const char *fmt, ...)
 	va_end(ap);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 // Removes the next column from `*rest` and terminates it. NULL if a quote is not closed or text follows it.
 static char *cut_column(char **rest)
 {
 	char *p = *rest, *begin, *end;
-	while (is_blank(*p))
-		p++;
+	p += strspn(p, BLANKS);
 	if (*p == '"') {
 		begin = end = ++p;
 		while (*p && (*p != '"' || p[1] == '"')) {
@@ -56,15 +50,14 @@ static char *cut_column(char **rest)
 		}
 		if (*p++ != '"')
 			return NULL;
-		while (is_blank(*p))
-			p++;
+		p += strspn(p, BLANKS);
 		if (*p && *p != ',')
 			return NULL;
 	} else {
 		begin = p;
 		p += strcspn(p, ",");
 		end = p;
-		while (end > begin && is_blank(end[-1]))
+		while (end > begin && strchr(BLANKS, end[-1]))
 			end--;
 	}
 	*rest = *p == ',' ? p + 1 : NULL;
@@ -151,7 +144,7 @@ static int take_line(struct reader *r, const char *line, size_t len, struct err 
 	char *columns[COLUMNS + 1];
 	if (len > 0 && line[len - 1] == '\r')
 		len--;
-	while (len > 0 && is_blank(line[0]))
+	while (len > 0 && memchr(BLANKS, line[0], strlen(BLANKS)))
 		line++, len--;
 	if (len == 0 || line[0] == '#')
 		return 0;

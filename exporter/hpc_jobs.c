@@ -11,6 +11,8 @@
 #include "base/process/log.h"
 #include "exporter/device.h"
 
+#define BLANKS " \t\r"
+
 struct folder {
 	int fd; // -1: cannot be opened
 	struct stat st;
@@ -52,11 +54,6 @@ void hpc_jobs_free(struct hpc_jobs *j)
 	free(j);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
 // Appends the id text[0..len) unless it is one of ids[0..*n).
 static int take_id(const char *text, size_t len, char ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES], int *n,
                    struct err *e)
@@ -84,9 +81,9 @@ int hpc_jobs_parse(const char *text, size_t len, char ret_ids[HPC_JOBS_PER_GPU_M
 		stop = memchr(p, '\n', (size_t)(end - p));
 		stop = stop ? stop : end;
 		const char *last = stop;
-		while (p < last && is_blank(*p))
+		while (p < last && memchr(BLANKS, *p, strlen(BLANKS)))
 			p++;
-		while (last > p && is_blank(last[-1]))
+		while (last > p && memchr(BLANKS, last[-1], strlen(BLANKS)))
 			last--;
 		if (last > p && take_id(p, (size_t)(last - p), ret_ids, &n, e) < 0)
 			return -1;

@@ -102,11 +102,6 @@ static void close_profiling(struct chooser *c)
 	c->profiled = NULL;
 }
 
-static bool has_profiling(const struct device_sample *s)
-{
-	return sample_has(s, FIELD_GR_ENGINE_ACTIVE) || sample_has(s, FIELD_SM_ACTIVE);
-}
-
 static int open_profiling(struct chooser *c, struct err *e)
 {
 	if (c->profiled)
@@ -129,7 +124,7 @@ static void add_profiling(struct chooser *c, int64_t mono_ms, int64_t wall_ms, s
 	struct err e;
 	size_t n = c->base.n;
 	for (size_t i = 0; i < n; i++)
-		if (has_profiling(&samples[i]))
+		if (sample_has(&samples[i], FIELD_GR_ENGINE_ACTIVE) || sample_has(&samples[i], FIELD_SM_ACTIVE))
 			return;
 	// The first rounds of NVML have no profiling fields on any GPU.
 	if (c->profiling_retry_ms == 0)

@@ -18,10 +18,9 @@ struct findings {
 	size_t n, max;
 };
 
-static void find(struct findings *f, enum health_action action, const struct page_view_gpu *gpu, const char *reason,
-                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-static void find(struct findings *f, enum health_action action, const struct page_view_gpu *gpu, const char *reason,
-                 const char *fmt, ...)
+__attribute__((format(printf, 5, 6))) static void find(struct findings *f, enum health_action action,
+                                                       const struct page_view_gpu *gpu, const char *reason,
+                                                       const char *fmt, ...)
 {
 	if (f->n == f->max || action == HEALTH_IGNORE)
 		return;

@@ -15,11 +15,6 @@ static const char builtin[] =
         "- series: {DCGM_FI_DEV_GPU_UTIL: {sine: {mean: 55, amplitude: 40, period: 10m}}}\n"
         "- series: {DCGM_FI_DEV_GPU_UTIL: {sine: {mean: 45, amplitude: 35, period: 7m, phase: 2m}}}\n";
 
-// A series written as a map.
-struct mock_series_map {
-	struct mock_sine sine;
-};
-
 #define MS_PER_DAY 86400000.0
 
 // ---- the fields ----
@@ -46,9 +41,9 @@ static const struct schema_field sine_fields[] = {
 static const struct schema sine_schema = {SCHEMA("sine", struct mock_sine, sine_fields), DOC("A sine over time.")};
 
 static const struct schema_field series_fields[] = {
-	{ROW("sine", OBJECT), FIELD(struct mock_series_map, sine), REQUIRED, CHILD(sine_schema), DOC("A sine over time.")},
+	{ROW("sine", OBJECT), IN_PARENT, REQUIRED, CHILD(sine_schema), DOC("A sine over time.")},
 };
-static const struct schema series_schema = {SCHEMA("series", struct mock_series_map, series_fields), DOC("A series given as a function of time.")};
+static const struct schema series_schema = {SCHEMA("series", struct mock_sine, series_fields), DOC("A series given as a function of time.")};
 
 static const struct schema_field instance_fields[] = {
 	{ROW("profile", STRING), FIELD(struct mock_instance, profile), REQUIRED, RANGE(1, 31), DOC("Label GPU_I_PROFILE; \"1g.18gb\" also says how much memory it has.")},
@@ -241,10 +236,10 @@ static void decode_series(struct decoding *d, const struct doc_node *node, const
 		        "a series is text such as '0+10x9 90x20' or {sine: {mean: 50, amplitude: 40, period: 10m}}");
 		return;
 	}
-	struct mock_series_map map = {0};
-	if (schema_decode(&series_schema, node, &map, d->a, d->errors, path) == 0)
-		mock_series_init_sine(ret_series, map.sine.mean, map.sine.amplitude, (double)map.sine.period_ms,
-		                      (double)map.sine.phase_ms);
+	struct mock_sine sine = {0};
+	if (schema_decode(&series_schema, node, &sine, d->a, d->errors, path) == 0)
+		mock_series_init_sine(ret_series, sine.mean, sine.amplitude, (double)sine.period_ms,
+		                      (double)sine.phase_ms);
 }
 
 // A map from a field name to a series.

@@ -360,42 +360,28 @@ static nvml_return read_license(const struct nvml_api *api, nvml_device d, struc
 	return r;
 }
 
-typedef nvml_return reading_fn(const struct nvml_api *, nvml_device, struct device_sample *);
-static reading_fn *const fast_readings[] = {read_utilization, nvml_read_memory};
-static reading_fn *const costly_readings[] = {read_bar1};
-static reading_fn *const slow_readings[] = {read_limit_range, read_remapped_rows, read_license};
-
-static nvml_return read_each(const struct nvml_api *api, nvml_device d, reading_fn *const *readings, size_t n,
-                             struct device_sample *s)
-{
-	for (size_t i = 0; i < n; i++) {
-		nvml_return r = readings[i](api, d, s);
-		if (is_grave(r))
-			return r;
-	}
-	return NVML_SUCCESS;
-}
-
 // What is read equally often.
+#define READINGS_MAX 3
 struct batch {
-	reading_fn *const *readings;
+	nvml_return (*readings[READINGS_MAX])(const struct nvml_api *, nvml_device, struct device_sample *);
 	const struct number_row *numbers;
 	const struct value_row *values;
-	size_t n_readings, n_numbers, n_values;
+	size_t n_numbers, n_values;
 };
-#define BATCH(often)                                                                                                   \
-	{                                                                                                              \
-		often##_readings, often##_numbers, often##_values, COUNT(often##_readings), COUNT(often##_numbers),    \
-		        COUNT(often##_values)                                                                          \
-	}
-static const struct batch fast = BATCH(fast), costly = BATCH(costly), slow = BATCH(slow);
+#define ROWS(often) often##_numbers, often##_values, COUNT(often##_numbers), COUNT(often##_values)
+static const struct batch fast = {{read_utilization, nvml_read_memory}, ROWS(fast)},
+                          costly = {{read_bar1}, ROWS(costly)},
+                          slow = {{read_limit_range, read_remapped_rows, read_license}, ROWS(slow)};
 
 // Returns NVML_SUCCESS, or the first result that concerns the whole device.
 static nvml_return read_batch(const struct nvml_api *api, nvml_device d, const struct batch *b, struct device_sample *s)
 {
-	nvml_return r = read_each(api, d, b->readings, b->n_readings, s);
-	if (r == NVML_SUCCESS)
-		r = read_numbers(api, d, b->numbers, b->n_numbers, s);
+	for (size_t i = 0; i < READINGS_MAX && b->readings[i]; i++) {
+		nvml_return r = b->readings[i](api, d, s);
+		if (is_grave(r))
+			return r;
+	}
+	nvml_return r = read_numbers(api, d, b->numbers, b->n_numbers, s);
 	if (r == NVML_SUCCESS)
 		r = read_values(api, d, b->values, b->n_values, s);
 	return is_grave(r) ? r : NVML_SUCCESS;

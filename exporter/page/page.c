@@ -280,27 +280,23 @@ void page_take_back(struct page *p, struct buf *text)
 
 // ---- some families only ----
 
-// The name of the family or sample in the line text[0..len).
-static size_t name_of(const char *text, size_t len, const char **ret_name)
+// The name of the family or sample in a line.
+static struct span name_of(struct span line)
 {
-	static const char *const heads[] = {"# HELP ", "# TYPE "};
-	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-		if (len > strlen(heads[i]) && memcmp(text, heads[i], strlen(heads[i])) == 0) {
-			text += strlen(heads[i]);
-			len -= strlen(heads[i]);
-		}
+	struct span name, text;
+	if (split_comment(line, "# HELP ", &name, &text) || split_comment(line, "# TYPE ", &name, &text))
+		return name;
 	size_t n = 0;
-	while (n < len && text[n] != ' ' && text[n] != '{')
+	while (n < line.len && line.p[n] != ' ' && line.p[n] != '{')
 		n++;
-	*ret_name = text;
-	return n;
+	return (struct span){line.p, n};
 }
 
-static bool is_listed(const char *list, const char *name, size_t len)
+static bool is_listed(const char *list, struct span name)
 {
 	for (const char *item = list; *item;) {
 		size_t n = strcspn(item, ",");
-		if (n == len && memcmp(item, name, n) == 0)
+		if (n == name.len && memcmp(item, name.p, n) == 0)
 			return true;
 		item += n + (item[n] == ',');
 	}
@@ -309,17 +305,16 @@ static bool is_listed(const char *list, const char *name, size_t len)
 
 int page_keep_families(struct page *p, const char *list, struct err *e)
 {
-	const char *at = buf_str(&p->out), *end = at + p->out.len, *name, *last = at;
-	size_t last_len = 0;
+	const char *at = buf_str(&p->out), *end = at + p->out.len;
+	struct span last = {at, 0};
 	bool keeps = false;
 	buf_reset(&p->text);
 	while (at < end) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at)), *next = nl ? nl + 1 : end;
-		size_t len = name_of(at, (size_t)(next - at), &name);
-		if (len != last_len || memcmp(name, last, len) != 0)
-			keeps = is_listed(list, name, len);
+		struct span name = name_of((struct span){at, (size_t)(next - at)});
+		if (name.len != last.len || memcmp(name.p, last.p, name.len) != 0)
+			keeps = is_listed(list, name);
 		last = name;
-		last_len = len;
 		if (keeps)
 			buf_put(&p->text, at, (size_t)(next - at));
 		at = next;

@@ -52,20 +52,14 @@ static void put_identity(struct buf *b, const struct render_page *r, const struc
 	put_label(b, from, r->options.hostname_label, r->options.hostname);
 }
 
-// The metadata of the pod, while it is held; NULL if it is not known.
-static const struct pod_known *find_known(const struct render_page *r, const struct pod_share *owner)
-{
-	return r->options.metadata && owner->pod[0]
-	               ? pod_metadata_find(r->options.metadata, owner->namespace_, owner->pod)
-	               : NULL;
-}
-
 // Appends the labels of one device, without braces. Every family of a round repeats them, so they are rendered once.
 static void put_labels(struct buf *b, const struct render_page *r, const struct device *d,
                        const struct pod_share *owner, const char *job)
 {
 	size_t from = b->len;
-	const struct pod_known *known = find_known(r, owner);
+	const struct pod_known *known = NULL; // while the metadata is held
+	if (r->options.metadata && owner->pod[0])
+		known = pod_metadata_find(r->options.metadata, owner->namespace_, owner->pod);
 	put_identity(b, r, d, d->model);
 	if (r->options.counters->driver_version)
 		put_label(b, from,
@@ -87,28 +81,21 @@ static void put_labels(struct buf *b, const struct render_page *r, const struct 
 	}
 }
 
-static void add_job_block(struct blocks *bl, struct buf *labels, const struct render_page *r,
-                          const struct device *devices, size_t i, const struct pod_share *owner, const char *job)
-{
-	if (bl->n == RENDER_PAGE_BLOCKS_MAX) {
-		bl->dropped++;
-		return;
-	}
-	bl->device[bl->n] = i;
-	bl->start[bl->n++] = labels->len;
-	put_labels(labels, r, &devices[i], owner, job);
-	bl->start[bl->n] = labels->len;
-}
-
 // Adds one block for each job on the GPU, as dcgm-exporter does, or one without a job.
-static void add_block(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
-                      size_t i, const struct pod_share *owner)
+static void add_blocks(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
+                       size_t i, const struct pod_share *owner)
 {
 	size_t n = r->options.jobs ? hpc_jobs_count(r->options.jobs, i) : 0;
-	for (size_t k = 0; k < n; k++)
-		add_job_block(bl, labels, r, devices, i, owner, hpc_jobs_id(r->options.jobs, i, k));
-	if (n == 0)
-		add_job_block(bl, labels, r, devices, i, owner, "");
+	for (size_t k = 0; k == 0 || k < n; k++) {
+		if (bl->n == RENDER_PAGE_BLOCKS_MAX) {
+			bl->dropped++;
+			continue;
+		}
+		bl->device[bl->n] = i;
+		bl->start[bl->n++] = labels->len;
+		put_labels(labels, r, &devices[i], owner, n ? hpc_jobs_id(r->options.jobs, i, k) : "");
+		bl->start[bl->n] = labels->len;
+	}
 }
 
 // Finds the pods that use devices[at]: the owner in the sample (from the mock), else the pods that the kubelet
@@ -156,9 +143,9 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 		struct pod_share shares[POD_SHARERS_MAX];
 		size_t n_pods = find_pods(map, devices, n, i, &samples[i].owner, shares, &bl->dropped);
 		if (n_pods == 0)
-			add_block(bl, labels, r, devices, i, r->options.sidecar_of ? r->options.sidecar_of : &no_pod);
+			add_blocks(bl, labels, r, devices, i, r->options.sidecar_of ? r->options.sidecar_of : &no_pod);
 		for (size_t k = 0; k < n_pods; k++) {
-			add_block(bl, labels, r, devices, i, &shares[k]);
+			add_blocks(bl, labels, r, devices, i, &shares[k]);
 			if (r->options.pods)
 				put_pod_share(shares_text, r, &devices[i], &shares[k], n_pods);
 		}

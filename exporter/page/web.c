@@ -369,14 +369,6 @@ int web_watch(struct web *w, struct event_base *loop, struct http_server *server
 	return 0;
 }
 
-// Each address has its own bucket, so that no address uses up the requests of another.
-static bool within_rate(struct web *w, const char *peer, int64_t now_ms)
-{
-	int64_t interval_ms = w->config.rate_interval_ms;
-	return interval_ms == 0 || peer_rate_take(&peer_rate_add(&w->rates, peer, false, now_ms)->full_ms, interval_ms,
-	                                          w->config.rate_burst, now_ms);
-}
-
 static bool refuse_later(struct web *w, struct http_exchange *x)
 {
 	w->stats.limited++;
@@ -387,9 +379,11 @@ static bool refuse_later(struct web *w, struct http_exchange *x)
 
 bool web_admit(struct web *w, struct http_exchange *x)
 {
-	int64_t now_ms = clock_mono_ms(w->clock);
+	int64_t now_ms = clock_mono_ms(w->clock), interval_ms = w->config.rate_interval_ms;
 	const char *peer = http_exchange_peer(x);
-	if (!within_rate(w, peer, now_ms))
+	// Each address has its own bucket, so that no address uses up the requests of another.
+	if (interval_ms && !peer_rate_take(&peer_rate_add(&w->rates, peer, false, now_ms)->full_ms, interval_ms,
+	                                   w->config.rate_burst, now_ms))
 		return refuse_later(w, x);
 	if (!w->auth)
 		return true;

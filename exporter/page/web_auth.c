@@ -270,22 +270,6 @@ void web_auth_free(struct web_auth *a)
 	free(a);
 }
 
-// Decodes strict base64 (RFC 4648, padding required). Returns -1 if it is invalid, contains a NUL, or does not fit
-// with its terminator.
-static int decode_base64(const char *s, char *out, size_t size)
-{
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t len = strlen(s), pad = len - strspn(s, alphabet), n = len / 4 * 3 - pad;
-	if (len == 0 || len % 4 != 0 || pad > 2 || strspn(s + len - pad, "=") != pad || len / 4 * 3 >= size)
-		return -1;
-	EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)s, (int)len);
-	for (size_t i = 0; i < pad; i++)
-		if (out[n + i] != '\0')
-			return -1; // unused bits must be 0
-	out[n] = '\0';
-	return strlen(out) == n ? 0 : -1;
-}
-
 // Decodes "Basic dXNlcjpwYXNz" into the name and the password in `text`. False if the header is invalid.
 static bool parse_header(const char *header, char *text, size_t size, char **ret_password)
 {
@@ -293,10 +277,15 @@ static bool parse_header(const char *header, char *text, size_t size, char **ret
 		return false;
 	header += 6;
 	header += strspn(header, " ");
-	if (decode_base64(header, text, size) < 0)
-		return false;
+	char again[TEXT_BASE64_BYTES(WEB_AUTH_HEADER_BYTES_MAX)];
+	size_t n = text_from_base64(header, text, size - 1);
+	text[n] = '\0';
+	EVP_EncodeBlock((unsigned char *)again, (const unsigned char *)text, (int)n);
+	// RFC 4648, 3.5: bits that padding leaves unused must be 0.
+	bool is_strict = strlen(text) == n && strcmp(again, header) == 0;
+	OPENSSL_cleanse(again, sizeof again);
 	char *colon = strchr(text, ':');
-	if (!colon)
+	if (!is_strict || !colon)
 		return false;
 	*colon = '\0';
 	*ret_password = colon + 1;
