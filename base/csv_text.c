@@ -41,3 +41,52 @@ void csv_put_number(struct buf *out, double v)
 	else
 		buf_printf(out, ",%.4f", v);
 }
+
+struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next)
+{
+	const char *nl = memchr(text, '\n', len);
+	size_t n = nl ? (size_t)(nl - text) : len;
+	*ret_next = nl ? n + 1 : n;
+	if (n > 0 && text[n - 1] == '\r')
+		n--;
+	return (struct csv_line){.at = text, .end = text + n};
+}
+
+bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len)
+{
+	if (l->done)
+		return false;
+	const char *comma = memchr(l->at, ',', (size_t)(l->end - l->at));
+	const char *from = l->at, *to = comma ? comma : l->end;
+	l->done = !comma;
+	l->at = comma ? comma + 1 : l->end;
+	while (from < to && (*from == ' ' || *from == '\t'))
+		from++;
+	while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+		to--;
+	if (!l->keeps_quotes && to - from >= 2 && *from == '"' && to[-1] == '"') {
+		from++;
+		to--;
+	}
+	*ret_cell = from;
+	*ret_len = (size_t)(to - from);
+	return true;
+}
+
+bool csv_cell_at(struct csv_line l, int column, const char **ret_cell, size_t *ret_len)
+{
+	for (int i = 0; i < column; i++)
+		if (!csv_next_cell(&l, ret_cell, ret_len))
+			return false;
+	return csv_next_cell(&l, ret_cell, ret_len);
+}
+
+int csv_find_column(struct csv_line header, const char *name)
+{
+	const char *cell;
+	size_t len;
+	for (int i = 0; csv_next_cell(&header, &cell, &len); i++)
+		if (len == strlen(name) && memcmp(cell, name, len) == 0)
+			return i;
+	return -1;
+}

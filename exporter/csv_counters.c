@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "base/print.h"
-#include "exporter/families.h"
 
 #define COLUMNS         3
 #define SHOWN_BYTES     80

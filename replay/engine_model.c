@@ -5,12 +5,12 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/csv_text.h"
 #include "base/hash.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
-#include "replay/recording.h"
 
 #define DRAWN_SAMPLES  4096 // samples drawn from the two distributions
 #define PROMPT_MEAN    1000 // tokens
@@ -218,26 +218,12 @@ struct engine_factors engine_model_factors(const struct engine_model *m, double 
 
 // ---- files ----
 
-static int column_of(struct csv_line header, const char *name)
+static int cell_tokens(struct csv_line line, int column, int32_t *ret)
 {
 	const char *cell;
 	size_t len;
-	for (int i = 0; csv_next_cell(&header, &cell, &len); i++)
-		if (len == strlen(name) && memcmp(cell, name, len) == 0)
-			return i;
-	return -1;
-}
-
-static int cell_tokens(struct csv_line line, int column, int32_t *ret)
-{
-	const char *cell = "";
-	size_t len = 0;
 	int64_t v;
-	struct err ignored;
-	for (int i = 0; i <= column; i++)
-		if (!csv_next_cell(&line, &cell, &len))
-			return -1;
-	if (num_parse_i64(cell, len, 1, ENGINE_TOKENS_MAX, &v, &ignored) < 0)
+	if (!csv_cell_at(line, column, &cell, &len) || num_parse_i64(cell, len, 1, ENGINE_TOKENS_MAX, &v, NULL) < 0)
 		return -1;
 	*ret = (int32_t)v;
 	return 0;
@@ -250,7 +236,7 @@ int engine_model_parse_samples(const char *text, size_t len, const char *file, s
 	for (const char *p = text; p < text + len; p++)
 		n_lines += *p == '\n';
 	struct csv_line line = csv_line_at(text, len, &next);
-	int prompt = column_of(line, "ContextTokens"), output = column_of(line, "GeneratedTokens");
+	int prompt = csv_find_column(line, "ContextTokens"), output = csv_find_column(line, "GeneratedTokens");
 	if (prompt < 0 || output < 0)
 		return err_set(e, ERR_INPUT,
 		               "%s:1: expected a header with the columns ContextTokens and GeneratedTokens", file);

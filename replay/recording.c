@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/base.h"
+#include "base/csv_text.h"
 
 #define SHOWN_BYTES      160
 #define CELL_BYTES       80
@@ -143,37 +144,6 @@ void recording_place(const struct recording *r, const char *file, size_t row, ch
 #define HEADER_LINE 1
 
 static const char *const time_names[] = {"time", "timestamp", "t_s"};
-
-struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next)
-{
-	const char *nl = memchr(text, '\n', len);
-	size_t n = nl ? (size_t)(nl - text) : len;
-	*ret_next = nl ? n + 1 : n;
-	if (n > 0 && text[n - 1] == '\r')
-		n--;
-	return (struct csv_line){text, text + n, false};
-}
-
-bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len)
-{
-	if (l->done)
-		return false;
-	const char *comma = memchr(l->at, ',', (size_t)(l->end - l->at));
-	const char *from = l->at, *to = comma ? comma : l->end;
-	l->done = !comma;
-	l->at = comma ? comma + 1 : l->end;
-	while (from < to && (*from == ' ' || *from == '\t'))
-		from++;
-	while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
-		to--;
-	if (to - from >= 2 && *from == '"' && to[-1] == '"') {
-		from++;
-		to--;
-	}
-	*ret_cell = from;
-	*ret_len = (size_t)(to - from);
-	return true;
-}
 
 static bool is_time_name(const char *cell, size_t len)
 {

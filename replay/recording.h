@@ -68,16 +68,6 @@ int64_t recording_usual_step_ms(const int64_t *time_ms, size_t n);
 // Reads CSV as recording_parse(), into the zeroed *ret.
 int recording_csv_parse(const char *text, size_t len, const char *file, struct recording *ret, struct err *e);
 
-// A line without its end, cut into cells one after the other.
-struct csv_line {
-	const char *at, *end;
-	bool done;
-};
-// The first line of text[0..len); *ret_next is the offset of the next one.
-struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next);
-// The next cell without spaces and quotes around it, in the text. Returns false after the last one.
-bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len);
-
 // ---- the demand of a recording, as equal steps of simulated time ----
 
 #define DEMAND_GAPS_MAX       16 // kept with their times; more are only counted

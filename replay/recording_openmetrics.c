@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "base/csv_text.h"
 #include "replay/recording.h"
 
 #define SHOWN_BYTES    80

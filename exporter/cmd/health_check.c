@@ -7,7 +7,6 @@
 #include <stdarg.h>
 
 #include "base/base.h"
-#include "base/health_table.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
 

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/base.h"
-#include "exporter/families.h"
 
 // The values that DCGM writes for a missing value (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
 #define INT_BLANK    9223372036854775792.0

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "base/schema/schema_rows.h"
 
 // Two GPUs whose load rises and falls slowly; every family has values.

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/csv_text.h"
 #include "base/series_notation.h"
 
 #define CSV_BYTES_MAX   (16 * 1024 * 1024)
@@ -48,43 +49,6 @@ int mock_series_parse(struct arena *a, const char *text, double step_ms, bool lo
 	return finish(a, points, n, step_ms, loop, ret_series, e);
 }
 
-// Finds cell `index` of a line, without surrounding spaces.
-static bool csv_cell(const char *line, size_t len, size_t index, const char **ret_cell, size_t *ret_len)
-{
-	const char *p = line, *end = line + len;
-	for (size_t i = 0;; i++) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
-		const char *stop = comma ? comma : end;
-		if (i == index) {
-			while (p < stop && (*p == ' ' || *p == '\t'))
-				p++;
-			while (stop > p && strchr(" \t\r", stop[-1]))
-				stop--;
-			*ret_cell = p;
-			*ret_len = (size_t)(stop - p);
-			return true;
-		}
-		if (!comma)
-			return false;
-		p = comma + 1;
-	}
-}
-
-static int csv_find_column(const char *path, const char *line, size_t len, const char *column, size_t *ret_index,
-                           struct err *e)
-{
-	const char *cell;
-	size_t cell_len;
-	for (size_t i = 0; i < CSV_COLUMNS_MAX && csv_cell(line, len, i, &cell, &cell_len); i++) {
-		if (cell_len == strlen(column) && memcmp(cell, column, cell_len) == 0) {
-			*ret_index = i;
-			return 0;
-		}
-	}
-	return err_set(e, ERR_INPUT, "%s:1: no column \"%s\" in the header \"%.*s\"", path, column,
-	               (int)(len > 120 ? 120 : len), line);
-}
-
 int mock_series_parse_csv(struct arena *a, const char *name, const char *text, size_t text_len, const char *column,
                           double step_ms, bool loop, double scale, struct mock_series *ret_series, struct err *e)
 {
@@ -97,26 +61,25 @@ int mock_series_parse_csv(struct arena *a, const char *name, const char *text, s
 	double *points = arena_calloc(a, lines + 1, sizeof *points);
 	if (!points)
 		return err_set(e, ERR_LIMIT, "%s exceeds the memory of the script", name);
-	size_t n = 0, index = 0, line_no = 0;
-	const char *p = text, *end = p + text_len;
-	while (p < end) {
-		const char *newline = memchr(p, '\n', (size_t)(end - p));
-		size_t len = newline ? (size_t)(newline - p) : (size_t)(end - p);
-		const char *cell;
-		size_t cell_len;
-		line_no++;
-		if (line_no == 1) {
-			if (csv_find_column(name, p, len, column, &index, e) < 0)
-				return -1;
-		} else if (len && !(len == 1 && p[0] == '\r')) {
-			if (!csv_cell(p, len, index, &cell, &cell_len))
-				return err_set(e, ERR_INPUT, "%s:%zu: the line has no column \"%s\"", name, line_no,
+	size_t n = 0, next, len;
+	int index = -1;
+	const char *cell;
+	for (size_t at = 0, number = 1; at < text_len; at += next, number++) {
+		struct csv_line line = csv_line_at(text + at, text_len - at, &next);
+		line.keeps_quotes = true;
+		if (number == 1) {
+			index = csv_find_column(line, column);
+			if (index < 0 || index >= CSV_COLUMNS_MAX)
+				return err_set(e, ERR_INPUT, "%s:1: no column \"%s\" in the header \"%.*s\"", name,
+				               column, line.end - text > 120 ? 120 : (int)(line.end - text), text);
+		} else if (line.at < line.end) {
+			if (!csv_cell_at(line, index, &cell, &len))
+				return err_set(e, ERR_INPUT, "%s:%zu: the line has no column \"%s\"", name, number,
 				               column);
-			if (num_parse_f64(cell, cell_len, &points[n], e) < 0)
-				return err_wrap(e, "%s:%zu: column \"%s\"", name, line_no, column);
+			if (num_parse_f64(cell, len, &points[n], e) < 0)
+				return err_wrap(e, "%s:%zu: column \"%s\"", name, number, column);
 			points[n++] *= scale;
 		}
-		p += len + (newline ? 1 : 0);
 	}
 	if (n == 0)
 		return err_set(e, ERR_INPUT, "%s has no line of values below its header", name);

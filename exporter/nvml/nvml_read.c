@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "base/base.h"
-#include "base/exposition.h"
 #include "exporter/backend.h"
 
 #define BYTES_PER_MIB  1048576

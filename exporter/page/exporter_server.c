@@ -4,8 +4,6 @@
 #include <inttypes.h>
 
 #include "base/base.h"
-#include "base/exposition.h"
-#include "base/http/http_server.h"
 #include "base/http/http_site.h"
 #include "base/process/process.h"
 #include "exporter/apiserver/pod_metadata.h"
@@ -14,8 +12,6 @@
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/page/page.h"
 #include "exporter/page/render_page.h"
-#include "exporter/page/web.h"
-#include "exporter/sampler.h"
 #include "exporter/xid.h"
 
 // ---- the metrics of the exporter about itself ----

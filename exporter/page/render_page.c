@@ -4,9 +4,7 @@
 #include <inttypes.h>
 
 #include "base/base.h"
-#include "base/exposition.h"
 #include "exporter/apiserver/pod_metadata.h"
-#include "exporter/csv_counters.h"
 #include "exporter/health_policy.h"
 #include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"

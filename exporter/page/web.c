@@ -4,10 +4,8 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/file_open.h"
-#include "base/http/http_server.h"
 #include "base/process/log.h"
 #include "base/schema/doc.h"
-#include "base/schema/schema.h"
 #include "base/schema/schema_rows.h"
 #include "base/timer.h"
 
