@@ -165,13 +165,8 @@ static const struct schema_field list_fields[] = {
 	{ROW("kind", ENUM),       FIELD(struct source_list, kind),                    REQUIRED, ONE_OF(kinds),                               DOC("What this document is.")},
 	{ROW("sources", LIST),    FIELD_LIST(struct source_list, sources, n_sources), REQUIRED, ITEMS(1, PROMQL_SOURCES_MAX), CHILD(source), DOC("The servers.")},
 };
-static const struct schema list_schema = {SCHEMA(PROMQL_SOURCES_KIND, struct source_list, list_fields), VALIDATE(check_list), DOC("The servers that policies get their signals from.")};
+const struct schema promql_source_schema = {SCHEMA(PROMQL_SOURCES_KIND, struct source_list, list_fields), VALIDATE(check_list), DOC("The servers that policies get their signals from.")};
 // clang-format on
-
-const struct schema *promql_source_schema(void)
-{
-	return &list_schema;
-}
 
 // Returns a NULL-terminated copy of a list; NULL when memory is exhausted.
 static const char **terminate(struct arena *a, const char *const *list, size_t n)
@@ -212,7 +207,7 @@ int promql_source_decode(const struct doc_node *root, const char *file, struct a
 	struct source_list l = {0};
 	*ret_list = NULL;
 	*ret_n = 0;
-	if (schema_decode(&list_schema, root, &l, a, errors, "") < 0)
+	if (schema_decode(&promql_source_schema, root, &l, a, errors, "") < 0)
 		return -1;
 	struct promql_source_options *list = arena_calloc(a, l.n_sources, sizeof *list);
 	int rc = list ? 0 : -1;

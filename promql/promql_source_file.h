@@ -16,7 +16,7 @@ struct schema_errors;
 #define PROMQL_SOURCES_KIND        "Sources"
 
 // The table of the format.
-const struct schema *promql_source_schema(void);
+extern const struct schema promql_source_schema;
 // Decodes one document; everything is allocated in `a`. File names are relative to the folder of `file` (the working
 // directory when it has none). Returns 0, or -1 when an error was reported. Does not read secrets.
 int promql_source_decode(const struct doc_node *root, const char *file, struct arena *a, struct schema_errors *errors,

@@ -120,13 +120,8 @@ static const struct schema_field model_fields[] = {
 	{ROW("requests", OBJECT),                 .offset = 0, IN_PARENT, OPTIONAL, CHILD(requests_schema), DOC("The requests that arrive.")},
 	{ROW("metrics", OBJECT),                  .offset = 0, IN_PARENT, OPTIONAL, CHILD(metrics_schema), DOC("How the policy reads the engines.")},
 };
-static const struct schema model_schema = {SCHEMA(ENGINE_MODEL_KIND, struct engine_model, model_fields), VALIDATE(check_model), DOC("An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.")};
+const struct schema engine_model_schema = {SCHEMA(ENGINE_MODEL_KIND, struct engine_model, model_fields), VALIDATE(check_model), DOC("An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.")};
 // clang-format on
-
-const struct schema *engine_model_schema(void)
-{
-	return &model_schema;
-}
 
 // ---- lengths ----
 
@@ -283,7 +278,7 @@ static int read_samples(const char *model_path, struct engine_model *m, struct a
 int engine_model_decode(const struct doc_node *node, struct engine_model *m, struct arena *a,
                         struct schema_errors *errors)
 {
-	if (schema_decode(&model_schema, node, m, a, errors, "") < 0)
+	if (schema_decode(&engine_model_schema, node, m, a, errors, "") < 0)
 		return -1;
 	if (m->samples_file)
 		return 0;

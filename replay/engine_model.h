@@ -83,7 +83,7 @@ struct engine_model {
 	double max_requests_s, max_tokens_s; // rates of a replica that is never short of requests
 };
 
-const struct schema *engine_model_schema(void);
+extern const struct schema engine_model_schema;
 // Decodes `node` into `m`, which the caller has zeroed, draws the samples and computes what follows from the numbers.
 // Lists and strings live in `a`. Returns 0, or -1 with every fault appended to `errors`.
 int engine_model_decode(const struct doc_node *node, struct engine_model *m, struct arena *a,

@@ -284,7 +284,7 @@ int tune_space_init(struct tune_space *s, const struct policy *policy, const cha
 	if (!s->root)
 		return err_set(e, ERR_INPUT, "%s: has no policy %s/%s", name, policy->namespace_name, policy->name);
 	struct walk w = {.s = s};
-	walk_map(&w, policy_schema(), s->root, s->root, "");
+	walk_map(&w, &policy_schema, s->root, s->root, "");
 	if (w.is_full)
 		return err_set(e, ERR_LIMIT, "%s: has more than %d numbers that may vary", name, TUNE_NUMBERS_MAX);
 	keep_variable(s);

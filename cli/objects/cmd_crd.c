@@ -78,7 +78,7 @@ static const struct column pool_columns[] = {
 
 struct definition {
 	const char *list_kind;
-	const struct schema *(*schema)(void), *(*status)(void);
+	const struct schema *schema, *status;
 	const struct column *columns;
 	size_t n_columns;
 };
@@ -86,8 +86,8 @@ struct definition {
 #define COLUMNS(table) (table), sizeof(table) / sizeof(table)[0]
 // clang-format off
 static const struct definition definitions[] = {
-	[OBJECT_POLICY] = {POLICY_KIND "List", policy_schema, status_schema, COLUMNS(policy_columns)},
-	[OBJECT_POOL]   = {POOL_KIND "List", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
+	[OBJECT_POLICY] = {POLICY_KIND "List", &policy_schema, &status_schema, COLUMNS(policy_columns)},
+	[OBJECT_POOL]   = {POOL_KIND "List", &pool_schema, &pool_status_schema, COLUMNS(pool_columns)},
 };
 // clang-format on
 
@@ -109,16 +109,16 @@ static void put_columns(struct json_writer *w, const struct definition *d)
 // The API server validates metadata itself; a CRD must not constrain it.
 static void put_schema(struct json_writer *w, const struct definition *d, bool with_rules)
 {
-	const struct schema_field *spec = schema_find(d->schema(), "spec", NULL, NULL);
+	const struct schema_field *spec = schema_find(d->schema, "spec", NULL, NULL);
 	assert(spec && spec->child);
-	json_write_format(w, "schema:{openAPIV3Schema:{description:%s,type:%s,required:[%s]", d->schema()->doc,
-	                  "object", "spec");
+	json_write_format(w, "schema:{openAPIV3Schema:{description:%s,type:%s,required:[%s]", d->schema->doc, "object",
+	                  "spec");
 	json_write_format(w, "properties:{apiVersion:{type:%s},kind:{type:%s},metadata:{type:%s}", "string", "string",
 	                  "object");
 	json_write_key(w, "spec");
 	schema_openapi(spec->child, with_rules, w);
 	json_write_key(w, "status");
-	schema_openapi(d->status(), false, w);
+	schema_openapi(d->status, false, w);
 	json_write_format(w, "}}}");
 }
 

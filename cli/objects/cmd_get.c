@@ -258,7 +258,7 @@ static struct pool_view *read_statuses(struct policy_views *v)
 		schema_errors_init(&errors[0], NULL);
 		schema_errors_init(&errors[1], NULL);
 		pools[i].has_status = status && status->kind == DOC_MAP &&
-		                      schema_decode_tolerant(pool_status_schema(), status, &pools[i].status, &v->arena,
+		                      schema_decode_tolerant(&pool_status_schema, status, &pools[i].status, &v->arena,
 		                                             &errors[0], &errors[1], "status") == 0;
 	}
 	if (!errors) {

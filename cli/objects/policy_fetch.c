@@ -50,7 +50,7 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 	struct schema_errors *unknown = errors + 1;
 	schema_errors_init(errors, NULL);
 	schema_errors_init(unknown, NULL);
-	schema_decode_tolerant(status_schema(), status, &p->status, &v->arena, errors, unknown, "status");
+	schema_decode_tolerant(&status_schema, status, &p->status, &v->arena, errors, unknown, "status");
 	if (errors->n > 0) { // no number is better than a wrong one
 		p->status.current_set = p->status.desired_set = p->status.ready_set = false;
 		p->status_fault = arena_printf(&v->arena, "%s: %s", errors->items[0].path, errors->items[0].message);

@@ -164,11 +164,11 @@ static const char *rule_of(struct rules *r, const struct finding *f)
 
 static const char *help_of(struct rules *r, const char *id)
 {
-	static const struct schema *(*const schemas[])(void) = {policy_schema, pool_schema, price_schema};
+	static const struct schema *const schemas[] = {&policy_schema, &pool_schema, &price_schema};
 	const char *path = field_path(&r->arena, (struct text){id, strlen(id)}, "");
 	const struct schema_field *f = NULL;
 	for (size_t i = 0; path && i < sizeof schemas / sizeof schemas[0] && !f; i++)
-		f = schema_find(schemas[i](), path, NULL, NULL);
+		f = schema_find(schemas[i], path, NULL, NULL);
 	return f && f->doc ? f->doc : "The file must be valid YAML or JSON with documents of gpuscale.dev.";
 }
 

@@ -46,13 +46,13 @@ static const struct flag_set command = {
 // cluster have further names (cli/term/object_kind.h).
 static const struct topic {
 	const char *word, *path;
-	const struct schema *(*schema)(void);
+	const struct schema *schema;
 } topics[] = {
-        [OBJECT_POLICY] = {POLICY_KIND, POLICY_KIND, policy_schema},
-        [OBJECT_POOL] = {POOL_KIND, POOL_KIND, pool_schema},
-        {"sources", PROMQL_SOURCES_KIND ".sources", promql_source_schema},
-        {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
-        {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, engine_model_schema},
+        [OBJECT_POLICY] = {POLICY_KIND, POLICY_KIND, &policy_schema},
+        [OBJECT_POOL] = {POOL_KIND, POOL_KIND, &pool_schema},
+        {"sources", PROMQL_SOURCES_KIND ".sources", &promql_source_schema},
+        {PRICE_BOOK_KIND, PRICE_BOOK_KIND, &price_schema},
+        {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, &engine_model_schema},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 
@@ -112,7 +112,7 @@ int cmd_explain(int argc, char **argv)
 	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;
 	size_t word_len = args.field ? strcspn(args.field, ".") : 0;
 	const struct topic *topic = args.field ? find_topic(args.field, word_len) : NULL;
-	const struct schema *schema = topic ? topic->schema() : policy_schema();
+	const struct schema *schema = topic ? topic->schema : &policy_schema;
 	char path[EXPLAIN_PATH_BYTES];
 	if (topic)
 		snprintf(path, sizeof path, "%s%s", topic->path, args.field + word_len);

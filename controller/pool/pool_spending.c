@@ -129,7 +129,7 @@ bool pool_spending_read(const char *json, size_t len, struct pool_ledger *ret)
 	arena_init(&a, SPENDING_BYTES_MAX);
 	bool is_read =
 	        doc_from_json(&a, text.text, text.len, &root, &e) == 0 &&
-	        schema_decode_tolerant(pool_spending_schema(), root, &spending, &a, &errors[0], &errors[1], "") == 0 &&
+	        schema_decode_tolerant(&pool_spending_schema, root, &spending, &a, &errors[0], &errors[1], "") == 0 &&
 	        to_ledger(&spending, ret);
 	arena_done(&a);
 	free(errors);

@@ -245,7 +245,7 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 // Opens the object of the binding in status.targets. The fields beside it are of a version with one binding.
 static void begin_target(struct json_writer *w, const struct status_doc *doc)
 {
-	const struct schema *schema = status_schema();
+	const struct schema *schema = &status_schema;
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const char *name = schema->fields[i].name;
 		if (strcmp(name, "observedGeneration") == 0)

@@ -23,7 +23,7 @@
 		.child = &schema_, __VA_ARGS__                                                                         \
 	}
 #define OBJECT(name_, path, type_, fields_, doc_)                                                                      \
-	static const struct schema name_ = {                                                                           \
+	const struct schema name_ = {                                                                                  \
 	        .name = path, .doc = doc_, .struct_size = sizeof(type_), .fields = fields_, .n_fields = N(fields_)}
 
 // ---- GPUAutoscaler ----
@@ -44,7 +44,7 @@ static const struct schema_field signal_fields[] = {
 	FIELD(SIGNAL, "reason", SCHEMA_STRING, reason, "Why it asks for these replicas, or why it is missing.", NAME),
 	FIELD(SIGNAL, "sampleTime", SCHEMA_TIME_MS, sample_ms, "Time of its newest sample.", .min = 0),
 };
-OBJECT(signal_schema, "GPUAutoscaler.status.signals[]", SIGNAL, signal_fields, "One signal when the status was last written.");
+static OBJECT(signal_schema, "GPUAutoscaler.status.signals[]", SIGNAL, signal_fields, "One signal when the status was last written.");
 
 static const char condition_doc[] =
 	"Ready, AbleToScale, ScalingActive, ScalingLimited, Conflict, DryRun, Paused, ObjectiveNotReachable, "
@@ -57,7 +57,7 @@ static const struct schema_field condition_fields[] = {
 	FIELD(CONDITION, "lastTransitionTime", SCHEMA_TIME_MS, since_ms, "When the status of the condition last changed.", .min = 0),
 	FIELD(CONDITION, "observedGeneration", SCHEMA_INT64, observed_generation, "The metadata.generation that the condition is based on.", .min = 0),
 };
-OBJECT(condition_schema, "GPUAutoscaler.status.conditions[]", CONDITION, condition_fields, "One aspect of the policy.");
+static OBJECT(condition_schema, "GPUAutoscaler.status.conditions[]", CONDITION, condition_fields, "One aspect of the policy.");
 
 #define VARIANT struct status_view_variant
 static const struct schema_field variant_fields[] = {
@@ -70,19 +70,19 @@ static const struct schema_field variant_fields[] = {
 	FIELD(VARIANT, "reason", SCHEMA_STRING, reason, "Why, in one word.", NAME),
 	FIELD(VARIANT, "message", SCHEMA_STRING, message, "Why its target could not be read.", SENTENCE),
 };
-OBJECT(variant_schema, "GPUAutoscaler.status.variants[]", VARIANT, variant_fields, "One variant when the status was last written.");
+static OBJECT(variant_schema, "GPUAutoscaler.status.variants[]", VARIANT, variant_fields, "One variant when the status was last written.");
 
 static const struct schema_field event_fields[] = {
 	FIELD(struct status_view_mark, "time", SCHEMA_TIME_MS, time_ms, "When it was acknowledged.", .min = 0),
 	FIELD(struct status_view_mark, "change", SCHEMA_INT32, value, "Replicas added, or removed (negative).", .min = 0),
 };
-OBJECT(event_schema, "GPUAutoscaler.status.scaleEvents[]", struct status_view_mark, event_fields, "A change of scale that rate limits still count.");
+static OBJECT(event_schema, "GPUAutoscaler.status.scaleEvents[]", struct status_view_mark, event_fields, "A change of scale that rate limits still count.");
 
 static const struct schema_field recommendation_fields[] = {
 	FIELD(struct status_view_mark, "time", SCHEMA_TIME_MS, time_ms, "When it was made.", .min = 0),
 	FIELD(struct status_view_mark, "replicas", SCHEMA_INT32, value, "Recommended replicas.", .min = 0),
 };
-OBJECT(recommendation_schema, "GPUAutoscaler.status.recommendations[]", struct status_view_mark, recommendation_fields, "A recommendation that stabilization still considers.");
+static OBJECT(recommendation_schema, "GPUAutoscaler.status.recommendations[]", struct status_view_mark, recommendation_fields, "A recommendation that stabilization still considers.");
 
 static const struct schema_field decision_fields[] = {
 	FIELD(DECISION, "time", SCHEMA_TIME_MS, time_ms, "When it was made.", .min = 0),
@@ -92,7 +92,7 @@ static const struct schema_field decision_fields[] = {
 	FIELD(DECISION, "to", SCHEMA_INT32, to, "Desired replicas.", .min = 0),
 	FIELD(DECISION, "message", SCHEMA_STRING, message, "One sentence for people.", SENTENCE),
 };
-OBJECT(decision_schema, "GPUAutoscaler.status.decisions[]", DECISION, decision_fields, "A decision that differed from the one before.");
+static OBJECT(decision_schema, "GPUAutoscaler.status.decisions[]", DECISION, decision_fields, "A decision that differed from the one before.");
 
 #define STATUS struct status_view
 static const struct schema_field status_fields[] = {
@@ -119,7 +119,7 @@ static const struct schema_field status_fields[] = {
 	FIELD(STATUS, "targets", SCHEMA_ANY, targets, "The status of each target, by KIND/NAME, with the fields above, of a policy that has several; observedGeneration is then the only other field.", .min = 0),
 	FIELD(STATUS, "fleet", SCHEMA_ANY, fleet, "Of a policy with scaleTargets: numbers of targets, ready, idle (or would be, in a dry run), atMax, holding, conflicts (left to others), failed, and of unmatchedSeries; the worst targets; and the record for the next process. The replicas of the other fields are sums over the targets.", .min = 0),
 };
-static const struct schema schema = {
+const struct schema status_schema = {
 	.name = "GPUAutoscaler.status",
 	.doc = "What the controller saw, wants and did. Written by the controller only.",
 	.struct_size = sizeof(STATUS),
@@ -128,11 +128,6 @@ static const struct schema schema = {
 	.is_opaque = true,
 };
 // clang-format on
-
-const struct schema *status_schema(void)
-{
-	return &schema;
-}
 
 // ---- GPUPool ----
 
@@ -151,13 +146,13 @@ static const struct schema_field member_fields[] = {
 	FIELD(MEMBER, "reason", SCHEMA_STRING, reason, "Why, in one word.", .max = 63),
 	FIELD(MEMBER, "message", SCHEMA_STRING, message, "Why, in one sentence.", .max = POOL_STATUS_SENTENCE_BYTES),
 };
-OBJECT(member_schema, "GPUPool.status.members[]", MEMBER, member_fields, "What one member asked for and got.");
+static OBJECT(member_schema, "GPUPool.status.members[]", MEMBER, member_fields, "What one member asked for and got.");
 
 static const struct schema_field day_fields[] = {
 	FIELD(DAY, "start", SCHEMA_TIME_MS, start_ms, "When the day starts, UTC.", .required = true, .min = 0),
 	FIELD(DAY, "spent", SCHEMA_QUANTITY, spent, "What the recorded part of the day cost.", .required = true, .min = 0, .max = MONEY_MAX),
 };
-OBJECT(day_schema, "GPUPool.status.spending.days[]", DAY, day_fields, "What one day cost.");
+static OBJECT(day_schema, "GPUPool.status.spending.days[]", DAY, day_fields, "What one day cost.");
 
 static const struct schema_field spending_fields[] = {
 	FIELD(SPENDING, "since", SCHEMA_TIME_MS, since_ms, "When the record starts.", .required = true, .min = 0),
@@ -168,7 +163,7 @@ static const struct schema_field spending_fields[] = {
 	FIELD(SPENDING, "projected", SCHEMA_QUANTITY, projected, "What the month will have cost at its end, if the rest costs as much per hour as the last seven days.", .min = 0, .max = MONEY_MAX),
 	LIST(SPENDING, "days", days, n_days, "What the last days cost, the current one first.", POOL_LEDGER_DAYS, day_schema, .list_key = "start"),
 };
-OBJECT(spending_schema, "GPUPool.status.spending", SPENDING, spending_fields, "What a pool with a budget has spent, in the currency of its prices.");
+OBJECT(pool_spending_schema, "GPUPool.status.spending", SPENDING, spending_fields, "What a pool with a budget has spent, in the currency of its prices.");
 
 static const struct schema_field pool_fields[] = {
 	FIELD(POOL, "observedGeneration", SCHEMA_INT64, observed_generation, "metadata.generation of the version that is in force.", .min = 0),
@@ -178,18 +173,8 @@ static const struct schema_field pool_fields[] = {
 	FIELD(POOL, "memberCount", SCHEMA_INT32, member_count, "Policies that belong to the pool.", .min = 0),
 	FIELD(POOL, "limitedCount", SCHEMA_INT32, limited_count, "Members that got less than they asked for.", .min = 0),
 	FIELD(POOL, "message", SCHEMA_STRING, message, "The state of the pool in one sentence.", .max = POOL_STATUS_SENTENCE_BYTES),
-	FIELD(POOL, "spending", SCHEMA_OBJECT, spending, "What a pool with a budget has spent, in the currency of its prices.", .child = &spending_schema),
+	FIELD(POOL, "spending", SCHEMA_OBJECT, spending, "What a pool with a budget has spent, in the currency of its prices.", .child = &pool_spending_schema),
 	LIST(POOL, "members", members, n_members, "The members, in the order of their names.", POOL_STATUS_MEMBERS_MAX, member_schema, .list_key = "name"),
 };
-OBJECT(pool_schema, "GPUPool.status", POOL, pool_fields, "The cap, what is used, and what each member asked for and got. Written by the controller only.");
+OBJECT(pool_status_schema, "GPUPool.status", POOL, pool_fields, "The cap, what is used, and what each member asked for and got. Written by the controller only.");
 // clang-format on
-
-const struct schema *pool_status_schema(void)
-{
-	return &pool_schema;
-}
-
-const struct schema *pool_spending_schema(void)
-{
-	return &spending_schema;
-}

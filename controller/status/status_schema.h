@@ -65,7 +65,7 @@ struct status_view {
 };
 
 // Decodes the object at `status` into struct status_view.
-const struct schema *status_schema(void);
+extern const struct schema status_schema;
 
 // ---- GPUPool ----
 
@@ -98,8 +98,8 @@ struct pool_status {
 };
 
 // Decodes the object at `status` into struct pool_status.
-const struct schema *pool_status_schema(void);
+extern const struct schema pool_status_schema;
 // Decodes the object at `status.spending` into struct pool_status_spending.
-const struct schema *pool_spending_schema(void);
+extern const struct schema pool_spending_schema;
 
 #endif

@@ -70,22 +70,6 @@ static uint64_t hash_forecast(uint64_t h, const struct policy *policy)
 	return hash_i64(h, forecast_slots_needed(f, policy->interval_ms));
 }
 
-// The signals that the objective was learnt from. Its goal may change: the records fade to the new one.
-static uint64_t hash_objective(uint64_t h, const struct policy *policy)
-{
-	const struct policy_objective *o = &policy->objective;
-	h = hash_i64(h, o->set);
-	return o->set ? hash_optional(hash_optional(h, o->demand), o->backlog) : h;
-}
-
-// The signal that the gain of a replica was learnt from. Its bound may change.
-static uint64_t hash_gain(uint64_t h, const struct policy *policy)
-{
-	const struct policy_gain_guard *g = &policy->guards.gain;
-	h = hash_i64(h, g->set);
-	return g->set ? hash_optional(h, g->signal) : h;
-}
-
 // The schedules that the cached result depends on.
 static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
 {
@@ -145,13 +129,20 @@ static struct layout layout_of(const struct policy *policy)
 static uint64_t shape_of(const struct policy *policy)
 {
 	const struct layout l = layout_of(policy);
+	const struct policy_objective *o = &policy->objective;
+	const struct policy_gain_guard *g = &policy->guards.gain;
 	uint64_t h = hash_schedules(hash_i64(HASH_START, (int64_t)policy->n_signals), policy);
 	h = hash_i64(hash_i64(h, l.n_recommendations), l.n_events);
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		h = hash_window(h, &policy->signals[i], policy->interval_ms);
 		h = hash_thresholds(h, &policy->signals[i]);
 	}
-	return hash_gain(hash_objective(hash_forecast(h, policy), policy), policy);
+	h = hash_i64(hash_forecast(h, policy), o->set);
+	// The signals that something was learnt from. The goal and the bound may change: the records fade to the new
+	// one.
+	h = o->set ? hash_optional(hash_optional(h, o->demand), o->backlog) : h;
+	h = hash_i64(h, g->set);
+	return g->set ? hash_optional(h, g->signal) : h;
 }
 
 size_t decide_state_bytes(const struct policy *policy)

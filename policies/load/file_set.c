@@ -408,18 +408,11 @@ uint64_t file_set_fingerprint(const char *const *paths, size_t n_paths)
 #define LISTED_MAX  4
 #define NEAR_MAX    256 // names compared for "did you mean"
 
-static void key_of(const struct policy *p, char out[KEY_BYTES])
+// Writes the name of the policy in the form of `key`, with its namespace or without; returns its length.
+static int name_of(const struct policy *p, const char *key, char *out, size_t size)
 {
-	snprintf(out, KEY_BYTES, "%s/%s", p->namespace_name, p->name);
-}
-
-static bool is_called(const struct policy *p, const char *key)
-{
-	char whole[KEY_BYTES];
-	if (!strchr(key, '/'))
-		return strcmp(p->name, key) == 0;
-	key_of(p, whole);
-	return strcmp(whole, key) == 0;
+	return strchr(key, '/') ? snprintf(out, size, "%s/%s", p->namespace_name, p->name)
+	                        : snprintf(out, size, "%s", p->name);
 }
 
 // Writes the first few keys as "serving/a, serving/b, ..".
@@ -428,9 +421,8 @@ static void list(const struct file_set *set, char *out, size_t size)
 	size_t used = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < set->n_policies && i < LISTED_MAX && used < size; i++) {
-		char key[KEY_BYTES];
-		key_of(set->policies[i], key);
-		int n = snprintf(out + used, size - used, "%s%s%s", i ? ", " : "", key,
+		const struct policy *p = set->policies[i];
+		int n = snprintf(out + used, size - used, "%s%s/%s%s", i ? ", " : "", p->namespace_name, p->name,
 		                 i + 1 == LISTED_MAX && set->n_policies > LISTED_MAX ? ", .." : "");
 		used += n > 0 ? (size_t)n : 0;
 	}
@@ -444,9 +436,7 @@ static void fail_unknown(const struct file_set *set, const char *key, struct err
 	char shown[SHOWN_BYTES], all[256];
 	size_t n = 0;
 	for (size_t i = 0; i < set->n_policies && n < NEAR_MAX; i++) {
-		const struct policy *p = set->policies[i];
-		int len = strchr(key, '/') ? snprintf(keys[n], sizeof keys[n], "%s/%s", p->namespace_name, p->name)
-		                           : snprintf(keys[n], sizeof keys[n], "%s", p->name);
+		int len = name_of(set->policies[i], key, keys[n], sizeof keys[n]);
 		if (len > 0 && (size_t)len < sizeof keys[n]) {
 			names[n] = keys[n];
 			n++;
@@ -464,7 +454,10 @@ const struct policy *file_set_pick(const struct file_set *set, const char *key, 
 	const struct policy *found = NULL;
 	size_t n = 0;
 	for (size_t i = 0; i < set->n_policies; i++) {
-		if (key && *key && !is_called(set->policies[i], key))
+		char name[KEY_BYTES] = "";
+		if (key && *key)
+			name_of(set->policies[i], key, name, sizeof name);
+		if (key && strcmp(name, key) != 0)
 			continue;
 		found = set->policies[i];
 		n++;

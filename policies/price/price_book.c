@@ -250,18 +250,13 @@ static const struct schema_field book_fields[] = {
 	{ROW("discounts", LIST),             FIELD_LIST(struct price_book, discounts, n_discounts), OPTIONAL, ITEMS(0, PRICE_BOOK_DISCOUNTS_MAX), CHILD(discount), DOC("Discounts on every price, for commitments or spot capacity.")},
 	{ROW("electricity", OBJECT),         .offset = 0, .set_offset = offsetof(struct price_book, has_electricity), OPTIONAL, CHILD(electricity), DOC("The price of electricity, for GPUs on premises.")},
 };
-static const struct schema book_schema = {SCHEMA(PRICE_BOOK_KIND, struct price_book, book_fields), VALIDATE(check_book), DOC("What one GPU of each model costs per hour.")};
+const struct schema price_schema = {SCHEMA(PRICE_BOOK_KIND, struct price_book, book_fields), VALIDATE(check_book), DOC("What one GPU of each model costs per hour.")};
 // clang-format on
-
-const struct schema *price_schema(void)
-{
-	return &book_schema;
-}
 
 int price_book_decode(const struct doc_node *node, struct price_book *book, struct arena *a,
                       struct schema_errors *errors)
 {
-	return schema_decode(&book_schema, node, book, a, errors, "");
+	return schema_decode(&price_schema, node, book, a, errors, "");
 }
 
 // ---- files ----

@@ -91,7 +91,7 @@ void variant_prices(const struct scale_variants *variants, const struct price_bo
 // ---- documents ----
 
 // The one table of the fields. Decoder, ranges, `check`, `explain` and the reference in docs/cost.md come from it.
-const struct schema *price_schema(void);
+extern const struct schema price_schema;
 // Decodes `node` into `book`, which the caller has zeroed. Strings and lists of the book live in `a`; the document may
 // be freed afterwards. Returns 0, or -1 with every fault appended to `errors`.
 int price_book_decode(const struct doc_node *node, struct price_book *book, struct arena *a,

@@ -281,7 +281,7 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
                            struct schema_errors *errors, struct schema_errors *unknown)
 {
 	size_t before = errors->n + errors->dropped;
-	schema_decode_tolerant(policy_schema(), node, ret_document, a, errors, unknown, "");
+	schema_decode_tolerant(&policy_schema, node, ret_document, a, errors, unknown, "");
 	struct policy *policy = &ret_document->policy;
 	policy->combine = policy->combine_text ? policy_schema_combine(policy->combine_text) : COMBINE_MAX;
 	struct policy_idle *idle = &policy->idle;

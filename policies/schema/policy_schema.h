@@ -16,10 +16,10 @@ struct schema_errors;
 #define POLICY_ANNOTATION_PAUSED  "gpuscale.dev/paused"
 #define POLICY_ANNOTATION_DRY_RUN "gpuscale.dev/dry-run"
 
-// Returns the table of the whole document: apiVersion, kind, metadata, spec. Its validate hooks check the rules between
+// The table of the whole document: apiVersion, kind, metadata, spec. Its validate hooks check the rules between
 // fields (min <= max, low < high, exactly one of target and watermarks, unique signal names, ...). Decode documents
 // with policy_decode(), not with schema_decode(): the table alone leaves some fields as text.
-const struct schema *policy_schema(void);
+extern const struct schema policy_schema;
 
 // Decodes `node` into `ret_document`, which the caller has zeroed. Its strings and lists live in `a`; the node
 // may be freed afterwards. Returns 0, or -1 with every fault appended to `errors`. A field that the table does not have

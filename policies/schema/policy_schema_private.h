@@ -12,7 +12,6 @@
 #define HOUR_MS   (3600 * SECOND_MS)
 #define DAY_MS    (24 * HOUR_MS)
 
-extern const struct schema policy_schema_metadata;
 // The fields that an API server adds to metadata and to an object, as in the output of `kubectl get -o yaml`.
 extern const char *const policy_schema_served_metadata[], *const policy_schema_served[];
 extern const struct schema policy_schema_signal;

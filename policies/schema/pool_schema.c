@@ -219,17 +219,12 @@ static const struct schema_field root_fields[] = {
 	{ROW("metadata", OBJECT), IN_PARENT,                           REQUIRED, CHILD(metadata),      DOC("Name, annotations and labels.")},
 	{ROW("spec", OBJECT),     IN_PARENT,                           REQUIRED, CHILD(spec),          DOC("How many GPUs there are, and who shares them in which order.")},
 };
-static const struct schema root = {SCHEMA(POOL_KIND, struct gpu_pool, root_fields), .ignored = policy_schema_served, DOC("Shares one number of GPUs among policies.")};
+const struct schema pool_schema = {SCHEMA(POOL_KIND, struct gpu_pool, root_fields), .ignored = policy_schema_served, DOC("Shares one number of GPUs among policies.")};
 // clang-format on
-
-const struct schema *pool_schema(void)
-{
-	return &root;
-}
 
 int pool_decode(const struct doc_node *node, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors)
 {
-	int rc = schema_decode(&root, node, pool, a, errors, "");
+	int rc = schema_decode(&pool_schema, node, pool, a, errors, "");
 	pool->annotations = pool->labels = NULL; // they point into the document
 	return rc;
 }

@@ -12,8 +12,8 @@ struct schema_errors;
 
 #define POOL_KIND "GPUPool"
 
-// Returns the table of the whole document: apiVersion, kind, metadata, spec.
-const struct schema *pool_schema(void);
+// The table of the whole document: apiVersion, kind, metadata, spec.
+extern const struct schema pool_schema;
 
 // Decodes `node` into `pool`, which the caller has zeroed. Strings and lists of the pool live in `a`; the document may
 // be freed afterwards. Returns 0, or -1 with every fault appended to `errors`.

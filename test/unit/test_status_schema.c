@@ -41,7 +41,7 @@ static void write_and_read(const struct status_doc *doc, struct arena *a, struct
 		fail_msg("%s", e.msg);
 	schema_errors_init(&errors, NULL);
 	memset(ret_view, 0, sizeof *ret_view);
-	if (schema_decode(status_schema(), doc_get(root, "status"), ret_view, a, &errors, "status") < 0) {
+	if (schema_decode(&status_schema, doc_get(root, "status"), ret_view, a, &errors, "status") < 0) {
 		schema_errors_print(&errors, &faults);
 		fail_msg("%s%s", buf_str(&faults), buf_str(&text));
 	}
@@ -149,7 +149,7 @@ static void absent_status_is_empty(void **state)
 	struct arena a;
 	arena_init(&a, ARENA_MAX_BYTES);
 	schema_errors_init(&errors, NULL);
-	assert_int_equal(schema_decode(status_schema(), &empty, &view, &a, &errors, ""), 0);
+	assert_int_equal(schema_decode(&status_schema, &empty, &view, &a, &errors, ""), 0);
 	assert_false(view.current_set || view.desired_set || view.ready_set || view.startup_set);
 	assert_int_equal(view.n_signals + view.n_conditions + view.n_decisions, 0);
 	assert_null(view.reason);

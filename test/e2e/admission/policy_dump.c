@@ -137,7 +137,7 @@ static int finish(int rc, const struct policy_document *document, struct schema_
 		printf("fault: %s: %s\n", errors->items[i].path, errors->items[i].message);
 	if (rc < 0)
 		return 1;
-	dump_object(policy_schema(), (const unsigned char *)document, "");
+	dump_object(&policy_schema, (const unsigned char *)document, "");
 	dump_computed(&document->policy);
 	return 0;
 }
