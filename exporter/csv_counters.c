@@ -94,47 +94,43 @@ static void take_label(struct reader *r, const char *field, const char *shown)
 	}
 }
 
+static void skip_unknown(struct reader *r, const char *field, const char *shown)
+{
+	// Remarks above the limit are only counted and need no suggestion: a file with nothing else would take seconds.
+	bool reported = r->c->skipped < CSV_COUNTERS_REMARKS_MAX;
+	const char *closest = reported ? family_closest_name(field) : NULL;
+	if (strncmp(field, EXPORTER_PREFIX, sizeof EXPORTER_PREFIX - 1) == 0)
+		skip_row(r, "%s: not supported: a metric of dcgm-exporter about itself", shown);
+	else
+		skip_row(r, "%s: unknown field%s%s%s", shown, closest ? "; did you mean " : "", closest ? closest : "",
+		         closest ? "?" : "");
+}
+
 static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 {
 	char shown[SHOWN_BYTES], shown_type[SHOWN_BYTES];
 	text_show(shown, sizeof shown, columns[0], strlen(columns[0]));
 	text_show(shown_type, sizeof shown_type, columns[1], strlen(columns[1]));
 	enum metric_type type;
-	if (strcmp(columns[1], "label") == 0) {
-		take_label(r, columns[0], shown);
-		return 0;
-	}
 	double factor;
 	enum field f = naming_find(columns[0], &factor);
-	if (f == FIELD__COUNT) {
-		// Remarks above the limit are only counted and need no suggestion: a file with nothing else would
-		// take seconds.
-		bool reported = r->c->skipped < CSV_COUNTERS_REMARKS_MAX;
-		const char *closest = reported ? family_closest_name(columns[0]) : NULL;
-		if (strncmp(columns[0], EXPORTER_PREFIX, sizeof EXPORTER_PREFIX - 1) == 0)
-			skip_row(r, "%s: not supported: a metric of dcgm-exporter about itself", shown);
-		else
-			skip_row(r, "%s: unknown field%s%s%s", shown, closest ? "; did you mean " : "",
-			         closest ? closest : "", closest ? "?" : "");
-		return 0;
-	}
-	if (family_of(f)->dcgm_id == 0) {
+	if (strcmp(columns[1], "label") == 0)
+		take_label(r, columns[0], shown);
+	else if (f == FIELD__COUNT)
+		skip_unknown(r, columns[0], shown);
+	else if (family_of(f)->dcgm_id == 0)
 		skip_row(r, "%s: always served, the row has no effect", shown);
-		return 0;
-	}
-	if (!find_type(columns[1], &type)) {
+	else if (!find_type(columns[1], &type))
 		skip_row(r, "%s: type \"%s\": must be gauge, counter or label", shown, shown_type);
-		return 0;
-	}
-	if (r->first_line[f]) {
+	else if (r->first_line[f])
 		skip_row(r, "%s: already defined in line %d", shown, r->first_line[f]);
-		return 0;
+	else {
+		r->first_line[f] = r->line;
+		const char *help = columns[2][0] ? arena_strdup(&r->c->arena, columns[2]) : family_of(f)->help;
+		if (!help)
+			return err_no_memory(e);
+		r->c->rows[r->c->n++] = (struct counter_row){.field = f, .type = type, .help = help};
 	}
-	r->first_line[f] = r->line;
-	const char *help = columns[2][0] ? arena_strdup(&r->c->arena, columns[2]) : family_of(f)->help;
-	if (!help)
-		return err_no_memory(e);
-	r->c->rows[r->c->n++] = (struct counter_row){.field = f, .type = type, .help = help};
 	return 0;
 }
 

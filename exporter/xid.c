@@ -106,13 +106,11 @@ int32_t xid_store_last(struct xid_store *s, const char *uuid)
 	return last;
 }
 
-size_t xid_store_read(struct xid_store *s, const char *uuid, struct xid_count *ret_counts, size_t max)
+size_t xid_store_read(struct xid_store *s, const char *uuid, struct xid_count ret_counts[XID_CODES_MAX + 1])
 {
 	pthread_mutex_lock(&s->lock);
 	const struct xid_gpu *g = find_locked(s, uuid);
 	size_t n = g ? g->n : 0;
-	if (n > max)
-		n = max;
 	if (n)
 		memcpy(ret_counts, g->counts, n * sizeof *ret_counts);
 	pthread_mutex_unlock(&s->lock);

@@ -30,8 +30,8 @@ void xid_store_add_gpu(struct xid_store *s, const char *uuid);
 void xid_store_count(struct xid_store *s, const char *uuid, int32_t code, int64_t wall_ms);
 // The code of the last event of this GPU; 0 if there was none.
 int32_t xid_store_last(struct xid_store *s, const char *uuid);
-// Copies at most `max` counts of this GPU, in the order of their first occurrence, and returns their number.
-size_t xid_store_read(struct xid_store *s, const char *uuid, struct xid_count *ret_counts, size_t max);
+// Copies the counts of this GPU, in the order of their first occurrence, and returns their number.
+size_t xid_store_read(struct xid_store *s, const char *uuid, struct xid_count ret_counts[XID_CODES_MAX + 1]);
 // The number of events that could not be counted under their own code or GPU.
 uint64_t xid_store_overflows(struct xid_store *s);
 

@@ -111,11 +111,6 @@ static int print(const struct buf *out, struct err *e)
 	return 0;
 }
 
-static int exit_code_of(const struct err *e)
-{
-	return err_kind_info(e->kind)->exit_code;
-}
-
 static int run_check(struct exporter_cmd *c, struct page_view *v, struct buf *page, struct buf *out, struct err *e)
 {
 	struct err why = {.kind = ERR_NONE};
@@ -137,7 +132,7 @@ static int run_table(struct exporter_cmd *c, struct page_view *v, struct buf *pa
 		if (i > 0)
 			clock_pause_ms(watch_ms);
 		if (!v && !(v = exporter_cmd_read(c, page, e)) && (!watch_ms || !err_kind_info(e->kind)->retryable))
-			return exit_code_of(e);
+			return err_kind_info(e->kind)->exit_code;
 		buf_reset(out);
 		if (v)
 			gpu_table_put(c->options, v, clock_wall_ms(c->clock), !had_head, out);
@@ -151,7 +146,7 @@ static int run_table(struct exporter_cmd *c, struct page_view *v, struct buf *pa
 		if (clear)
 			print_clear_screen();
 		if (print(out, e) < 0)
-			return exit_code_of(e);
+			return err_kind_info(e->kind)->exit_code;
 		err_clear(e);
 		if (!watch_ms)
 			break;

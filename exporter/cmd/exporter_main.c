@@ -174,10 +174,8 @@ static void log_remarks(struct exporter *x, struct buf *remarks)
 
 static int read_counters(struct exporter *x, struct err *e)
 {
-	if (!x->options.collectors) {
-		csv_counters_init_builtin(&x->counters);
+	if (!x->options.collectors)
 		return 0;
-	}
 	struct buf remarks;
 	buf_init(&remarks, COUNTERS_REMARKS_BYTES);
 	int rc = csv_counters_read(&x->counters, x->options.collectors, &remarks, e);
@@ -259,7 +257,7 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 		return -1;
 	struct render_page_options *page = &x->options.page;
 	page->hostname = x->hostname;
-	page->counters = &x->counters;
+	page->counters = x->options.collectors ? &x->counters : NULL;
 	page->sidecar_of = x->options.sidecar_of.pod ? &x->options.sidecar_of : NULL;
 	page->jobs = x->jobs;
 	page->pods = x->pods;

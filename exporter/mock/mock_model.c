@@ -147,6 +147,8 @@ void gpu_step(const struct mock_gpu *g, int32_t memory_mib, struct gpu_state *s,
 		sample_set(ret_sample, rows[i].field, rows[i].value);
 }
 
+static const enum field power[] = {FIELD_POWER_USAGE, FIELD_POWER_USAGE_INSTANT};
+
 static double get(const struct device_sample *s, enum field f)
 {
 	return sample_has(s, f) ? sample_get(s, f) : 0;
@@ -182,7 +184,6 @@ static void derive_memory(struct device_sample *s, const struct mock_series *con
 void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD__COUNT], double model_watts,
                 struct device_sample *s)
 {
-	static const enum field power[] = {FIELD_POWER_USAGE, FIELD_POWER_USAGE_INSTANT};
 	derive_memory(s, given, FIELD_FB_TOTAL, FIELD_FB_USED, FIELD_FB_FREE, FIELD_FB_RESERVED, FIELD_FB_USED_PERCENT);
 	derive_memory(s, given, FIELD_BAR1_TOTAL, FIELD_BAR1_USED, FIELD_BAR1_FREE, FIELD__COUNT, FIELD__COUNT);
 	for (int i = 0; i < 2; i++)
@@ -283,7 +284,6 @@ static const enum field work[] = {FIELD_SM_CLOCK,           FIELD_SM_ACTIVE,    
                                   FIELD_PIPE_INT_ACTIVE};
 static const enum field traffic[] = {FIELD_MEM_COPY_UTIL,   FIELD_PCIE_TX_BYTES,   FIELD_PCIE_RX_BYTES,
                                      FIELD_NVLINK_TX_BYTES, FIELD_NVLINK_RX_BYTES, FIELD_NVLINK_BANDWIDTH_TOTAL};
-static const enum field power[] = {FIELD_POWER_USAGE, FIELD_POWER_USAGE_INSTANT};
 
 static void scale_power_above_idle(struct device_sample *s, double idle_watts, double factor)
 {

@@ -154,7 +154,7 @@ static void put_status(struct encoder *x)
 		struct health_verdict v;
 		if (device_is_instance(x->round->devices, i))
 			continue;
-		size_t n = xid_store_read(x->options->xids, x->round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		size_t n = xid_store_read(x->options->xids, x->round->devices[i].uuid, counts);
 		health_verdict_of(x->options->health, &x->round->samples[i], counts, n, x->round->wall_ms, &v);
 		int state = v.action >= HEALTH_PROBLEM ? 2 : v.action != HEALTH_IGNORE;
 		for (int k = 0; k < STATE_COUNT; k++) {

@@ -305,25 +305,20 @@ static void on_ready(void *arg, struct http_exchange *x)
 	http_exchange_reply_text(x, status.ready ? 200 : 503, status.ready ? "ok\n" : text);
 }
 
-static bool is_loopback(const char *peer)
-{
-	return strncmp(peer, "127.", 4) == 0 || strcmp(peer, "::1") == 0;
-}
-
 // Closes every handle on the devices for a while. Only clients on the node may do this, because it stops the metrics.
 static void on_release(void *arg, struct http_exchange *x)
 {
 	struct exporter_server *s = arg;
 	struct err e;
 	char text[128], shown[NUM_TEXT_BYTES];
-	const char *for_ = http_exchange_query(x, "for");
+	const char *for_ = http_exchange_query(x, "for"), *peer = http_exchange_peer(x);
 	int64_t for_ms = RELEASE_MS;
 	if (!web_admit(s->web, x))
 		return;
 	if (strcmp(http_exchange_method(x), "POST") != 0) {
 		http_exchange_set_header(x, "Allow", "POST");
 		http_exchange_reply_text(x, 405, "only POST is allowed\n");
-	} else if (!is_loopback(http_exchange_peer(x))) {
+	} else if (strncmp(peer, "127.", 4) != 0 && strcmp(peer, "::1") != 0) {
 		http_exchange_reply_text(x, 403, "only clients on this node are allowed\n");
 	} else if (for_ && num_parse_duration_ms(for_, strlen(for_), &for_ms, &e) < 0) {
 		http_exchange_reply_text(x, 400, e.msg);

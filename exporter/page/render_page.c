@@ -163,7 +163,7 @@ static void put_xids(struct buf *out, const struct render_page *r, const struct 
 	for (size_t i = 0; i < round->n; i++) {
 		if (device_is_instance(round->devices, i))
 			continue; // XIDs belong to the GPU; its instances have none
-		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts);
 		for (size_t k = 0; k < n; k++) {
 			const struct xid_count *c = &counts[k];
 			char code[16] = "other";
@@ -198,7 +198,7 @@ static void put_health(struct buf *out, const struct render_page *r, const struc
 		struct health_verdict v;
 		if (device_is_instance(round->devices, i))
 			continue;
-		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts);
 		health_verdict_of(r->options.health, &round->samples[i], counts, n, round->wall_ms, &v);
 		if (!opened)
 			exposition_family(out, "gpuscale_gpu_health",

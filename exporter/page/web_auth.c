@@ -353,18 +353,6 @@ static bool is_known_as_wrong(const struct web_auth *a, const unsigned char d[DI
 	return found;
 }
 
-static void note_good(struct web_auth *a, const char *peer, int64_t now_ms)
-{
-	peer_rate_add(&a->peers, peer, true, now_ms)->full_ms = 0;
-}
-
-static void note_wrong(struct web_auth *a, const unsigned char d[DIGEST_BYTES], const char *peer, int64_t now_ms)
-{
-	memcpy(a->wrong[a->n_wrong++ % WEB_AUTH_WRONG_MAX], d, DIGEST_BYTES);
-	peer_rate_add(&a->peers, peer, false, now_ms);
-	peer_tries_add(&a->tries, peer, FAILED_TRIES);
-}
-
 static enum web_auth_result check(struct web_auth *a, const char *name, const char *password, const char *peer,
                                   int64_t now_ms)
 {
@@ -376,7 +364,7 @@ static enum web_auth_result check(struct web_auth *a, const char *name, const ch
 	if (!digest(a, known ? user : WEB_CONFIG_USERS_MAX, password, d))
 		return WEB_AUTH_LATER; // out of memory
 	if (known && a->has_good[user] && CRYPTO_memcmp(d, a->good[user], sizeof d) == 0) {
-		note_good(a, peer, now_ms);
+		peer_rate_add(&a->peers, peer, true, now_ms)->full_ms = 0;
 		return WEB_AUTH_GOOD;
 	}
 	if (is_known_as_wrong(a, d))
@@ -387,12 +375,14 @@ static enum web_auth_result check(struct web_auth *a, const char *name, const ch
 	if (!may_try(a, peer, hash, now_ms))
 		return WEB_AUTH_LATER;
 	if (!bcrypt_verify(a->bcrypt, password, hash) || !known) {
-		note_wrong(a, d, peer, now_ms);
+		memcpy(a->wrong[a->n_wrong++ % WEB_AUTH_WRONG_MAX], d, DIGEST_BYTES);
+		peer_rate_add(&a->peers, peer, false, now_ms);
+		peer_tries_add(&a->tries, peer, FAILED_TRIES);
 		return WEB_AUTH_BAD;
 	}
 	memcpy(a->good[user], d, sizeof d);
 	a->has_good[user] = true;
-	note_good(a, peer, now_ms);
+	peer_rate_add(&a->peers, peer, true, now_ms)->full_ms = 0;
 	return WEB_AUTH_GOOD;
 }
 

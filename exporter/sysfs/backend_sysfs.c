@@ -73,21 +73,15 @@ static bool find_key(const char *text, const char *key, char *out, size_t size)
 	return false;
 }
 
-static bool exists(const char *dir, const char *name)
-{
-	char path[SYSFS_PATH_BYTES];
-	struct stat st;
-	return join(path, dir, name) && stat(path, &st) == 0;
-}
-
 // Finds the first directory dir/prefixN with N from 0 to max - 1. False if there is none.
 static bool find_dir(const char *dir, const char *prefix, int max, char out[SYSFS_PATH_BYTES])
 {
+	struct stat st;
 	for (int i = 0; i < max; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "%s%d", prefix, i);
-		if (exists(dir, name))
-			return join(out, dir, name);
+		if (join(out, dir, name) && stat(out, &st) == 0)
+			return true;
 	}
 	return false;
 }

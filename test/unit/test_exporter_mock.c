@@ -334,7 +334,7 @@ static void xids_and_losses_come_at_their_time(void **state)
 	assert_int_equal(n, 2);
 	assert_string_equal(d[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
 	struct xid_count counts[XID_CODES_MAX + 1];
-	size_t n_counts = xid_store_read(xids, d[1].uuid, counts, XID_CODES_MAX + 1);
+	size_t n_counts = xid_store_read(xids, d[1].uuid, counts);
 	for (size_t i = 0; i < n_counts; i++)
 		assert_int_equal(counts[i].count, counts[i].code == 48 ? 800001 : 0);
 	b->ops->destroy(b);
@@ -573,7 +573,7 @@ static void xid_codes_past_the_ceiling_are_counted_as_other(void **state)
 	for (int32_t code = 1000; code < 1100; code++)
 		xid_store_count(s, "GPU-a", code, 5);
 	struct xid_count c[XID_CODES_MAX + 1];
-	size_t n = xid_store_read(s, "GPU-a", c, XID_CODES_MAX + 1);
+	size_t n = xid_store_read(s, "GPU-a", c);
 	uint64_t sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += c[i].count;
