@@ -13,7 +13,6 @@ typedef uintptr_t dcgm_handle, dcgm_field_group, dcgm_gpu_group;
 enum {
 	DCGM_OK = 0,
 	DCGM_BAD_PARAM = -1,
-	DCGM_UNINITIALIZED = -10,
 	DCGM_UNKNOWN_FIELD = -13,
 	DCGM_NO_DATA = -14,
 	DCGM_GPU_IS_LOST = -18,

@@ -55,29 +55,25 @@ int mock_replicas_decode(const char *json, size_t len, const char *path, int32_t
 	cJSON *root = json_read(json, len, e);
 	if (!root)
 		return -1;
-	int rc = -1;
 	const cJSON *at = root;
-	for (const char *p = path;;) {
-		if (!cJSON_IsObject(at)) {
-			err_set(e, ERR_INPUT, "the reply has no object at \"%.*s\" on the way to \"%s\"",
-			        (int)(p - path), path, path);
+	const char *p = path;
+	char part[256];
+	int64_t value = 0;
+	size_t n = 0;
+	for (; cJSON_IsObject(at); p += n + 1) {
+		n = strcspn(p, ".");
+		snprintf(part, sizeof part, "%.*s", (int)n, p);
+		if (p[n] == '\0')
 			break;
-		}
-		char part[256];
-		size_t n = strcspn(p, ".");
-		if (n >= sizeof part)
-			n = sizeof part - 1;
-		memcpy(part, p, n);
-		part[n] = '\0';
-		if (p[n] == '\0') {
-			int64_t value = 0;
-			rc = json_get_i64(at, part, 0, MOCK_REPLICAS_MAX, &value, e) < 0 ? -1 : 0;
-			*ret_replicas = (int32_t)value;
-			break;
-		}
 		at = json_get(at, part);
-		p += n + 1;
 	}
+	int rc = 0;
+	if (!cJSON_IsObject(at))
+		rc = err_set(e, ERR_INPUT, "the reply has no object at \"%.*s\" on the way to \"%s\"", (int)(p - path),
+		             path, path);
+	else if (json_get_i64(at, part, 0, MOCK_REPLICAS_MAX, &value, e) < 0)
+		rc = -1;
+	*ret_replicas = (int32_t)value;
 	cJSON_Delete(root);
 	return rc;
 }

@@ -106,19 +106,17 @@ static void read_rows(const char *dir, const struct sysfs_row *rows, size_t n, s
 	}
 }
 
-// Converts "16.0 GT/s PCIe" to 4.
+// Converts "16.0 GT/s PCIe" to 4; 0: unknown.
 static int link_generation(const char *text)
 {
-	static const struct {
-		const char *speed;
-		int generation;
-	} rows[] = {{"2.5", 1}, {"5.0", 2},  {"5", 2},  {"8.0", 3},  {"8", 3}, {"16.0", 4},
-	            {"16", 4},  {"32.0", 5}, {"32", 5}, {"64.0", 6}, {"64", 6}};
-	size_t len = strcspn(text, " ");
-	for (size_t i = 0; i < COUNT(rows); i++)
-		if (strlen(rows[i].speed) == len && strncmp(rows[i].speed, text, len) == 0)
-			return rows[i].generation;
-	return 0;
+	static const double speeds[] = {2.5, 5, 8, 16, 32, 64};
+	double speed = 0;
+	int generation = COUNT(speeds);
+	if (num_parse_f64(text, strcspn(text, " "), &speed, NULL) < 0)
+		return 0;
+	while (generation > 0 && speed != speeds[generation - 1])
+		generation--;
+	return generation;
 }
 
 // Reads the current and the highest PCIe generation and number of lanes from current_link_speed and similar files.
