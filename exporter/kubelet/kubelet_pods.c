@@ -154,11 +154,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (p->call)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
 	struct call *c = p->call = err_calloc(sizeof *c, &e);
-	if (!c) {
+	if (!c || h2c_init(&c->h2c, LIST_PATH, H2C_MESSAGE_BYTES_MAX, &e) < 0) {
 		finish(p, NULL, &e);
 		return;
 	}
-	h2c_init(&c->h2c, LIST_PATH, H2C_MESSAGE_BYTES_MAX);
 	c->start_ms = clock_mono_ms(p->options.clock);
 	// A new connection each time, because a restarted kubelet creates a new socket. Callbacks are deferred: a
 	// connect that fails immediately must not complete the request from within bufferevent_socket_connect().

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,17 +48,21 @@ static const struct {
 } cases[] = {
         {"a whole reply", SETTINGS HEADERS ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"}, // 0 is 00000 + 111
         {"trailers without Huffman", SETTINGS HEADERS ABC PLAIN_STATUS "30", 1, ERR_NONE, 0, "abc"},
-        {"an empty message", SETTINGS "000005 00 00 00000001 0000000000 " TRAILERS "07", 1, ERR_NONE, 0, ""},
+        {"an empty message", SETTINGS HEADERS "000005 00 00 00000001 0000000000 " TRAILERS "07", 1, ERR_NONE, 0, ""},
         {"a message in two frames",
-         SETTINGS "000003 00 00 00000001 000000 000005 00 00 00000001 0003616263 " TRAILERS "07", 1, ERR_NONE, 0,
+         SETTINGS HEADERS "000003 00 00 00000001 000000 000005 00 00 00000001 0003616263 " TRAILERS "07", 1, ERR_NONE,
+         0, "abc"},
+        {"padding", SETTINGS HEADERS "00000b 00 08 00000001 02 00 00000003 616263 0000 " TRAILERS "07", 1, ERR_NONE, 0,
          "abc"},
-        {"padding", SETTINGS "00000b 00 08 00000001 02 00 00000003 616263 0000 " TRAILERS "07", 1, ERR_NONE, 0, "abc"},
         {"a priority in HEADERS", SETTINGS "000006 01 24 00000001 0000000010 88 " ABC TRAILERS "07", 1, ERR_NONE, 0,
          "abc"},
         {"CONTINUATION", SETTINGS "000001 01 00 00000001 88 000001 09 04 00000001 88 " ABC TRAILERS "07", 1, ERR_NONE,
          0, "abc"},
-        {"a frame of a kind to come", SETTINGS "000002 7f ff 00000000 0102 " ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"},
-        {"GOAWAY that spares our stream", SETTINGS "000008 07 00 00000000 7fffffff 00000000 " ABC TRAILERS "07", 1,
+        {"a frame of a kind to come", SETTINGS HEADERS "000002 7f ff 00000000 0102 " ABC TRAILERS "07", 1, ERR_NONE, 0,
+         "abc"},
+        {"GOAWAY that spares our stream", SETTINGS HEADERS "000008 07 00 00000000 7fffffff 00000000 " ABC TRAILERS "07",
+         1, ERR_NONE, 0, "abc"},
+        {"PUSH_PROMISE, which is refused", SETTINGS HEADERS "000004 05 04 00000001 00000002 " ABC TRAILERS "07", 1,
          ERR_NONE, 0, "abc"},
         {"a new table size", SETTINGS "000002 01 04 00000001 20 88 " ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"},
         // Errors reported by gRPC.
@@ -72,37 +77,36 @@ static const struct {
         // Faults of the peer.
         {"HTTP/1", "485454502f312e3120343030", -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
         {"no SETTINGS first", HEADERS, -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
-        {"DATA that ends the stream: the outcome of the call is missing", SETTINGS "000005 00 01 00000001 0000000000",
-         -1, ERR_PROTOCOL, 0, "without a gRPC status"},
+        {"DATA that ends the stream: the outcome of the call is missing",
+         SETTINGS HEADERS "000005 00 01 00000001 0000000000", -1, ERR_PROTOCOL, 0, "without a gRPC status"},
         {"trailers without a status", SETTINGS HEADERS ABC "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0,
          "without a gRPC status"},
         {"a status that is not a number", SETTINGS HEADERS ABC PLAIN_STATUS "61", -1, ERR_PROTOCOL, 0,
          "without a gRPC status"},
         {"an end without a message", SETTINGS "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0, "without a complete"},
-        {"an end inside a message", SETTINGS "000006 00 01 00000001 00 00000003 61", -1, ERR_PROTOCOL, 0,
+        {"an end inside a message", SETTINGS HEADERS "000006 00 01 00000001 00 00000003 61", -1, ERR_PROTOCOL, 0,
          "without a complete"},
-        {"two messages", SETTINGS "00000b 00 01 00000001 00 00000001 61 00 00000000", -1, ERR_PROTOCOL, 0,
+        {"two messages", SETTINGS HEADERS "00000b 00 01 00000001 00 00000001 61 00 00000000", -1, ERR_PROTOCOL, 0,
          "more than one"},
-        {"a compressed message", SETTINGS "000005 00 00 00000001 01 00000003", -1, ERR_PROTOCOL, 0, "compressed"},
-        {"a message past the ceiling", SETTINGS "000005 00 00 00000001 00 01000001", -1, ERR_LIMIT, 0,
+        {"a compressed message", SETTINGS HEADERS "000005 00 00 00000001 01 00000003", -1, ERR_PROTOCOL, 0,
+         "compressed"},
+        {"a message past the ceiling", SETTINGS HEADERS "000005 00 00 00000001 00 01000001", -1, ERR_LIMIT, 0,
          "a reply of 16777217 bytes, the ceiling is 16777216"},
-        {"a frame that is too large", SETTINGS "004001 00 00 00000001", -1, ERR_PROTOCOL, 0, "16385 bytes"},
+        {"a frame that is too large", SETTINGS "004001 00 00 00000001", -1, ERR_PROTOCOL, 0, "HTTP/2"},
         {"RST_STREAM", SETTINGS "000004 03 00 00000001 00000007", -1, ERR_UNREACHABLE, 0, "error 7"},
         {"GOAWAY", SETTINGS "000008 07 00 00000000 00000000 0000000b", -1, ERR_UNREACHABLE, 11, "error 11"},
-        {"padding past the frame", SETTINGS "000002 00 08 00000001 05 00", -1, ERR_PROTOCOL, 0, "padding"},
-        {"padding without its length", SETTINGS "000000 00 08 00000001", -1, ERR_PROTOCOL, 0, "padding"},
-        {"PUSH_PROMISE", SETTINGS "000004 05 04 00000001 00000002", -1, ERR_PROTOCOL, 0, "type 5"},
-        {"DATA without a stream", SETTINGS "000000 00 00 00000000", -1, ERR_PROTOCOL, 0, "without a stream"},
-        {"a stream of the peer's own", SETTINGS "000000 00 00 00000002", -1, ERR_PROTOCOL, 0, "unknown stream"},
-        {"CONTINUATION alone", SETTINGS "000001 09 04 00000001 88", -1, ERR_PROTOCOL, 0, "out of order"},
-        {"a frame inside headers", SETTINGS "000001 01 00 00000001 88 000000 00 00 00000001", -1, ERR_PROTOCOL, 0,
-         "out of order"},
-        {"a header cut off", SETTINGS "000002 01 04 00000001 0005", -1, ERR_PROTOCOL, 0, "malformed HTTP/2 headers"},
-        {"a header number without end", SETTINGS "000006 01 04 00000001 ffffffffffff", -1, ERR_PROTOCOL, 0,
-         "malformed HTTP/2 headers"},
-        {"SETTINGS of a wrong length", "000001 04 00 00000000 00", -1, ERR_PROTOCOL, 0, "settings"},
-        {"PING of a wrong length", SETTINGS "000001 06 00 00000000 00", -1, ERR_PROTOCOL, 0, "ping"},
-        {"SETTINGS on a stream", SETTINGS "000000 04 00 00000001", -1, ERR_PROTOCOL, 0, "on a stream"},
+        {"padding past the frame", SETTINGS "000002 00 08 00000001 05 00", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"padding without its length", SETTINGS "000000 00 08 00000001", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"DATA without a stream", SETTINGS "000000 00 00 00000000", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"a stream of the peer's own", SETTINGS "000000 00 00 00000002", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"CONTINUATION alone", SETTINGS "000001 09 04 00000001 88", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"a frame inside headers, not CONTINUATION", SETTINGS "000001 01 00 00000001 88 000000 00 00 00000001", -1,
+         ERR_PROTOCOL, 0, "HTTP/2"},
+        {"a header cut off", SETTINGS "000002 01 04 00000001 0005", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"a header number without end", SETTINGS "000006 01 04 00000001 ffffffffffff", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"SETTINGS of a wrong length", "000001 04 00 00000000 00", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"PING of a wrong length", SETTINGS "000001 06 00 00000000 00", -1, ERR_PROTOCOL, 0, "HTTP/2"},
+        {"SETTINGS on a stream", SETTINGS "000000 04 00 00000001", -1, ERR_PROTOCOL, 0, "HTTP/2"},
         {"nothing yet", SETTINGS HEADERS ABC, 0, ERR_NONE, 0, NULL},
 };
 
@@ -114,7 +118,7 @@ static void check_case(size_t i, size_t piece)
 	struct h2c *c = malloc(sizeof *c);
 	int rc = 0;
 	assert_non_null(c);
-	h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX);
+	assert_int_equal(h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX, &e), 0);
 	for (size_t at = 0; rc == 0 && at < len; at += piece)
 		rc = h2c_feed(c, bytes + at, len - at < piece ? len - at : piece, &e);
 	if (rc != cases[i].rc || e.kind != cases[i].kind)
@@ -135,26 +139,69 @@ static void every_reply_ends_as_it_must(void **state)
 	static const size_t pieces[] = {1, 2, 3, 7, 1000};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++)
-			check_case(i, pieces[k]);
+		for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++) {
+			// libnghttp2 permits 8 CONTINUATION frames, and counts one for each piece of a frame's head.
+			if (pieces[k] > 1 || !strstr(cases[i].name, "CONTINUATION"))
+				check_case(i, pieces[k]);
+		}
 }
 
-static void request_is_the_161_bytes_the_kubelet_takes(void **state)
+// What a server reads.
+struct request {
+	struct buf headers; // "name: value\n"
+	size_t body_len;
+	bool is_complete;
+};
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
+                     const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
+{
+	struct request *r = arg;
+	return buf_printf(&r->headers, "%.*s: %.*s\n", (int)name_len, (const char *)name, (int)value_len,
+	                  (const char *)value);
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data, size_t len, void *arg)
+{
+	struct request *r = arg;
+	r->body_len += len;
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(data[i], 0);
+	return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct request *r = arg;
+	r->is_complete |= frame->hd.type == NGHTTP2_DATA && frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+	return 0;
+}
+
+static void request_is_the_one_that_the_kubelet_expects(void **state)
 {
 	(void)state;
-	static const char want[] = "50524920 2a204854 54502f32 2e300d0a 0d0a534d 0d0a0d0a " // the preface
-	                           "000012 04 00 00000000 0001 00000000 0002 00000000 0004 01010000 "
-	                           "000004 08 00 00000000 01000001 "
-	                           "00004a 01 04 00000001 83 86 04 1b";
-	unsigned char bytes[128];
-	size_t n = unhex(want, bytes, sizeof bytes);
+	struct request r = {.body_len = 0};
+	struct err e;
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_session *server;
 	struct h2c *c = malloc(sizeof *c);
 	assert_non_null(c);
-	h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX);
-	assert_int_equal(c->out.len, 161);
-	assert_memory_equal(c->out.data, bytes, n);
-	assert_memory_equal(c->out.data + n, PATH, strlen(PATH));
-	assert_memory_equal(c->out.data + 161 - 14, "\0\0\5\0\1\0\0\0\1\0\0\0\0\0", 14);
+	buf_init(&r.headers, 1024);
+	assert_int_equal(nghttp2_session_callbacks_new(&callbacks), 0);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+	assert_int_equal(nghttp2_session_server_new(&server, callbacks, &r), 0);
+	assert_int_equal(h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX, &e), 0);
+	assert_int_equal(nghttp2_session_mem_recv(server, (const uint8_t *)c->out.data, c->out.len), c->out.len);
+	assert_string_equal(buf_str(&r.headers), ":method: POST\n:scheme: http\n:path: " PATH
+	                                         "\n:authority: localhost\ncontent-type: application/grpc\n"
+	                                         "te: trailers\n");
+	assert_int_equal(r.body_len, 5);
+	assert_true(r.is_complete);
+	nghttp2_session_del(server);
+	nghttp2_session_callbacks_del(callbacks);
+	buf_done(&r.headers);
 	h2c_done(c);
 	free(c);
 }
@@ -166,7 +213,7 @@ static void settings_and_pings_are_answered_up_to_a_ceiling(void **state)
 	struct err e = {.kind = ERR_NONE};
 	struct h2c *c = malloc(sizeof *c);
 	assert_non_null(c);
-	h2c_init(c, PATH, 100);
+	assert_int_equal(h2c_init(c, PATH, 100, &e), 0);
 	buf_reset(&c->out);
 	size_t n = unhex(SETTINGS "000008 06 00 00000000 0102030405060708", bytes, sizeof bytes);
 	assert_int_equal(h2c_feed(c, bytes, n, &e), 0);
@@ -188,7 +235,7 @@ static void settings_and_pings_are_answered_up_to_a_ceiling(void **state)
 static void frames_without_content_are_taken_up_to_a_ceiling(void **state)
 {
 	(void)state;
-	static const char *const starts[] = {SETTINGS, SETTINGS, SETTINGS "000001 01 00 00000001 88 "};
+	static const char *const starts[] = {SETTINGS, SETTINGS HEADERS, SETTINGS "000001 01 00 00000001 88 "};
 	static const char *const endless[] = {"000004 08 00 00000000 00000001", "000000 00 00 00000001",
 	                                      "000000 09 00 00000001"};
 	for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
@@ -196,7 +243,7 @@ static void frames_without_content_are_taken_up_to_a_ceiling(void **state)
 		struct err e = {.kind = ERR_NONE};
 		struct h2c *c = malloc(sizeof *c);
 		assert_non_null(c);
-		h2c_init(c, PATH, 100);
+		assert_int_equal(h2c_init(c, PATH, 100, &e), 0);
 		size_t n = unhex(starts[i], start, sizeof start), len = unhex(endless[i], frame, sizeof frame);
 		int rc = h2c_feed(c, start, n, &e);
 		for (size_t k = 0; rc == 0 && k <= H2C_REPLY_BYTES_MAX; k += len)
@@ -213,7 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reply_ends_as_it_must),
-	        cmocka_unit_test(request_is_the_161_bytes_the_kubelet_takes),
+	        cmocka_unit_test(request_is_the_one_that_the_kubelet_expects),
 	        cmocka_unit_test(settings_and_pings_are_answered_up_to_a_ceiling),
 	        cmocka_unit_test(frames_without_content_are_taken_up_to_a_ceiling),
 	};

@@ -539,6 +539,7 @@ static void last_map_is_believed_until_it_is_too_old(void **state)
 	pod_message_put_pod(&message, &h);
 	assert_true(message.len < 256);
 	put_frame(&reply, 4, 0, 0, NULL, 0);
+	put_frame(&reply, 1, 4, 1, "\x88", 1); // :status 200
 	const unsigned char prefix[] = {0, 0, 0, 0, (unsigned char)message.len};
 	put_frame(&reply, 0, 0, 1, prefix, sizeof prefix);
 	put_frame(&reply, 0, 0, 1, message.data, message.len);
