@@ -180,69 +180,50 @@ const char *http_head_field(const struct http_head *head, const char *name)
 	return NULL;
 }
 
-static int chunk_size_char(struct http_chunks *c, char ch)
+static int end_chunk_line(struct http_chunks *c)
 {
-	int digit = num_hex_digit(ch);
-	if (digit >= 0) {
-		if (++c->digits > 8)
-			return 413;
-		c->left = c->left * 16 + (uint64_t)digit;
+	bool is_empty = c->line_bytes == 0;
+	c->line_bytes = 0;
+	switch (c->state) {
+	case HTTP_CHUNK_DATA_END:
+		c->state = HTTP_CHUNK_SIZE;
+		return 0;
+	case HTTP_CHUNK_TRAILER:
+		c->state = is_empty ? HTTP_CHUNK_DONE : HTTP_CHUNK_TRAILER;
+		return 0;
+	default:
+		if (c->digits == 0)
+			return 400;
+		c->digits = 0;
+		c->state = c->left ? HTTP_CHUNK_DATA : HTTP_CHUNK_TRAILER;
 		return 0;
 	}
-	if (c->digits == 0)
-		return 400;
-	if (ch == '\r')
-		c->state = HTTP_CHUNK_SIZE_LF;
-	else if (ch == ';' || ch == ' ' || ch == '\t')
-		c->state = HTTP_CHUNK_SIZE_EXTENSION;
-	else
-		return 400;
-	return 0;
 }
 
 // One byte outside the data.
 static int chunk_char(struct http_chunks *c, char ch)
 {
-	switch (c->state) {
-	case HTTP_CHUNK_SIZE:
-		return chunk_size_char(c, ch);
-	case HTTP_CHUNK_SIZE_EXTENSION:
-		if (ch == '\r')
-			c->state = HTTP_CHUNK_SIZE_LF;
-		else if (ch == '\n' || ++c->extra_bytes > HTTP_PARSE_TRAILER_BYTES_MAX)
-			return 400;
+	int digit = c->state == HTTP_CHUNK_SIZE ? num_hex_digit(ch) : -1;
+	bool is_end = c->after_cr && ch == '\n';
+	if ((c->after_cr || ch == '\n') && !is_end)
+		return 400;
+	c->after_cr = ch == '\r';
+	if (is_end)
+		return end_chunk_line(c);
+	if (c->after_cr)
 		return 0;
-	case HTTP_CHUNK_SIZE_LF:
-		if (ch != '\n')
-			return 400;
-		c->digits = 0;
-		c->state = c->left ? HTTP_CHUNK_DATA : HTTP_CHUNK_TRAILER;
-		return 0;
-	case HTTP_CHUNK_DATA_CR:
-		c->state = HTTP_CHUNK_DATA_LF;
-		return ch == '\r' ? 0 : 400;
-	case HTTP_CHUNK_DATA_LF:
-		c->state = HTTP_CHUNK_SIZE;
-		return ch == '\n' ? 0 : 400;
-	case HTTP_CHUNK_TRAILER: // read over; nothing here uses trailers
-		if (ch == '\r')
-			c->state = HTTP_CHUNK_TRAILER_LF;
-		else if (ch == '\n' || ++c->extra_bytes > HTTP_PARSE_TRAILER_BYTES_MAX)
-			return 400;
-		else
-			c->line_bytes++;
-		return 0;
-	case HTTP_CHUNK_TRAILER_LF:
-		if (ch != '\n')
-			return 400;
-		c->state = c->line_bytes ? HTTP_CHUNK_TRAILER : HTTP_CHUNK_DONE;
-		c->line_bytes = 0;
-		return 0;
-	case HTTP_CHUNK_DATA:
-	case HTTP_CHUNK_DONE:
-		break;
+	if (digit >= 0) {
+		c->left = c->left * 16 + (uint64_t)digit;
+		return ++c->digits > 8 ? 413 : 0;
 	}
-	return 500;
+	if (c->state == HTTP_CHUNK_EXTENSION || c->state == HTTP_CHUNK_TRAILER) { // read over; nothing here uses them
+		c->line_bytes++;
+		return ++c->extra_bytes > HTTP_PARSE_TRAILER_BYTES_MAX ? 400 : 0;
+	}
+	if (c->digits == 0 || (ch != ';' && ch != ' ' && ch != '\t'))
+		return 400;
+	c->state = HTTP_CHUNK_EXTENSION;
+	return 0;
 }
 
 int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t *ret_used, struct buf *out)
@@ -257,7 +238,7 @@ int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t
 			i += n;
 			c->left -= n;
 			if (c->left == 0)
-				c->state = HTTP_CHUNK_DATA_CR;
+				c->state = HTTP_CHUNK_DATA_END;
 		} else {
 			status = chunk_char(c, data[i++]);
 			if (c->state == HTTP_CHUNK_DATA && c->left > out->max - out->len)

@@ -40,21 +40,19 @@ const char *http_head_field(const struct http_head *head, const char *name);
 
 enum http_chunk_state {
 	HTTP_CHUNK_SIZE,
-	HTTP_CHUNK_SIZE_EXTENSION,
-	HTTP_CHUNK_SIZE_LF,
+	HTTP_CHUNK_EXTENSION, // behind the size
 	HTTP_CHUNK_DATA,
-	HTTP_CHUNK_DATA_CR,
-	HTTP_CHUNK_DATA_LF,
+	HTTP_CHUNK_DATA_END, // the line end behind the data
 	HTTP_CHUNK_TRAILER,
-	HTTP_CHUNK_TRAILER_LF,
 	HTTP_CHUNK_DONE
 };
 
 struct http_chunks { // zero it to begin
 	enum http_chunk_state state;
+	bool after_cr;
 	uint64_t left;      // bytes of this chunk still to come
 	size_t digits;      // digits of its size
-	size_t line_bytes;  // bytes of this trailer line
+	size_t line_bytes;  // bytes of this extension or trailer line
 	size_t extra_bytes; // bytes of all extensions and trailers
 };
 
