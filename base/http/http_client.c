@@ -139,10 +139,7 @@ static void finish_transfer(struct http_call *call, CURLcode code)
 	struct http_slot *slot = call->slot;
 	if (code != CURLE_OK) {
 		struct err e;
-		if (call->refusal == HTTP_REFUSED_GATE && call->gate_error)
-			e = *call->gate_error;
-		else
-			http_error_of_curl(call, code, &e);
+		http_error_of_curl(call, code, &e);
 		finish(call, NULL, &e);
 		return;
 	}
@@ -296,6 +293,7 @@ static void start(struct http_client *c, struct http_call *call)
 		return;
 	}
 	slot->error_text[0] = '\0';
+	err_clear(&slot->refused);
 	slot->body.max = call->max_body_bytes;
 	if (!call->on_data)
 		SLIST_REMOVE_HEAD(&c->free_slots, free_link);

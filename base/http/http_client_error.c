@@ -68,34 +68,6 @@ void http_error_of_deadline(const struct http_call *call, struct err *e)
 	             call->place, call->timeout_ms, phase);
 }
 
-static void error_of_refusal(const struct http_call *call, int code, struct err *e)
-{
-	switch (call->refusal) {
-	case HTTP_REFUSED_BODY:
-		if (call->is_open)
-			err_set_code(e, ERR_LIMIT, code, "%s: more than %d bytes of the stream came at once",
-			             call->place, HTTP_STREAM_BYTES_MAX);
-		else if (call->announced_bytes)
-			err_set_code(e, ERR_LIMIT, code,
-			             "%s: the reply announces %" PRId64 " bytes, the ceiling is %zu", call->place,
-			             call->announced_bytes, call->max_body_bytes);
-		else
-			err_set_code(e, ERR_LIMIT, code, "%s: the reply has more than %zu bytes, the ceiling is %zu",
-			             call->place, call->max_body_bytes, call->max_body_bytes);
-		return;
-	case HTTP_REFUSED_BY_SINK:
-		err_set_code(e, ERR_CANCELED, code, "%s: the rest of the reply was not wanted", call->place);
-		return;
-	case HTTP_REFUSED_HEADERS:
-		err_set_code(e, ERR_LIMIT, code, "%s: the reply's headers have at least %zu bytes, the ceiling is %d",
-		             call->place, call->header_bytes, HTTP_REPLY_HEADER_BYTES_MAX);
-		return;
-	default:
-		err_set_code(e, ERR_INTERNAL, code, "%s: out of memory after %zu bytes of the reply", call->place,
-		             call->slot->body.len);
-	}
-}
-
 static void error_of_connect(const struct http_call *call, int code, const char *text, struct err *e)
 {
 	int os = os_error(call);
@@ -182,8 +154,8 @@ void http_error_of_curl(const struct http_call *call, CURLcode result, struct er
 	int code = (int)result;
 	char text[CURL_ERROR_SIZE];
 	describe(call, result, text, sizeof text);
-	if (call->refusal != HTTP_REFUSED_NOTHING) {
-		error_of_refusal(call, code, e);
+	if (call->slot->refused.kind != ERR_NONE) {
+		*e = call->slot->refused;
 		return;
 	}
 	if (result == CURLE_COULDNT_CONNECT) {

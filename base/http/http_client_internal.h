@@ -53,18 +53,11 @@ struct http_slot {
 	SLIST_ENTRY(http_slot) free_link;
 	CURL *easy;
 	struct buf body;
+	struct err refused; // why a callback ended the transfer; ERR_NONE: none did
 	char error_text[CURL_ERROR_SIZE];
 };
 
 enum http_call_state { HTTP_CALL_QUEUED, HTTP_CALL_RUNNING, HTTP_CALL_DONE };
-enum http_refusal {
-	HTTP_REFUSED_NOTHING,
-	HTTP_REFUSED_BODY,
-	HTTP_REFUSED_HEADERS,
-	HTTP_REFUSED_MEMORY,
-	HTTP_REFUSED_GATE,
-	HTTP_REFUSED_BY_SINK
-};
 
 struct http_call {
 	TAILQ_ENTRY(http_call) link; // in client->queued, background, streams or running
@@ -96,9 +89,6 @@ struct http_call {
 	size_t body_sent; // body bytes sent, for a call with may_start
 	size_t unnudged;  // body bytes that came since the last nudge
 	bool is_quiet;    // none came since on_nudge() looked
-	enum http_refusal refusal;
-	struct err *gate_error;  // the error of may_start, for HTTP_REFUSED_GATE; malloc'ed
-	int64_t announced_bytes; // Content-Length that was refused, or 0
 	int64_t retry_after_ms, date_ms;
 	// State of a stream:
 	bool is_open;                     // the headers of a 2xx have come

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a request to a configured transfer handle: URL, headers, credentials, body.
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
@@ -305,7 +306,6 @@ void http_call_wipe(struct http_call *call)
 	free(call->password);
 	free(call->url);
 	free(call->body);
-	free(call->gate_error);
 }
 
 // ---- the transfer ----
@@ -342,15 +342,22 @@ static void stream_headers_ended(struct http_call *call)
 	has_news(call);
 }
 
-static int stream_take(struct http_call *call, const char *data, size_t len)
+// Keeps a piece of the body. Returns 0, or -1 and *e.
+static int keep(struct http_call *call, const char *data, size_t len, struct err *e)
 {
 	struct buf *body = &call->slot->body;
-	if (buf_put(body, data, len) == 0) {
-		has_news(call);
+	if (buf_put(body, data, len) == 0)
 		return 0;
-	}
-	call->refusal = len > body->max - body->len ? HTTP_REFUSED_BODY : HTTP_REFUSED_MEMORY;
-	return -1;
+	if (len <= body->max - body->len)
+		return err_set_code(e, ERR_INTERNAL, CURLE_WRITE_ERROR,
+		                    "%s: out of memory after %zu bytes of the reply", call->place, body->len);
+	if (call->is_open)
+		return err_set_code(e, ERR_LIMIT, CURLE_WRITE_ERROR,
+		                    "%s: more than %d bytes of the stream came at once", call->place,
+		                    HTTP_STREAM_BYTES_MAX);
+	return err_set_code(e, ERR_LIMIT, CURLE_WRITE_ERROR,
+	                    "%s: the reply has more than %zu bytes, the ceiling is %zu", call->place, body->max,
+	                    body->max);
 }
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
@@ -359,7 +366,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	size_t len = size * n;
 	call->header_bytes += len;
 	if (call->header_bytes > HTTP_REPLY_HEADER_BYTES_MAX) {
-		call->refusal = HTTP_REFUSED_HEADERS;
+		err_set_code(&call->slot->refused, ERR_LIMIT, CURLE_WRITE_ERROR,
+		             "%s: the reply's headers have at least %zu bytes, the ceiling is %d", call->place,
+		             call->header_bytes, HTTP_REPLY_HEADER_BYTES_MAX);
 		return 0;
 	}
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
@@ -387,33 +396,35 @@ static bool goes_to_sink(const struct http_call *call)
 	return status >= 200 && status < 300;
 }
 
+static int take_body(struct http_call *call, const char *data, size_t len, struct err *e)
+{
+	curl_off_t announced = -1;
+	if (call->is_open) {
+		int rc = keep(call, data, len, e);
+		if (rc == 0)
+			has_news(call);
+		return rc;
+	}
+	if (goes_to_sink(call))
+		return call->on_body(call->arg, data, len) == 0
+		               ? 0
+		               : err_set_code(e, ERR_CANCELED, CURLE_WRITE_ERROR,
+		                              "%s: the rest of the reply was not wanted", call->place);
+	// A reply that announces too much is refused at its first byte. What it announces is before decompression.
+	if (call->slot->body.len == 0 &&
+	    curl_easy_getinfo(call->slot->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) == CURLE_OK &&
+	    announced > 0 && (uint64_t)announced > call->max_body_bytes)
+		return err_set_code(e, ERR_LIMIT, CURLE_WRITE_ERROR,
+		                    "%s: the reply announces %" PRId64 " bytes, the ceiling is %zu", call->place,
+		                    (int64_t)announced, call->max_body_bytes);
+	return keep(call, data, len, e);
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
-	struct buf *body = &call->slot->body;
-	size_t len = size * n;
-	curl_off_t announced = -1;
-	http_call_heard(call, len);
-	if (call->is_open)
-		return stream_take(call, data, len) < 0 ? 0 : len;
-	if (goes_to_sink(call)) {
-		if (call->on_body(call->arg, data, len) == 0)
-			return len;
-		call->refusal = HTTP_REFUSED_BY_SINK;
-		return 0;
-	}
-	// A reply that announces too much is refused at its first byte. What it announces is before decompression.
-	if (body->len == 0 &&
-	    curl_easy_getinfo(call->slot->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) == CURLE_OK &&
-	    announced > 0 && (uint64_t)announced > call->max_body_bytes) {
-		call->refusal = HTTP_REFUSED_BODY;
-		call->announced_bytes = announced;
-		return 0;
-	}
-	if (buf_put(body, data, len) == 0)
-		return len;
-	call->refusal = len > body->max || body->len > body->max - len ? HTTP_REFUSED_BODY : HTTP_REFUSED_MEMORY;
-	return 0;
+	http_call_heard(call, size * n);
+	return take_body(call, data, size * n, &call->slot->refused) == 0 ? size * n : 0;
 }
 
 // A peer that vanished without a word (node gone, rules changed) must not occupy a shared HTTP/2 connection, and with
@@ -428,14 +439,7 @@ static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 // Between the start of a call and its last byte lie a connection and a handshake, or a process that was stopped.
 static bool may_go_on(struct http_call *call)
 {
-	struct err e;
-	if (call->may_start(call->arg, &e) == 0)
-		return true;
-	call->refusal = HTTP_REFUSED_GATE;
-	call->gate_error = malloc(sizeof *call->gate_error);
-	if (call->gate_error)
-		*call->gate_error = e;
-	return false;
+	return call->may_start(call->arg, &call->slot->refused) == 0;
 }
 
 #if LIBCURL_VERSION_NUM >= 0x075000
