@@ -242,6 +242,8 @@ struct http_server *http_server_new(const struct http_server_options *o, struct 
 	s->on_event = http_conn_event;
 	http_ranks_init(&s->ranks);
 	LIST_INIT(&s->exchanges);
+	TAILQ_INIT(&s->waiting);
+	evtimer_assign(&s->long_turn, s->loop, http_exchange_dispatch_waiting, s);
 	if (http_handshake_queue_init(s, e) < 0) {
 		http_server_free(s);
 		return NULL;
@@ -280,6 +282,7 @@ void http_server_free(struct http_server *s)
 		http_exchange_free(x);
 	for (size_t i = 0; i < s->n_routes; i++)
 		free(s->routes[i].path);
+	event_del(&s->long_turn);
 	http_handshake_queue_done(s);
 	SSL_CTX_free(s->tls);
 	free(s);

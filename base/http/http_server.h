@@ -119,6 +119,9 @@ uint16_t http_server_port(const struct http_server *s);
 // path "/metrics" matches exactly; a path ending in "/" matches every path under it (longest wins). Methods are the
 // handler's business. Unmatched paths get 404 with a one-line text body.
 int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
+// The same for a handler whose reply takes long to write: one of them runs in each turn of the event loop, the others
+// wait. However many clients request such a page at once, everything else in the loop waits for one page at most.
+int http_server_route_long(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
 // Asked before each request reaches a handler (or its 404): false means that it has replied itself, and x is gone.
 typedef bool http_admit_fn(void *arg, struct http_exchange *x);
 void http_server_set_admission(struct http_server *s, http_admit_fn *fn, void *arg);
@@ -146,16 +149,5 @@ typedef void http_release_fn(const void *body, size_t len, void *arg);
 void http_exchange_reply_lent(struct http_exchange *x, int status, const char *content_type, const char *body,
                               size_t len, http_release_fn *release, void *arg);
 void http_exchange_reply_text(struct http_exchange *x, int status, const char *text);
-
-// Handlers whose reply takes long to write: one of them runs in each turn of the event loop, the others wait. However
-// many clients request such a page at once, everything else in the loop waits for one page at most.
-struct http_turns;
-// loop: that of the server. Returns NULL and *e when memory is exhausted.
-struct http_turns *http_turns_new(struct event_base *loop, struct err *e);
-// Drops the requests that wait. Call before http_server_free(). NULL is fine.
-void http_turns_free(struct http_turns *t);
-// As http_server_route(), at most HTTP_SERVER_ROUTES_MAX times; fn runs in a turn of its own.
-int http_turns_route(struct http_turns *t, struct http_server *s, const char *path, http_handler_fn *fn, void *arg,
-                     struct err *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/http/http_server_internal.h"
 #include "base/http/http_site.h"
 #include "base/http/http_text.h"
+#include "base/timer.h"
 
 struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len)
 {
@@ -40,7 +41,7 @@ void http_exchange_free(struct http_exchange *x)
 
 // ---- routes ----
 
-int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e)
+static int add_route(struct http_server *s, const char *path, const struct http_route *route, struct err *e)
 {
 	if (path[0] != '/')
 		return err_set(e, ERR_USAGE, "http server: the route \"%.100s\" must begin with '/'", path);
@@ -53,8 +54,20 @@ int http_server_route(struct http_server *s, const char *path, http_handler_fn *
 	char *copy = strdup(path);
 	if (!copy)
 		return err_set(e, ERR_INTERNAL, "http server: out of memory");
-	s->routes[s->n_routes++] = (struct http_route){.path = copy, .len = strlen(copy), .fn = fn, .arg = arg};
+	s->routes[s->n_routes] = *route;
+	s->routes[s->n_routes].path = copy;
+	s->routes[s->n_routes++].len = strlen(copy);
 	return 0;
+}
+
+int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e)
+{
+	return add_route(s, path, &(struct http_route){.fn = fn, .arg = arg}, e);
+}
+
+int http_server_route_long(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e)
+{
+	return add_route(s, path, &(struct http_route){.fn = fn, .arg = arg, .is_long = true}, e);
 }
 
 void http_server_set_admission(struct http_server *s, http_admit_fn *fn, void *arg)
@@ -89,20 +102,41 @@ static bool admit_site(struct http_exchange *x)
 	return status == 0;
 }
 
+static void run_long(struct http_exchange *x)
+{
+	timer_start(&x->server->long_turn, 0);
+	x->route->fn(x->route->arg, x);
+}
+
+void http_exchange_dispatch_waiting(evutil_socket_t fd, short what, void *server)
+{
+	struct http_server *s = server;
+	struct http_exchange *x = TAILQ_FIRST(&s->waiting);
+	if (!x)
+		return;
+	TAILQ_REMOVE(&s->waiting, x, in_waiting);
+	run_long(x);
+}
+
 void http_exchange_dispatch(struct http_exchange *x)
 {
 	struct http_server *s = x->server;
 	const struct http_route *route = find_route(s, x->head.path);
+	x->route = route;
 	s->stats.requests++;
 	s->in_handler++;
 	if (s->site && !admit_site(x))
 		; // it has replied
 	else if (s->admit && !s->admit(s->admit_arg, x))
 		; // it has replied
-	else if (route)
-		route->fn(route->arg, x); // x may be gone now
-	else
+	else if (!route)
 		http_exchange_reply_text(x, 404, "not found");
+	else if (!route->is_long)
+		route->fn(route->arg, x); // x may be gone now
+	else if (evtimer_pending(&s->long_turn, NULL))
+		TAILQ_INSERT_TAIL(&s->waiting, x, in_waiting);
+	else
+		run_long(x);
 	s->in_handler--;
 }
 

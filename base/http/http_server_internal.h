@@ -133,6 +133,8 @@ struct http_stream_ops {
 
 struct http_exchange {
 	LIST_ENTRY(http_exchange) link;
+	TAILQ_ENTRY(http_exchange) in_waiting;
+	const struct http_route *route; // NULL: none has its path
 	struct http_server *server;
 	struct http_conn *conn; // NULL: the client has gone
 	char *head_text;
@@ -154,6 +156,7 @@ struct http_route {
 	size_t len;
 	http_handler_fn *fn;
 	void *arg;
+	bool is_long;
 };
 
 struct http_server {
@@ -175,6 +178,8 @@ struct http_server {
 	LIST_HEAD(http_exchange_list, http_exchange) exchanges;
 	struct http_route routes[HTTP_SERVER_ROUTES_MAX];
 	size_t n_routes;
+	struct event long_turn; // pending: a handler of a long page has run in this turn of the loop
+	TAILQ_HEAD(http_exchange_queue, http_exchange) waiting; // for long pages
 	struct http_server_stats stats;
 	int in_handler;
 	// http_conn_event(), for the files below http_conn.c: the limits, the queue of handshakes and the exchange.
@@ -224,6 +229,7 @@ void http_handshake_queue_remove(struct http_conn *conn);
 struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len); // NULL when memory is exhausted
 void http_exchange_free(struct http_exchange *x);
 void http_exchange_dispatch(struct http_exchange *x);
+void http_exchange_dispatch_waiting(evutil_socket_t fd, short what, void *server); // http_server.long_turn
 // Replies to a request that breaks the rules, and closes.
 void http_conn_refuse(struct http_conn *conn, int status, const char *why);
 // The status line and the headers; `framing` is the header that marks the end of the body ("" or a whole line).

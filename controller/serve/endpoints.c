@@ -327,28 +327,24 @@ static void get_version(void *arg, struct http_exchange *x)
 	}
 }
 
-int endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller, struct err *e)
+int endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
 {
 	static const struct {
 		const char *path;
 		http_handler_fn *fn;
-		bool is_long;
+		int (*add)(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
 	} routes[] = {
-	        {"/livez", get_livez, false},
-	        {"/healthz", get_livez, false},
-	        {"/readyz", get_readyz, false},
-	        {"/metrics", get_metrics, true},
-	        {"/debug/decisions", get_decisions, true},
-	        {"/version", get_version, false},
+	        {"/livez", get_livez, http_server_route},
+	        {"/healthz", get_livez, http_server_route},
+	        {"/readyz", get_readyz, http_server_route},
+	        {"/metrics", get_metrics, http_server_route_long},
+	        {"/debug/decisions", get_decisions, http_server_route_long},
+	        {"/version", get_version, http_server_route},
 	};
-	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-		int rc = routes[i].is_long
-		                 ? http_turns_route(turns, server, routes[i].path, routes[i].fn, controller, e)
-		                 : http_server_route(server, routes[i].path, routes[i].fn, controller, e);
-		if (rc < 0)
+	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+		if (routes[i].add(server, routes[i].path, routes[i].fn, controller, e) < 0)
 			return -1;
-	}
-	return overview_endpoints_add(server, turns, controller, e);
+	return overview_endpoints_add(server, controller, e);
 }
 
 // ---- the servers ----
@@ -358,7 +354,6 @@ struct http_servers {
 	const struct serve_options *flags;
 	struct endpoint_token *token;             // NULL: none is demanded
 	struct http_site *site;                   // host names of the endpoints
-	struct http_turns *turns;                 // of its long pages
 	struct http_server *server;               // of the endpoints; NULL: none
 	struct tls_follower *follower;            // NULL: plain HTTP
 	struct external_metrics_server *external; // NULL: not served
@@ -385,8 +380,7 @@ static int serve_endpoints(struct http_servers *s, const char *listen, struct er
 	        .tls_min_minor = flags->tls_min_minor,
 	};
 	s->server = http_server_new(&o, e);
-	s->turns = s->server ? http_turns_new(loop, e) : NULL;
-	if (!s->turns || endpoints_add(s->server, s->turns, c, e) < 0)
+	if (!s->server || endpoints_add(s->server, c, e) < 0)
 		return -1;
 	metrics_add_server(c->policies.metrics, "endpoints", s->server);
 	if (flags->token_file) {
@@ -494,7 +488,6 @@ void http_servers_free(struct http_servers *s)
 		return;
 	external_metrics_server_free(s->external);
 	tls_follower_free(s->follower);
-	http_turns_free(s->turns);
 	http_server_free(s->server);
 	http_site_free(s->site);
 	endpoint_token_free(s->token);

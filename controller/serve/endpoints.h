@@ -23,7 +23,6 @@ struct fleet;
 struct fleet_numbers;
 struct http_server;
 struct http_servers;
-struct http_turns;
 struct managed_policy;
 struct metrics;
 struct pool_summary;
@@ -37,11 +36,10 @@ struct status_writer_stats;
 #define ENDPOINT_BODY_BYTES_MAX 4096 // limit on a request body; no endpoint reads bodies
 #define OVERVIEW_HISTORIES_MAX  2000 // with more policies the overview has no history, even if asked for
 
-// Adds the routes; the controller must outlive the server. turns: of the pages that show all policies.
-int endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller, struct err *e);
+// Adds the routes; the controller must outlive the server.
+int endpoints_add(struct http_server *server, struct controller *controller, struct err *e);
 // Adds the routes of the status page and its data, likewise.
-int overview_endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller,
-                           struct err *e);
+int overview_endpoints_add(struct http_server *server, struct controller *controller, struct err *e);
 
 // ---- the status page (status_page.c) ----
 // One HTML document compiled into the program (controller/serve/status_page.html), and the content security policy that

@@ -593,11 +593,10 @@ static void get_page(void *arg, struct http_exchange *x)
 	buf_done(&html);
 }
 
-int overview_endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller,
-                           struct err *e)
+int overview_endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
 {
 	if (http_server_route(server, "/", get_page, controller, e) < 0 ||
-	    http_turns_route(turns, server, "/api/v1/overview", get_overview, controller, e) < 0)
+	    http_server_route_long(server, "/api/v1/overview", get_overview, controller, e) < 0)
 		return -1;
-	return http_turns_route(turns, server, "/api/v1/policy", get_policy, controller, e);
+	return http_server_route_long(server, "/api/v1/policy", get_policy, controller, e);
 }

@@ -484,7 +484,6 @@ static void each_binding_restores_its_entry_of_the_status(void **state)
 
 struct pages {
 	struct http_server *server;
-	struct http_turns *turns;
 	struct http_client *client;
 };
 
@@ -492,16 +491,14 @@ static void open_pages(struct world *w, struct pages *p)
 {
 	struct err e;
 	p->server = http_server_new(&(struct http_server_options){.loop = w->h.loop, .listen = "127.0.0.1:0"}, &e);
-	p->turns = http_turns_new(w->h.loop, &e);
 	p->client = http_client_new(&(struct http_client_options){.loop = w->h.loop}, &e);
-	assert_true(p->server && p->turns && p->client);
-	assert_int_equal(endpoints_add(p->server, p->turns, w->c, &e), 0);
+	assert_true(p->server && p->client);
+	assert_int_equal(endpoints_add(p->server, w->c, &e), 0);
 }
 
 static void close_pages(struct pages *p)
 {
 	http_client_free(p->client);
-	http_turns_free(p->turns);
 	http_server_free(p->server);
 }
 

@@ -28,14 +28,11 @@ static void handle_page(void *arg, struct http_exchange *x)
 	http_exchange_reply_text(x, 200, "page\n");
 }
 
-static struct http_turns *serve(struct http_fixture *f, struct pages *p)
+static void serve(struct http_fixture *f, struct pages *p)
 {
 	struct err e = {0};
-	struct http_turns *t = http_turns_new(f->loop, &e);
-	assert_non_null(t);
-	assert_int_equal(http_turns_route(t, f->server, "/page", handle_page, p, &e), 0);
-	assert_int_equal(http_turns_route(t, f->server, "/other", handle_page, p, &e), 0);
-	return t;
+	assert_int_equal(http_server_route_long(f->server, "/page", handle_page, p, &e), 0);
+	assert_int_equal(http_server_route_long(f->server, "/other", handle_page, p, &e), 0);
 }
 
 static void send_requests(struct http_fixture *f, struct raw_client *clients[CLIENTS])
@@ -54,8 +51,8 @@ static void long_pages_are_served_one_in_each_turn(void **state)
 	struct http_fixture *f = *state;
 	struct pages p = {0};
 	struct raw_client *clients[CLIENTS];
-	struct http_turns *t = serve(f, &p);
 	int most = 0;
+	serve(f, &p);
 	send_requests(f, clients);
 	for (int turns = 0; p.served < CLIENTS && turns < TURNS_MAX; turns++) {
 		int before = p.served;
@@ -66,7 +63,6 @@ static void long_pages_are_served_one_in_each_turn(void **state)
 	assert_int_equal(most, 1);
 	for (int i = 0; i < CLIENTS; i++)
 		raw_client_free(clients[i]);
-	http_turns_free(t);
 }
 
 static void requests_that_wait_are_dropped_with_the_server(void **state)
@@ -74,11 +70,10 @@ static void requests_that_wait_are_dropped_with_the_server(void **state)
 	struct http_fixture *f = *state;
 	struct pages p = {0};
 	struct raw_client *clients[CLIENTS];
-	struct http_turns *t = serve(f, &p);
+	serve(f, &p);
 	send_requests(f, clients);
 	for (int turns = 0; p.served < 1 && turns < TURNS_MAX; turns++)
 		event_base_loop(f->loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-	http_turns_free(t);
 	http_server_free(f->server);
 	f->server = NULL;
 	assert_true(p.served >= 1 && p.served < CLIENTS);
