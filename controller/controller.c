@@ -19,6 +19,7 @@
 #include "controller/status/state_dir.h"
 #include "controller/status/status_writer.h"
 #include "k8s/client/discovery.h"
+#include "k8s/client/k8s_client.h"
 #include "k8s/events/event_recorder.h"
 #include "promql/promql_source.h"
 #include "runtime/connections.h"
@@ -137,7 +138,7 @@ static void on_round(void *arg, int64_t now_ms)
 	report_disagreements(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
 	if (c->connections->k8s)
-		discovery_forget(k8s_client_discovery(c->connections->k8s));
+		discovery_forget(c->connections->k8s->discovery);
 }
 
 // Call when a tick or a sync ended. If no work is left, returns memory to the system and, with --once, stops.

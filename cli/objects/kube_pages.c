@@ -5,6 +5,7 @@
 #include "cli/term/cli.h"
 #include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"
+#include "k8s/client/k8s_client.h"
 
 #define PATH_BYTES_MAX (32 * 1024)
 #define RESTARTS_MAX   3 // of a list that outlives its continue token
@@ -38,7 +39,7 @@ int kube_request(struct connections *c, const char *method, const char *path, co
 	// The login page of a proxy answers everything with 200.
 	if (ret_body && buf_str(ret_body)[0] != '{')
 		return err_set(e, ERR_PROTOCOL, "%s answered %s with no JSON object: is it a Kubernetes API server?",
-		               k8s_client_server(c->k8s), path);
+		               c->k8s->options.config->server, path);
 	return 0;
 }
 

@@ -129,7 +129,7 @@ struct check {
 
 static int64_t mono_ms(const struct delegated_auth *a)
 {
-	return clock_mono_ms(k8s_client_clock(a->client));
+	return clock_mono_ms(a->client->options.clock);
 }
 
 // ---- the authenticator ----

@@ -101,7 +101,7 @@ struct keda_watch *keda_watch_new(const struct keda_watch_options *options, stru
 	w->options = *options;
 	snprintf(w->key, sizeof w->key, "%s/" KEDA_LEASE, options->namespace_name);
 	snprintf(w->text, sizeof w->text, "KEDA's operator (Lease %.200s)", w->key);
-	evtimer_assign(&w->expiry, k8s_client_loop(options->client), on_expiry, w);
+	evtimer_assign(&w->expiry, options->client->options.loop, on_expiry, w);
 	w->informer = informer_new(
 	        &(struct informer_options){
 	                .client = options->client,
@@ -216,8 +216,7 @@ static void ask_for_manager(struct conflict_pause *p, const struct binding *bind
 {
 	struct k8s_client *k8s = p->m->all->connections->k8s;
 	const struct scale_target *target = binding->target;
-	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(k8s), target->api_version, target->kind, false);
+	const struct k8s_resource *resource = discovery_find(k8s->discovery, target->api_version, target->kind, false);
 	char path[MANAGER_PATH_BYTES];
 	struct err e;
 	if (resource)

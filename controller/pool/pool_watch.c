@@ -239,7 +239,7 @@ struct pool_watch *pool_watch_new(const struct pool_watch_options *options)
 {
 	struct pool_watch *w = must_alloc(calloc(1, sizeof *w));
 	w->options = *options;
-	evtimer_assign(&w->timer, k8s_client_loop(options->client), on_timer, w);
+	evtimer_assign(&w->timer, options->client->options.loop, on_timer, w);
 	ask(w);
 	return w;
 }

@@ -466,7 +466,7 @@ struct trigger_auths *trigger_auths_new(const struct trigger_auths_options *opti
 {
 	struct trigger_auths *t = must_alloc(calloc(1, sizeof *t));
 	t->options = *options;
-	evtimer_assign(&t->timer, k8s_client_loop(options->client), on_timer, t);
+	evtimer_assign(&t->timer, options->client->options.loop, on_timer, t);
 	if (timer_start(&t->timer, TRIGGER_AUTH_READ_MS) < 0)
 		abort(); // base/alloc.h
 	return t;

@@ -51,7 +51,7 @@ struct status_writer *status_writer_new(struct k8s_client *client)
 {
 	struct status_writer *w = must_alloc(calloc(1, sizeof *w));
 	w->client = client;
-	evtimer_assign(&w->timer, k8s_client_loop(client), on_pace, w);
+	evtimer_assign(&w->timer, client->options.loop, on_pace, w);
 	return w;
 }
 
@@ -124,13 +124,13 @@ static void send_one(struct status_writer *w, struct status_slot *slot)
 // Returns the time until the next patch may be sent, in ms; <= 0: now.
 static int64_t left_ms(const struct status_writer *w)
 {
-	int64_t now_ms = clock_mono_ms(k8s_client_clock(w->client));
+	int64_t now_ms = clock_mono_ms(w->client->options.clock);
 	return w->next_mono_ms - now_ms - (int64_t)(STATUS_WRITES_BURST - 1) * STATUS_WRITE_GAP_MS;
 }
 
 static void count_one(struct status_writer *w)
 {
-	int64_t now_ms = clock_mono_ms(k8s_client_clock(w->client));
+	int64_t now_ms = clock_mono_ms(w->client->options.clock);
 	w->next_mono_ms = (w->next_mono_ms > now_ms ? w->next_mono_ms : now_ms) + STATUS_WRITE_GAP_MS;
 }
 

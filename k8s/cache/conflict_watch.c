@@ -478,7 +478,7 @@ struct conflict_watch *conflict_watch_new(const struct conflict_watch_options *o
 	s->options = *options;
 	if (s->options.ask_ms == 0)
 		s->options.ask_ms = CONFLICT_ASK_MS;
-	struct event_base *loop = k8s_client_loop(options->client);
+	struct event_base *loop = options->client->options.loop;
 	evtimer_assign(&s->ask_timer, loop, on_ask_timer, s);
 	evtimer_assign(&s->later, loop, on_later, s);
 	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {

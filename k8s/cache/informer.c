@@ -124,7 +124,7 @@ static void set_unknown(struct informer_item *item, int64_t retry_ms)
 {
 	struct informer *i = item->space->informer;
 	item->state = INFORMER_UNKNOWN;
-	item->fetch_after_ms = retry_ms ? clock_mono_ms(k8s_client_clock(i->options.client)) + retry_ms : 0;
+	item->fetch_after_ms = retry_ms ? clock_mono_ms(i->options.client->options.clock) + retry_ms : 0;
 	if (item->role == INFORMER_WANTED && i->options.callbacks.on_unknown)
 		i->options.callbacks.on_unknown(i->options.arg, item);
 }
@@ -231,7 +231,7 @@ static bool fetch_unknown(struct informer_item *item)
 		return false;
 	if (source->synced_list == 0)
 		return true; // the list will contain it, or it is fetched after the list
-	if (clock_mono_ms(k8s_client_clock(item->space->informer->options.client)) >= item->fetch_after_ms)
+	if (clock_mono_ms(item->space->informer->options.client->options.clock) >= item->fetch_after_ms)
 		fetch(item);
 	return item->fetch != NULL;
 }

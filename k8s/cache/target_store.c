@@ -63,7 +63,7 @@ struct target_store {
 
 static int64_t mono_ms(const struct target_store *s)
 {
-	return clock_mono_ms(k8s_client_clock(s->options.client));
+	return clock_mono_ms(s->options.client->options.clock);
 }
 
 // ---- records ----
@@ -312,7 +312,7 @@ static bool has_plural(const struct target_store *s, struct target_kind *k)
 {
 	if (!k->plural[0]) {
 		const struct k8s_resource *resource =
-		        discovery_find(k8s_client_discovery(s->options.client), k->api_version, k->name, !k->path);
+		        discovery_find(s->options.client->discovery, k->api_version, k->name, !k->path);
 		if (resource && resource->is_namespaced)
 			snprintf(k->plural, sizeof k->plural, "%s", resource->plural);
 	}
@@ -651,7 +651,7 @@ struct target_store *target_store_new(const struct target_store_options *options
 	struct target_store *s = err_calloc(sizeof *s, e);
 	if (!s)
 		return NULL;
-	evtimer_assign(&s->wake, k8s_client_loop(options->client), on_wake, s);
+	evtimer_assign(&s->wake, options->client->options.loop, on_wake, s);
 	s->options = *options;
 	s->pods = pod_store_new(
 	        &(struct pod_store_options){
@@ -727,8 +727,7 @@ static void on_ready(void *arg, const struct http_response *response, const stru
 
 int target_ready_fetch(struct k8s_client *c, const struct scale_ref *ref, target_ready_fn *done, void *arg)
 {
-	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(c), ref->api_version, ref->kind, !ref->path);
+	const struct k8s_resource *resource = discovery_find(c->discovery, ref->api_version, ref->kind, !ref->path);
 	struct buf path;
 	if (!resource || !resource->is_namespaced || !k8s_name_is_valid(ref->name))
 		return -1;

@@ -385,7 +385,7 @@ static void on_stream_end(struct k8s_watch *w, const struct err *error)
 		return;
 	}
 	w->refused_checks = 0;
-	int64_t open_ms = clock_mono_ms(k8s_client_clock(w->client)) - w->opened_ms;
+	int64_t open_ms = clock_mono_ms(w->client->options.clock) - w->opened_ms;
 	// The stream ended before its time, as when a server stops, or nothing came for long.
 	w->is_doubtful |= w->is_open && (open_ms < w->timeout_ms - EARLY_MS || !w->has_version);
 	bool only_broke = w->is_open && w->inner.kind == ERR_NONE;
@@ -406,7 +406,7 @@ static void on_stream_end(struct k8s_watch *w, const struct err *error)
 static void on_data(void *arg, const char *data, size_t len)
 {
 	struct k8s_watch *w = arg;
-	w->stats.last_heard_mono_ms = clock_mono_ms(k8s_client_clock(w->client));
+	w->stats.last_heard_mono_ms = clock_mono_ms(w->client->options.clock);
 	if (len == 0) {
 		w->is_open = true;
 		w->stats.is_streaming = w->phase == WATCH_STREAMING;
@@ -581,7 +581,7 @@ struct k8s_watch *k8s_watch_new(const struct k8s_watch_options *options, struct 
 	w->path = path;
 	w->selectors = selectors;
 	w->phase = WATCH_LISTING;
-	evtimer_assign(&w->timer, k8s_client_loop(w->client), on_timer, w);
+	evtimer_assign(&w->timer, w->client->options.loop, on_timer, w);
 	wait_ms(w, WATCH_LISTING, 0); // callbacks run from the loop only
 	return w;
 }

@@ -140,8 +140,8 @@ struct fit_store *fit_store_new(const struct fit_store_options *options, struct 
 		return NULL;
 	s->options = *options;
 	s->work = FIT_WORK_PER_TURN;
-	evtimer_assign(&s->sync_timer, k8s_client_loop(options->client), on_late, s);
-	evtimer_assign(&s->turn_timer, k8s_client_loop(options->client), on_turn, s);
+	evtimer_assign(&s->sync_timer, options->client->options.loop, on_late, s);
+	evtimer_assign(&s->turn_timer, options->client->options.loop, on_turn, s);
 	return s;
 }
 
@@ -270,7 +270,7 @@ static bool must_fetch(const struct fit_target *t, int64_t generation, int64_t m
 void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(void *arg), void *arg)
 {
 	struct fit_store *s = t->store;
-	int64_t mono_ms = clock_mono_ms(k8s_client_clock(s->options.client));
+	int64_t mono_ms = clock_mono_ms(s->options.client->options.clock);
 	t->done = done;
 	t->arg = arg;
 	DL_APPEND2(s->asking, t, prev_asking, next_asking);
@@ -290,7 +290,7 @@ void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(v
 
 static int64_t now_mono_ms(const struct fit_store *s)
 {
-	return clock_mono_ms(k8s_client_clock(s->options.client));
+	return clock_mono_ms(s->options.client->options.clock);
 }
 
 static int64_t count_order(struct fit_target *t)

@@ -78,7 +78,7 @@ static void take_pod(struct kind_watch *w, struct record *r, const char *namespa
 	if (!namespace_name[0])
 		return;
 	bool counts = capacity_set_pod(i->capacity, r ? &r->of.pod : &pod, namespace_name, name, json, len,
-	                               clock_wall_ms(k8s_client_clock(i->options.client)));
+	                               clock_wall_ms(i->options.client->options.clock));
 	if (!counts && r)
 		record_free(i, w->kind, r);
 	if (!counts || r)
@@ -214,7 +214,7 @@ struct inventory *inventory_new(const struct inventory_options *options, struct 
 	i->options = *options;
 	for (size_t at = 0; at < PROBES; at++) {
 		i->probes[at].inventory = i;
-		evtimer_assign(&i->probes[at].timer, k8s_client_loop(options->client), on_ask_timer, &i->probes[at]);
+		evtimer_assign(&i->probes[at].timer, options->client->options.loop, on_ask_timer, &i->probes[at]);
 	}
 	bool is_complete = (i->capacity = capacity_new(e)) != NULL;
 	for (int kind = 0; is_complete && kind < CAPACITY_SLICE; kind++)

@@ -225,7 +225,7 @@ static void on_found(void *arg, const struct k8s_resource *resource, const struc
 
 static int send_first(struct shape_fetch *f, struct err *e)
 {
-	struct discovery *d = k8s_client_discovery(f->client);
+	struct discovery *d = f->client->discovery;
 	const struct k8s_resource *known = discovery_find(d, f->ref.api_version, f->ref.kind, !f->ref.path);
 	if (known)
 		return send_get(f, known->plural, e);

@@ -9,7 +9,8 @@
 #include "base/http/http_client.h"
 #include "base/json/json_path.h"
 #include "base/json/json_read.h"
-#include "k8s/client/k8s_request.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config.h"
 #include "k8s/targets/workload_kind.h"
 
 #define KINDS_SHOWN_BYTES 240
@@ -214,7 +215,7 @@ static int set_absent_error(const struct group *g, struct err *e)
 	        e, ERR_NOT_FOUND, g->absent_code,
 	        "the server has no API %s: check apiVersion, or install the CustomResourceDefinition; is %s a "
 	        "Kubernetes API server?",
-	        g->api_version, k8s_client_server(g->owner->client));
+	        g->api_version, g->owner->client->options.config->server);
 }
 
 static void group_free(struct group *g)

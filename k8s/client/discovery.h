@@ -40,8 +40,6 @@ int discovery_decode(const char *text, size_t len, struct k8s_resource_list *ret
 // Creates the discovery of a client; the client calls this. Returns NULL and *e when memory is exhausted.
 struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, struct err *e);
 void discovery_free(struct discovery *d);
-// Returns the discovery of a client.
-struct discovery *k8s_client_discovery(struct k8s_client *c);
 
 // Returns a resource from memory; NULL when it was not looked up yet or does not exist, or has no scale subresource
 // although needs_scale. Valid until the loop runs.

@@ -19,7 +19,6 @@
 #define DEFAULT_ATTEMPTS   4
 #define URL_BYTES_MAX      (K8S_PATH_BYTES_MAX + 2048)
 #define CONTENT_TYPE_BYTES 128
-#define METHOD_BYTES       16
 
 enum request_state {
 	WAITING_FOR_CREDENTIALS, // until k8s_credentials_fn is called
@@ -32,31 +31,15 @@ struct k8s_call {
 	struct k8s_call *prev, *next;
 	struct k8s_client *client;
 	enum request_state state;
-	char method[METHOD_BYTES];
-	char content_type[CONTENT_TYPE_BYTES]; // whole header line; "" without a body
-	char *path, *body;                     // in the same allocation
-	size_t body_len;
-	const char *verb;
-	k8s_done_fn *done;
-	http_data_fn *on_data; // NULL: not a stream
-	void *arg;
-	int64_t timeout_ms, idle_timeout_ms;
+	struct k8s_request_options
+	        o;       // its texts and its body are in the same allocation; content_type: the header line
 	bool is_guarded; // may_write is called
-	bool was_refused, is_repeatable, is_background, has_refreshed;
-	int attempts, max_attempts;
+	bool was_refused, is_repeatable, has_refreshed;
+	int attempts;
 	uint64_t generation; // generation of the credentials that it was sent with
 	uint64_t term;       // in which it was queued
 	struct http_call *call;
 	struct event timer;
-};
-
-struct k8s_client {
-	struct k8s_client_options options;
-	struct k8s_credentials *credentials;
-	struct discovery *discovery;
-	struct k8s_call *requests;
-	size_t n_requests;
-	bool is_closing;
 };
 
 // ---- ending a request ----
@@ -64,8 +47,8 @@ struct k8s_client {
 static void finish(struct k8s_call *r, const struct http_response *response, const struct err *error)
 {
 	struct k8s_client *c = r->client;
-	k8s_done_fn *done = r->done;
-	void *arg = r->arg;
+	k8s_done_fn *done = r->o.done;
+	void *arg = r->o.arg;
 	DL_DELETE(c->requests, r);
 	c->n_requests--;
 	event_del(&r->timer);
@@ -104,7 +87,7 @@ static void on_timer(evutil_socket_t fd, short events, void *arg)
 static bool try_later(struct k8s_call *r, int64_t retry_after_ms)
 {
 	struct k8s_client *c = r->client;
-	if (r->attempts >= r->max_attempts || c->is_closing)
+	if (r->attempts >= r->o.max_attempts || c->is_closing)
 		return false;
 	if (timer_start(&r->timer, retry_delay_ms(r->attempts, retry_after_ms)) < 0)
 		return false;
@@ -120,8 +103,8 @@ static void observe(const struct k8s_call *r, int status, int64_t elapsed_us)
 	if (!o->observe)
 		return;
 	char resource[K8S_RESOURCE_CLASS_BYTES];
-	k8s_path_class(r->path, resource);
-	o->observe(o->observe_arg, &(struct k8s_attempt){.verb = r->verb,
+	k8s_path_class(r->o.path, resource);
+	o->observe(o->observe_arg, &(struct k8s_attempt){.verb = r->o.verb,
 	                                                 .resource = resource,
 	                                                 .status = status,
 	                                                 .attempt = r->attempts,
@@ -171,7 +154,7 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 static void on_http_data(void *arg, const char *data, size_t len)
 {
 	struct k8s_call *r = arg;
-	r->on_data(r->arg, data, len);
+	r->o.on_data(r->o.arg, data, len);
 }
 
 static int on_may_start(void *arg, struct err *e)
@@ -194,27 +177,27 @@ static int submit(struct k8s_call *r, struct err *e)
 	k8s_credentials_get(c->credentials, &creds);
 	struct buf url;
 	buf_init(&url, URL_BYTES_MAX);
-	buf_printf(&url, "%s%s", c->options.config->server, r->path);
+	buf_printf(&url, "%s%s", c->options.config->server, r->o.path);
 	if (url.failed) {
 		buf_done(&url);
 		return err_set(e, ERR_LIMIT, "the URL exceeds %d bytes", URL_BYTES_MAX);
 	}
-	const char *const headers[] = {"Accept: application/json", r->content_type[0] ? r->content_type : NULL, NULL};
+	const char *const headers[] = {"Accept: application/json", r->o.content_type, NULL};
 	struct http_request request = {
-	        .method = r->method,
+	        .method = r->o.method,
 	        .url = buf_str(&url),
 	        .headers = headers,
-	        .body = r->body,
-	        .body_len = r->body_len,
+	        .body = r->o.body,
+	        .body_len = r->o.body_len,
 	        .bearer_token = creds.token,
 	        .basic_user = creds.token ? NULL : creds.basic_user,
 	        .basic_password = creds.token ? NULL : creds.basic_password,
 	        .tls = creds.tls,
-	        .timeout_ms = r->timeout_ms,
+	        .timeout_ms = r->o.timeout_ms,
 	        .may_start = r->is_guarded ? on_may_start : NULL,
-	        .is_background = r->is_background,
-	        .on_data = r->on_data ? on_http_data : NULL,
-	        .idle_timeout_ms = r->idle_timeout_ms,
+	        .is_background = r->o.is_background,
+	        .on_data = r->o.on_data ? on_http_data : NULL,
+	        .idle_timeout_ms = r->o.idle_timeout_ms,
 	};
 	r->generation = creds.generation;
 	int rc = http_client_submit(c->options.http, &request, on_http_done, r, &r->call, e);
@@ -311,26 +294,6 @@ void k8s_client_free(struct k8s_client *c)
 	free(c);
 }
 
-const char *k8s_client_server(const struct k8s_client *c)
-{
-	return c->options.config->server;
-}
-
-struct event_base *k8s_client_loop(const struct k8s_client *c)
-{
-	return c->options.loop;
-}
-
-const struct clock *k8s_client_clock(const struct k8s_client *c)
-{
-	return c->options.clock;
-}
-
-struct discovery *k8s_client_discovery(struct k8s_client *c)
-{
-	return c->discovery;
-}
-
 // Returns whether sending the request twice is harmless. A second PATCH with a resourceVersion is refused with 409.
 static bool is_repeatable(const char *method, const char *body, size_t len)
 {
@@ -353,42 +316,36 @@ static int check(const struct k8s_client *c, const struct k8s_request_options *o
 		return err_set(e, ERR_INPUT,
 		               "not a usable API path (it starts with '/', has no blanks and at most %d bytes)",
 		               K8S_PATH_BYTES_MAX);
-	if (strlen(o->method) >= METHOD_BYTES || (o->content_type && strlen(o->content_type) > CONTENT_TYPE_BYTES - 20))
-		return err_set(e, ERR_INPUT, "method or content type too long");
 	if (c->n_requests >= K8S_REQUESTS_MAX)
 		return err_set(e, ERR_LIMIT, "%zu requests to the API server are outstanding, the ceiling is %d",
 		               c->n_requests, K8S_REQUESTS_MAX);
 	return 0;
 }
 
-int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, struct k8s_call **ret_call,
+int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *options, struct k8s_call **ret_call,
                      struct err *e)
 {
-	if (check(c, o, e) < 0)
+	struct k8s_request_options o = *options;
+	const char **const texts[] = {&o.method, &o.path, &o.content_type};
+	char type[CONTENT_TYPE_BYTES];
+	if (check(c, &o, e) < 0)
 		return -1;
-	size_t path_size = strlen(o->path) + 1;
-	struct k8s_call *r = err_calloc(sizeof *r + path_size + o->body_len + 1, e);
+	snprintf(type, sizeof type, "Content-Type: %s", o.content_type ? o.content_type : "");
+	if (o.content_type)
+		o.content_type = type;
+	struct k8s_call *r = alloc_with_texts(sizeof *r + o.body_len, texts, sizeof texts / sizeof texts[0], e);
 	if (!r)
 		return -1;
+	o.body = o.body_len ? memcpy(r + 1, o.body, o.body_len) : NULL;
+	o.verb = o.verb ? o.verb : o.method;
+	o.timeout_ms = o.timeout_ms > 0 ? o.timeout_ms : c->options.timeout_ms;
+	o.max_attempts = o.on_data ? 1 : o.max_attempts > 0 ? o.max_attempts : c->options.max_attempts;
 	r->client = c;
+	r->o = o;
 	evtimer_assign(&r->timer, c->options.loop, on_timer, r);
-	r->path = memcpy((char *)(r + 1), o->path, path_size);
-	r->body = o->body_len ? memcpy(r->path + path_size, o->body, o->body_len) : NULL;
-	r->body_len = o->body_len;
-	memcpy(r->method, o->method, strlen(o->method) + 1);
-	r->verb = o->verb ? o->verb : r->method;
-	if (o->content_type)
-		snprintf(r->content_type, sizeof r->content_type, "Content-Type: %s", o->content_type);
-	r->done = o->done;
-	r->on_data = o->on_data;
-	r->arg = o->arg;
-	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : c->options.timeout_ms;
-	r->idle_timeout_ms = o->idle_timeout_ms;
-	r->is_background = o->is_background;
-	r->max_attempts = o->on_data ? 1 : o->max_attempts > 0 ? o->max_attempts : c->options.max_attempts;
-	r->is_guarded = c->options.may_write && is_write(o->method) && !o->is_unguarded;
+	r->is_guarded = c->options.may_write && is_write(o.method) && !o.is_unguarded;
 	r->term = r->is_guarded && c->options.write_term ? c->options.write_term(c->options.may_write_arg) : 0;
-	r->is_repeatable = is_repeatable(o->method, o->body, o->body_len);
+	r->is_repeatable = is_repeatable(o.method, o.body, o.body_len);
 	enum k8s_ready ready = k8s_credentials_ensure(c->credentials, e);
 	if (ready == K8S_READY_FAILED || (ready == K8S_READY_NOW && submit(r, e) < 0)) {
 		free(r);

@@ -4,17 +4,19 @@
 #ifndef GPUSCALE_K8S_CLIENT_K8S_CLIENT_H
 #define GPUSCALE_K8S_CLIENT_K8S_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "k8s/client/k8s_request.h"
 
 struct clock;
+struct discovery;
 struct err;
 struct event_base;
 struct http_client;
-struct k8s_client;
 struct k8s_config;
+struct k8s_credentials;
 
 #define K8S_REQUESTS_MAX         50000 // queued and in flight
 #define K8S_RESOURCE_CLASS_BYTES 96
@@ -53,14 +55,21 @@ struct k8s_client_options {
 	void *may_write_arg;
 };
 
+// A client. Its users read the options and discovery only.
+struct k8s_client {
+	struct k8s_client_options options;
+	struct discovery *discovery;
+	struct k8s_credentials *credentials;
+	struct k8s_call *requests;
+	size_t n_requests;
+	bool is_closing;
+};
+
 // Creates a client. Returns NULL and *e.
 struct k8s_client *k8s_client_new(const struct k8s_client_options *options, struct err *e);
 // Frees the client. Outstanding requests end with ERR_CANCELED (their callbacks run). Must not be called from such a
 // callback. Call before the http_client is freed.
 void k8s_client_free(struct k8s_client *c);
-// Return the loop and the clock of the options.
-struct event_base *k8s_client_loop(const struct k8s_client *c);
-const struct clock *k8s_client_clock(const struct k8s_client *c);
 
 // Writes the class of a path to out: "deployments/scale" for /apis/apps/v1/namespaces/ns/deployments/x/scale?...,
 // "discovery" for /apis/apps/v1, "other" for a path that is not of a resource. Namespaces and names are left out, so

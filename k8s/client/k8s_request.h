@@ -19,9 +19,6 @@ struct k8s_client;
 // most 253 characters, not only dots.
 bool k8s_name_is_valid(const char *text);
 
-// Returns the URL of the server, for messages. Valid as long as the client.
-const char *k8s_client_server(const struct k8s_client *c);
-
 // Receives the outcome of a request. For 2xx, error is NULL. Otherwise response is NULL, and error has the text of the
 // Status body ("deployments.apps \"x\" is forbidden: ...") and the HTTP status as code.
 typedef void k8s_done_fn(void *arg, const struct http_response *response, const struct err *error);

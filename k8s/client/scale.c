@@ -183,7 +183,7 @@ static struct operation *operation_new(struct k8s_client *c, const struct scale_
 
 static int start(struct operation *op, struct err *e)
 {
-	struct discovery *d = k8s_client_discovery(op->client);
+	struct discovery *d = op->client->discovery;
 	const struct scale_ref *ref = &op->ref;
 	const struct k8s_resource *resource = discovery_find(d, ref->api_version, ref->kind, !ref->path);
 	int rc;

@@ -260,6 +260,6 @@ bool shards_watch_is_fresh(const struct shards *s)
 	if (!s->watch.space)
 		return false;
 	const struct informer_state state = informer_get_state(s->informer, &s->watch);
-	int64_t silent_ms = clock_mono_ms(k8s_client_clock(s->client)) - state.last_heard_mono_ms;
+	int64_t silent_ms = clock_mono_ms(s->client->options.clock) - state.last_heard_mono_ms;
 	return state.streaming > 0 && silent_ms <= FRESH_PERIODS * s->options.timing.retry_period_ms;
 }

@@ -85,6 +85,7 @@ static struct world {
 	uint64_t seed;
 	struct event_base *loop;
 	struct clock clock;
+	struct k8s_client client;
 	struct object objects[OBJECTS_MAX];
 	int n_objects, n_namespaces;
 	struct change log[LOG_MAX];
@@ -110,16 +111,6 @@ static uint32_t pick(uint32_t below)
 }
 
 // ---- the client ----
-
-struct event_base *k8s_client_loop(const struct k8s_client *c)
-{
-	return world.loop;
-}
-
-const struct clock *k8s_client_clock(const struct k8s_client *c)
-{
-	return &world.clock;
-}
 
 int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *options, struct k8s_call **ret_call,
                      struct err *e)
@@ -643,6 +634,7 @@ static void run_one(uint64_t seed)
 		(void)pick(2);
 	clock_init_manual(&world.clock, 1000);
 	world.loop = event_base_new();
+	world.client.options = (struct k8s_client_options){.loop = world.loop, .clock = &world.clock};
 	world.n_namespaces = 1 + (int)pick(6);
 	world.n_objects = pick(20) ? HOT + (int)pick(400) : OBJECTS_MAX;
 	world.is_all_forbidden = pick(4) == 0;
@@ -656,7 +648,8 @@ static void run_one(uint64_t seed)
 		world.objects[i].was_ever_absent = !world.objects[i].exists;
 		world.n_log = 0;
 	}
-	struct informer_options options = {.group_path = "/apis/apps/v1",
+	struct informer_options options = {.client = &world.client,
+	                                   .group_path = "/apis/apps/v1",
 	                                   .plural = "deployments",
 	                                   .own_watches = (int)pick(4),
 	                                   .callbacks = {on_object, on_absent, on_unknown, NULL, NULL},

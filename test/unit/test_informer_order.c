@@ -24,6 +24,7 @@ struct k8s_watch {
 
 static struct {
 	struct clock clock;
+	struct k8s_client client;
 	struct informer *informer;
 	struct informer_item a, b; // all objects of these namespaces
 	struct k8s_watch *own, *all;
@@ -32,16 +33,6 @@ static struct {
 	char version[32]; // of the object reported last; "": absent
 	int requests;
 } world;
-
-struct event_base *k8s_client_loop(const struct k8s_client *c)
-{
-	return NULL;
-}
-
-const struct clock *k8s_client_clock(const struct k8s_client *c)
-{
-	return &world.clock;
-}
 
 int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *options, struct k8s_call **ret_call,
                      struct err *e)
@@ -118,8 +109,10 @@ static int set_up(void **state)
 	struct err e;
 	memset(&world, 0, sizeof world);
 	clock_init_manual(&world.clock, 1000);
+	world.client.options.clock = &world.clock;
 	world.informer =
-	        informer_new(&(struct informer_options){.group_path = "/apis/apps/v1",
+	        informer_new(&(struct informer_options){.client = &world.client,
+	                                                .group_path = "/apis/apps/v1",
 	                                                .plural = "deployments",
 	                                                .own_watches = 1,
 	                                                .callbacks = {.on_object = on_object, .on_absent = on_absent}},

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "k8s/client/discovery.h"
+#include "k8s/client/k8s_client.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/manual_clock.h"
 
@@ -30,7 +31,7 @@ static void start(struct world *w)
 	    fake_apiserver_add(w->h.server, "prod/Widget/w=3", &e) < 0)
 		fail_msg("%s", e.msg);
 	harness_start_client(&w->h, 0);
-	w->d = k8s_client_discovery(w->h.client);
+	w->d = w->h.client->discovery;
 }
 
 static void get(struct world *w, const char *namespace_name, const char *api_version, const char *kind,
