@@ -36,3 +36,10 @@ int alloc_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first)
 	*cap = more;
 	return 0;
 }
+
+void alloc_wipe(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}

@@ -26,6 +26,13 @@ void buf_done(struct buf *b)
 	buf_init(b, max);
 }
 
+void buf_wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_done(b);
+}
+
 void buf_reset(struct buf *b)
 {
 	b->len = 0;

@@ -22,6 +22,8 @@ struct buf {
 void buf_init(struct buf *b, size_t max_bytes);
 // Frees the memory; the buffer is as after buf_init.
 void buf_done(struct buf *b);
+// As buf_done, and overwrites the memory before: for secrets.
+void buf_wipe(struct buf *b);
 // len = 0, failed = false; keeps the memory.
 void buf_reset(struct buf *b);
 // Makes room for `more` bytes in one allocation, so that appending them does not grow the buffer step by step.

@@ -111,13 +111,6 @@ static int read_token(const char *path, struct buf *out, struct err *e)
 	               : err_set(e, ERR_INPUT, "%s holds a blank or control character: it must hold one token", path);
 }
 
-static void wipe(struct buf *b)
-{
-	if (b->data)
-		explicit_bzero(b->data, b->len);
-	buf_done(b);
-}
-
 struct field {
 	const char *name, *value; // value NULL: the token
 };
@@ -131,7 +124,7 @@ static int fill_form(struct identity_request *r, const struct field *fields, siz
 		buf_printf(&r->body, "%s%s=", i > 0 ? "&" : "", fields[i].name);
 		http_append_urlencoded(&r->body, fields[i].value ? fields[i].value : buf_str(&token));
 	}
-	wipe(&token);
+	buf_wipe(&token);
 	r->method = "POST";
 	r->headers[0] = "Content-Type: application/x-www-form-urlencoded";
 	return rc == 0 && r->body.failed ? err_set(e, ERR_LIMIT, "the request for a token is too long") : rc;
@@ -179,7 +172,7 @@ static int fill_amazon_endpoint(struct identity_request *r, const char *url, str
 		buf_printf(&r->header, "Authorization: %s", buf_str(&token));
 		r->headers[0] = buf_str(&r->header);
 	}
-	wipe(&token);
+	buf_wipe(&token);
 	return rc;
 }
 
@@ -241,8 +234,8 @@ int identity_request_fill(struct identity_request *r, enum promql_identity kind,
 
 void identity_request_done(struct identity_request *r)
 {
-	wipe(&r->header);
-	wipe(&r->body);
+	buf_wipe(&r->header);
+	buf_wipe(&r->body);
 }
 
 // ---- responses ----
@@ -370,10 +363,7 @@ int identity_answer_read(enum promql_identity kind, const char *body, size_t len
 void identity_token_done(struct identity_token *t)
 {
 	char *const texts[] = {t->secret, t->key_id, t->session};
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		if (texts[i])
-			explicit_bzero(texts[i], strlen(texts[i]));
-		free(texts[i]);
-	}
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		alloc_wipe(texts[i]);
 	*t = (struct identity_token){0};
 }

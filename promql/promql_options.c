@@ -18,13 +18,6 @@ static int copy_text(char **ret, const char *text, struct err *e)
 	return text && !*ret ? err_no_memory(e) : 0;
 }
 
-static void forget(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
 // A control character would end the header and start a second header.
 static bool is_header_safe(const char *s)
 {
@@ -64,9 +57,7 @@ static int read_secret(const char *path, char **ret_secret, struct err *e)
 		else
 			rc = copy_text(ret_secret, b.data, e);
 	}
-	if (b.data)
-		explicit_bzero(b.data, b.len);
-	buf_done(&b);
+	buf_wipe(&b);
 	return rc;
 }
 
@@ -77,10 +68,10 @@ static int reread(struct promql_auth *a, int64_t now_mono_ms, struct err *e)
 	if (read_secret(a->secret_file, &fresh, e) < 0)
 		return -1;
 	if (a->secret && strcmp(fresh, a->secret) == 0) {
-		forget(fresh);
+		alloc_wipe(fresh);
 		return 0;
 	}
-	forget(a->secret);
+	alloc_wipe(a->secret);
 	a->secret = fresh;
 	a->generation++;
 	return 0;
@@ -111,8 +102,8 @@ static int auth_init(struct promql_auth *a, const struct promql_options *o, int6
 
 static void auth_done(struct promql_auth *a)
 {
-	forget(a->secret);
-	forget(a->session);
+	alloc_wipe(a->secret);
+	alloc_wipe(a->session);
 	free(a->key_id);
 	free(a->region);
 	free(a->basic_user);
@@ -133,7 +124,7 @@ static int auth_set(struct promql_auth *a, const struct promql_credentials *c, s
 		free(user);
 		return -1;
 	}
-	forget(a->secret);
+	alloc_wipe(a->secret);
 	free(a->basic_user);
 	a->secret = copy;
 	a->basic_user = user;
@@ -175,8 +166,8 @@ void promql_auth_set_token(struct promql_auth *a, struct identity_token *t, int6
 {
 	int64_t early_ms = t->lifetime_ms / 5 < PROMQL_TOKEN_EARLY_MS ? t->lifetime_ms / 5 : PROMQL_TOKEN_EARLY_MS;
 	int64_t margin_ms = early_ms < PROMQL_TOKEN_MARGIN_MS ? early_ms : PROMQL_TOKEN_MARGIN_MS;
-	forget(a->secret);
-	forget(a->session);
+	alloc_wipe(a->secret);
+	alloc_wipe(a->session);
 	free(a->key_id);
 	a->secret = t->secret;
 	a->key_id = t->key_id;

@@ -37,12 +37,6 @@ __attribute__((format(printf, 1, 2))) static char *format_text(const char *fmt, 
 	return n < 0 ? NULL : text;
 }
 
-static void wipe(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-}
-
 // A copy of the part, "" when the URL has none. NULL when memory is exhausted.
 static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
 {
@@ -51,7 +45,8 @@ static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
 	if (rc == CURLUE_OUT_OF_MEMORY)
 		return NULL;
 	char *copy = strdup(text ? text : "");
-	wipe(text);
+	if (text)
+		explicit_bzero(text, strlen(text));
 	curl_free(text);
 	return copy;
 }
@@ -146,8 +141,7 @@ static int fill_url(struct http_call *call, const struct http_request *r, char *
 static int add_secret_header(struct http_call *call, char *line, struct err *e)
 {
 	int rc = line ? add_header(call, line, e) : out_of_memory(e);
-	wipe(line);
-	free(line);
+	alloc_wipe(line);
 	return rc;
 }
 
@@ -177,15 +171,13 @@ static int add_basic(struct http_call *call, const char *user, const char *passw
 		return err_set(e, ERR_LIMIT, "%s: basic-auth credentials of %zu bytes, the ceiling is %d", call->place,
 		               len, HTTP_HEADER_LINE_BYTES_MAX / 2);
 	// Not by CURLOPT_PASSWORD: libcurl keeps copies of a password that are never overwritten.
-	char *plain = format_text("%s:%s", user, password), *coded = malloc((len + 2) / 3 * 4 + 1), *line = NULL;
+	char *plain = format_text("%s:%s", user, password), *coded = calloc(1, (len + 2) / 3 * 4 + 1), *line = NULL;
 	if (plain && coded) {
 		EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)plain, (int)len);
 		line = format_text("Authorization: Basic %s", coded);
-		wipe(coded);
 	}
-	wipe(plain);
-	free(plain);
-	free(coded);
+	alloc_wipe(plain);
+	alloc_wipe(coded);
 	return add_secret_header(call, line, e);
 }
 
@@ -274,10 +266,8 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	int rc = fill_url(call, r, &user, &password, e);
 	if (rc == 0)
 		rc = fill_headers(call, r, user ? user : "", password ? password : "", e);
-	wipe(user);
-	wipe(password);
-	free(user);
-	free(password);
+	alloc_wipe(user);
+	alloc_wipe(password);
 	if (rc == 0 && call->https && r->tls)
 		rc = http_tls_get(call->client, r->tls, &call->tls, e);
 	if (rc == 0) {
@@ -295,15 +285,13 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 void http_call_wipe(struct http_call *call)
 {
 	for (struct curl_slist *h = call->headers; h; h = h->next)
-		wipe(h->data);
+		explicit_bzero(h->data, strlen(h->data));
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->connect_to);
 	http_tls_put(call->tls);
-	wipe(call->user);
-	wipe(call->password);
+	alloc_wipe(call->user);
+	alloc_wipe(call->password);
 	free(call->aws_scope);
-	free(call->user);
-	free(call->password);
 	free(call->url);
 	free(call->body);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/file_open.h"
 #include "base/http/http_client_internal.h"
 
@@ -49,12 +50,8 @@ int http_tls_copy(struct http_tls *to, const struct http_tls *from, struct err *
 
 void http_tls_free(struct http_tls *tls)
 {
-	for (size_t i = 0; i < TLS_TEXTS; i++) {
-		char *text = (char *)(uintptr_t)*text_of(tls, i); // made by strdup above
-		if (text)
-			explicit_bzero(text, strlen(text)); // one of them may be a private key
-		free(text);
-	}
+	for (size_t i = 0; i < TLS_TEXTS; i++)
+		alloc_wipe((char *)(uintptr_t)*text_of(tls, i)); // copied above; one of them may be a private key
 }
 
 static void tls_set_free(struct http_tls_set *set)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/service_account.h"
 
-#include <openssl/crypto.h>
-
 #include "base/base.h"
 
 int service_account_server(char *out, size_t size, struct err *e)
@@ -42,8 +40,6 @@ int token_file_read(const char *path, char **ret_token, struct err *e)
 	*ret_token = rc == 0 ? strdup(text.data) : NULL;
 	if (rc == 0 && !*ret_token)
 		rc = err_set(e, ERR_INTERNAL, "out of memory");
-	if (text.data)
-		OPENSSL_cleanse(text.data, text.cap);
-	buf_done(&text);
+	buf_wipe(&text);
 	return rc;
 }

@@ -3,7 +3,6 @@
 #include "base/base.h"
 #include "controller/external/external_metrics_server.h"
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <utlist.h>
 
@@ -328,9 +327,7 @@ static int send_review(struct check *c, const char *path, struct buf *body, k8s_
 	};
 	int rc = body->failed ? err_set(e, ERR_LIMIT, "a review larger than %d bytes", REVIEW_BYTES_MAX)
 	                      : k8s_request_with(c->auth->client, &request, NULL, e);
-	if (body->data)
-		OPENSSL_cleanse(body->data, body->cap);
-	buf_done(body);
+	buf_wipe(body);
 	return rc;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/external/external_metrics_server.h"
 
-#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -240,9 +239,7 @@ static struct http_server *serve_self_signed(struct http_server_options *o, cons
 		o->tls_key_pem = buf_str(&key);
 		server = http_server_new(o, e);
 	}
-	if (key.data)
-		OPENSSL_cleanse(key.data, key.cap);
-	buf_done(&key);
+	buf_wipe(&key);
 	buf_done(&cert);
 	if (server)
 		LOG(m->options.log, LOG_WARNING,

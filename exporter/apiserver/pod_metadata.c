@@ -2,7 +2,6 @@
 #include "exporter/apiserver/pod_metadata.h"
 
 #include <event2/event.h>
-#include <openssl/crypto.h>
 #include <pthread.h>
 
 #include "base/arena.h"
@@ -457,8 +456,7 @@ static int send_to(struct pod_metadata *p, const char *url, struct err *e)
 		return -1;
 	http_call_stream(c->http, METADATA_LIST_ACCEPT, METADATA_LIST_BYTES_MAX, on_data);
 	int rc = http_call_start(c->http, token, e);
-	OPENSSL_cleanse(token, strlen(token));
-	free(token);
+	alloc_wipe(token);
 	return rc;
 }
 

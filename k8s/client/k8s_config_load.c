@@ -107,9 +107,7 @@ static int add_file(struct kubeconfig *k, struct arena *scratch, const char *pat
 		rc = kubeconfig_add(k, scratch, path, buf_str(&text), text.len, &local);
 	else if (local.kind == ERR_NOT_FOUND && !must_exist)
 		rc = 0;
-	if (text.data)
-		OPENSSL_cleanse(text.data, text.cap);
-	buf_done(&text);
+	buf_wipe(&text);
 	if (rc < 0 && e)
 		*e = local;
 	return rc;

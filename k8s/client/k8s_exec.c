@@ -24,21 +24,12 @@
 
 // ---- the two documents: the output, and the input in KUBERNETES_EXEC_INFO ----
 
-static void wipe_free(char **text)
-{
-	if (*text) {
-		OPENSSL_cleanse(*text, strlen(*text));
-		free(*text);
-	}
-	*text = NULL;
-}
-
 void k8s_exec_result_done(struct k8s_exec_result *r)
 {
-	wipe_free(&r->token);
-	wipe_free(&r->cert_pem);
-	wipe_free(&r->key_pem);
-	r->expires_wall_ms = 0;
+	alloc_wipe(r->token);
+	alloc_wipe(r->cert_pem);
+	alloc_wipe(r->key_pem);
+	*r = (struct k8s_exec_result){0};
 }
 
 // Copies a member and overwrites the original.
@@ -187,9 +178,7 @@ static void run_free(struct k8s_exec_run *run)
 	}
 	close_fd(&run->out_fd);
 	close_fd(&run->err_fd);
-	if (run->out.data)
-		OPENSSL_cleanse(run->out.data, run->out.cap);
-	buf_done(&run->out);
+	buf_wipe(&run->out);
 	buf_done(&run->err);
 	free(run);
 }

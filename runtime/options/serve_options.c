@@ -98,9 +98,7 @@ static int read_token(struct endpoint_token *t, struct err *e)
 	buf_init(&file, ENDPOINT_TOKEN_BYTES_MAX);
 	t->stamp = file_stamp_of(t->path);
 	int rc = buf_read_file(&file, t->path, e) < 0 ? -1 : take(t, &file, e);
-	if (file.data)
-		OPENSSL_cleanse(file.data, file.cap);
-	buf_done(&file);
+	buf_wipe(&file);
 	return rc;
 }
 
