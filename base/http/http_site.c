@@ -2,6 +2,7 @@
 #include "base/http/http_site.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -16,17 +17,13 @@ struct http_site {
 
 // ---- names ----
 
-static bool is_name_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
 // Labels of 1 to 63 letters, digits, '-' and '_', separated by dots.
 static bool is_name(const char *s, size_t len)
 {
 	size_t label = 0;
 	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '.' ? label == 0 : !is_name_char(s[i]) || label == 63)
+		bool is_valid = isalnum((unsigned char)s[i]) || s[i] == '-' || s[i] == '_';
+		if (s[i] == '.' ? label == 0 : !is_valid || label == 63)
 			return false;
 		label = s[i] == '.' ? 0 : label + 1;
 	}

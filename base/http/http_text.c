@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/http_text.h"
 
+#include <ctype.h>
+
 #include "base/base.h"
 #include "base/http/http_client.h"
-
-static bool is_alnum(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
 
 bool http_is_token(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (!is_alnum((unsigned char)s[i]) && (s[i] == '\0' || !strchr("!#$%&'*+-.^_`|~", s[i])))
+		if (!isalnum((unsigned char)s[i]) && (s[i] == '\0' || !strchr("!#$%&'*+-.^_`|~", s[i])))
 			return false;
 	}
 	return len > 0;
@@ -63,7 +60,7 @@ int http_append_urlencoded(struct buf *out, const char *s)
 	static const char hex[] = "0123456789ABCDEF";
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
-		if (is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+		if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
 			buf_putc(out, *s);
 		} else {
 			const char escape[3] = {'%', hex[c >> 4], hex[c & 15]};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/label_selector.h"
 
+#include <ctype.h>
+
 #include "base/base.h"
 
 #define NAME_BYTES_MAX   63
@@ -15,17 +17,12 @@ struct label_selector {
 
 // ---- valid words ----
 
-static bool is_alnum(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 static bool is_name(const char *s, size_t len)
 {
-	if (len == 0 || len > NAME_BYTES_MAX || !is_alnum(s[0]) || !is_alnum(s[len - 1]))
+	if (len == 0 || len > NAME_BYTES_MAX || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[len - 1]))
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (!is_alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
+		if (!isalnum((unsigned char)s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
 			return false;
 	return true;
 }
@@ -35,7 +32,7 @@ static bool is_subdomain(const char *s, size_t len)
 	if (len == 0 || len > PREFIX_BYTES_MAX)
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		bool alnum = is_alnum(s[i]) && !(s[i] >= 'A' && s[i] <= 'Z');
+		bool alnum = islower((unsigned char)s[i]) || isdigit((unsigned char)s[i]);
 		bool at_end = i == 0 || s[i - 1] == '.' || i == len - 1 || s[i + 1] == '.';
 		if (!alnum && (at_end || (s[i] != '-' && s[i] != '.')))
 			return false;
@@ -57,12 +54,13 @@ bool label_value_is_valid(const char *value)
 
 // ---- words ----
 
-enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQUALS, T_NOT_EQUALS, T_GREATER, T_LESS };
+enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_OPERATOR };
 
 struct parser {
 	const char *at; // behind the current token
 	enum token token;
-	const char *word; // text of T_WORD, in selector->words
+	enum label_operator op; // of T_OPERATOR
+	const char *word;       // text of T_WORD, in selector->words
 	const char *start;
 	size_t len; // length of the current token in the text
 	char *room; // for the next word
@@ -75,9 +73,17 @@ static void next(struct parser *p)
 	static const struct {
 		const char *text;
 		enum token token;
+		enum label_operator op;
 	} symbols[] = {
-	        {"==", T_EQUALS}, {"!=", T_NOT_EQUALS}, {"=", T_EQUALS},  {"!", T_NOT},  {",", T_COMMA},
-	        {"(", T_OPEN},    {")", T_CLOSE},       {">", T_GREATER}, {"<", T_LESS},
+	        {"==", T_OPERATOR, LABEL_IN},
+	        {"!=", T_OPERATOR, LABEL_NOT_IN},
+	        {"=", T_OPERATOR, LABEL_IN},
+	        {">", T_OPERATOR, LABEL_GREATER},
+	        {"<", T_OPERATOR, LABEL_LESS},
+	        {"!", T_NOT, LABEL_EXISTS},
+	        {",", T_COMMA, LABEL_EXISTS},
+	        {"(", T_OPEN, LABEL_EXISTS},
+	        {")", T_CLOSE, LABEL_EXISTS},
 	};
 	p->at += strspn(p->at, " \t\r\n");
 	p->start = p->at;
@@ -87,6 +93,7 @@ static void next(struct parser *p)
 			p->at += len;
 			p->len = len;
 			p->token = symbols[i].token;
+			p->op = symbols[i].op;
 			return;
 		}
 	}
@@ -176,34 +183,21 @@ static int read_limit(struct parser *p, struct label_requirement *r)
 
 static int read_condition(struct parser *p, struct label_requirement *r)
 {
-	switch (p->token) {
-	case T_EQUALS:
+	bool is_in = p->token == T_WORD && strcmp(p->word, "in") == 0;
+	if (p->token == T_OPERATOR) {
+		r->op = p->op;
 		next(p);
-		r->op = LABEL_IN;
-		return read_value(p, r);
-	case T_NOT_EQUALS:
-		next(p);
-		r->op = LABEL_NOT_IN;
-		return read_value(p, r);
-	case T_GREATER:
-	case T_LESS:
-		r->op = p->token == T_GREATER ? LABEL_GREATER : LABEL_LESS;
-		next(p);
-		return read_limit(p, r);
-	case T_WORD:
-		if (strcmp(p->word, "in") != 0 && strcmp(p->word, "notin") != 0)
-			break;
-		r->op = p->word[0] == 'i' ? LABEL_IN : LABEL_NOT_IN;
+		return r->op == LABEL_GREATER || r->op == LABEL_LESS ? read_limit(p, r) : read_value(p, r);
+	}
+	if (is_in || (p->token == T_WORD && strcmp(p->word, "notin") == 0)) {
+		r->op = is_in ? LABEL_IN : LABEL_NOT_IN;
 		next(p);
 		return read_values(p, r);
-	case T_END:
-	case T_COMMA:
-		r->op = LABEL_EXISTS;
-		return 0;
-	default:
-		break;
 	}
-	return expected(p, "an operator (=, ==, !=, in, notin, >, <), ',' or the end");
+	if (p->token != T_END && p->token != T_COMMA)
+		return expected(p, "an operator (=, ==, !=, in, notin, >, <), ',' or the end");
+	r->op = LABEL_EXISTS;
+	return 0;
 }
 
 static int read_requirement(struct parser *p)
