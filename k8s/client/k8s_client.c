@@ -173,8 +173,6 @@ static int on_may_start(void *arg, struct err *e)
 static int submit(struct k8s_call *r, struct err *e)
 {
 	struct k8s_client *c = r->client;
-	struct k8s_credentials_view creds;
-	k8s_credentials_get(c->credentials, &creds);
 	struct buf url;
 	buf_init(&url, URL_BYTES_MAX);
 	buf_printf(&url, "%s%s", c->options.config->server, r->o.path);
@@ -189,17 +187,13 @@ static int submit(struct k8s_call *r, struct err *e)
 	        .headers = headers,
 	        .body = r->o.body,
 	        .body_len = r->o.body_len,
-	        .bearer_token = creds.token,
-	        .basic_user = creds.token ? NULL : creds.basic_user,
-	        .basic_password = creds.token ? NULL : creds.basic_password,
-	        .tls = creds.tls,
 	        .timeout_ms = r->o.timeout_ms,
 	        .may_start = r->is_guarded ? on_may_start : NULL,
 	        .is_background = r->o.is_background,
 	        .on_data = r->o.on_data ? on_http_data : NULL,
 	        .idle_timeout_ms = r->o.idle_timeout_ms,
 	};
-	r->generation = creds.generation;
+	r->generation = k8s_credentials_apply(c->credentials, &request);
 	int rc = http_client_submit(c->options.http, &request, on_http_done, r, &r->call, e);
 	buf_done(&url);
 	if (rc < 0)

@@ -139,15 +139,15 @@ enum k8s_ready k8s_credentials_ensure(struct k8s_credentials *c, struct err *e)
 	return wants_exec(c->config) ? ensure_exec(c, e) : K8S_READY_NOW;
 }
 
-void k8s_credentials_get(const struct k8s_credentials *c, struct k8s_credentials_view *ret_view)
+uint64_t k8s_credentials_apply(const struct k8s_credentials *c, struct http_request *request)
 {
-	*ret_view = (struct k8s_credentials_view){
-	        .token = c->current.token ? c->current.token : c->config->token,
-	        .basic_user = c->config->basic_user,
-	        .basic_password = c->config->basic_password,
-	        .tls = &c->tls,
-	        .generation = c->generation,
-	};
+	request->bearer_token = c->current.token ? c->current.token : c->config->token;
+	if (!request->bearer_token) {
+		request->basic_user = c->config->basic_user;
+		request->basic_password = c->config->basic_password;
+	}
+	request->tls = &c->tls;
+	return c->generation;
 }
 
 bool k8s_credentials_reject(struct k8s_credentials *c, uint64_t generation)

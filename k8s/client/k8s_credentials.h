@@ -9,7 +9,7 @@
 struct clock;
 struct err;
 struct event_base;
-struct http_tls;
+struct http_request;
 struct k8s_config;
 struct k8s_credentials;
 
@@ -28,17 +28,14 @@ struct k8s_credentials *k8s_credentials_new(struct event_base *loop, const struc
 void k8s_credentials_free(struct k8s_credentials *c);
 
 enum k8s_ready { K8S_READY_FAILED = -1, K8S_READY_LATER, K8S_READY_NOW };
-// Returns K8S_READY_NOW when k8s_credentials_get returns valid credentials; K8S_READY_LATER when fn will be called from
+// Returns K8S_READY_NOW when the credentials are valid; K8S_READY_LATER when fn will be called from
 // the loop; K8S_READY_FAILED and *e for a token file that cannot be read or a plugin that cannot be started. When a
 // token file cannot be read again, the last token stays in use.
 enum k8s_ready k8s_credentials_ensure(struct k8s_credentials *c, struct err *e);
 
-struct k8s_credentials_view { // valid until the next k8s_credentials_ensure or until the loop runs
-	const char *token, *basic_user, *basic_password; // NULL: none
-	const struct http_tls *tls;
-	uint64_t generation; // grows with every new credential
-};
-void k8s_credentials_get(const struct k8s_credentials *c, struct k8s_credentials_view *ret_view);
+// Sets the token, else user and password, and the TLS settings of a request; they are valid until the next
+// k8s_credentials_ensure or until the loop runs. Returns their generation, which grows with every new credential.
+uint64_t k8s_credentials_apply(const struct k8s_credentials *c, struct http_request *request);
 
 // Reports that the server replied 401 to credentials of that generation. Returns true when k8s_credentials_ensure
 // obtains newer ones (or has already); false when they cannot be refreshed.

@@ -165,8 +165,10 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static void run_free(struct k8s_exec_run *run)
+void k8s_exec_cancel(struct k8s_exec_run *run)
 {
+	if (!run)
+		return;
 	struct event *const events[] = {&run->out_event, &run->err_event, &run->deadline_event, &run->reap_event};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		if (event_initialized(events[i]))
@@ -183,18 +185,12 @@ static void run_free(struct k8s_exec_run *run)
 	free(run);
 }
 
-void k8s_exec_cancel(struct k8s_exec_run *run)
-{
-	if (run)
-		run_free(run);
-}
-
 // Ends the run; result is NULL exactly when error is not.
 static void run_finish(struct k8s_exec_run *run, struct k8s_exec_result *result, const struct err *error)
 {
 	k8s_exec_done_fn *done = run->done;
 	void *arg = run->arg;
-	run_free(run);
+	k8s_exec_cancel(run);
 	done(arg, result, error);
 }
 
@@ -411,7 +407,7 @@ struct k8s_exec_run *k8s_exec_start(struct event_base *loop, const struct k8s_co
 	buf_init(&run->out, K8S_EXEC_OUTPUT_BYTES_MAX);
 	buf_init(&run->err, STDERR_BYTES_MAX);
 	if (start_process(run, e) < 0) {
-		run_free(run);
+		k8s_exec_cancel(run);
 		return NULL;
 	}
 	event_assign(&run->out_event, loop, run->out_fd, EV_READ | EV_PERSIST, on_output, run);
@@ -420,7 +416,7 @@ struct k8s_exec_run *k8s_exec_start(struct event_base *loop, const struct k8s_co
 	evtimer_assign(&run->reap_event, loop, on_reap, run);
 	if (event_add(&run->out_event, NULL) < 0 || event_add(&run->err_event, NULL) < 0 ||
 	    timer_start(&run->deadline_event, deadline_ms) < 0) {
-		run_free(run);
+		k8s_exec_cancel(run);
 		err_set(e, ERR_INTERNAL, "cannot watch the credential plugin's output");
 		return NULL;
 	}

@@ -162,37 +162,30 @@ void *scale_ref_copy(const struct scale_ref *ref, size_t size)
 	return copy;
 }
 
-static struct operation *operation_new(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done,
-                                       void *arg, struct err *e)
+// resource_version: of the object that is patched; NULL: it is only read.
+static int start(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
+                 scale_done_fn *done, void *arg, struct err *e)
 {
-	if (!k8s_name_is_valid(ref->namespace_name) || !k8s_name_is_valid(ref->name)) {
-		err_set(e, ERR_INPUT, "invalid namespace and name of an object: \"%.80s/%.80s\"", ref->namespace_name,
-		        ref->name);
-		return NULL;
-	}
+	if (!k8s_name_is_valid(ref->namespace_name) || !k8s_name_is_valid(ref->name))
+		return err_set(e, ERR_INPUT, "invalid namespace and name of an object: \"%.80s/%.80s\"",
+		               ref->namespace_name, ref->name);
 	struct operation *op = scale_ref_copy(ref, sizeof *op);
-	if (!op) {
-		err_no_memory(e);
-		return NULL;
-	}
+	if (!op)
+		return err_no_memory(e);
 	op->client = c;
+	op->is_patch = resource_version != NULL;
+	op->replicas = replicas;
+	snprintf(op->resource_version, sizeof op->resource_version, "%s", resource_version ? resource_version : "");
 	op->done = done;
 	op->arg = arg;
-	return op;
-}
-
-static int start(struct operation *op, struct err *e)
-{
-	struct discovery *d = op->client->discovery;
-	const struct scale_ref *ref = &op->ref;
-	const struct k8s_resource *resource = discovery_find(d, ref->api_version, ref->kind, !ref->path);
+	const struct k8s_resource *resource = discovery_find(c->discovery, ref->api_version, ref->kind, !ref->path);
 	int rc;
 	if (resource) {
 		op->resource = *resource;
 		rc = send_request(op, (struct json_span){NULL, 0}, e);
 	} else {
-		rc = discovery_fetch(d, ref->api_version, ref->kind, !ref->path, ref->namespace_name, on_resource, op,
-		                     e);
+		rc = discovery_fetch(c->discovery, ref->api_version, ref->kind, !ref->path, ref->namespace_name,
+		                     on_resource, op, e);
 	}
 	if (rc < 0)
 		free(op);
@@ -201,8 +194,7 @@ static int start(struct operation *op, struct err *e)
 
 int scale_get(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done, void *arg, struct err *e)
 {
-	struct operation *op = operation_new(c, ref, done, arg, e);
-	return op ? start(op, e) : -1;
+	return start(c, ref, NULL, 0, done, arg, e);
 }
 
 int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
@@ -212,11 +204,5 @@ int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *r
 	if (len == 0 || len >= SCALE_RESOURCE_VERSION_BYTES_MAX || replicas < 0)
 		return err_set(e, ERR_INPUT,
 		               "a scale is set with the resourceVersion that was read, to 0 or more replicas");
-	struct operation *op = operation_new(c, ref, done, arg, e);
-	if (!op)
-		return -1;
-	op->is_patch = true;
-	op->replicas = replicas;
-	memcpy(op->resource_version, resource_version, len + 1);
-	return start(op, e);
+	return start(c, ref, resource_version, replicas, done, arg, e);
 }

@@ -54,19 +54,18 @@ static void check_token(const struct k8s_config *config, const char *folder)
 {
 	struct clock clock;
 	struct err e = {0};
-	struct k8s_credentials_view v, again;
+	struct http_request v = {.method = "GET"}, again = v;
 	clock_init_manual(&clock, 1767603600000);
 	struct k8s_credentials *c = k8s_credentials_new(NULL, &clock, config, NULL, NULL, &e);
 	assert(c);
 	if (k8s_credentials_ensure(c, &e) == K8S_READY_NOW) {
-		k8s_credentials_get(c, &v);
-		assert(v.token && v.token[0] && !strpbrk(v.token, " \t\r\n") && v.generation == 1);
-		char *before = strdup(v.token);
+		assert(k8s_credentials_apply(c, &v) == 1 && v.bearer_token && v.bearer_token[0]);
+		assert(!strpbrk(v.bearer_token, " \t\r\n"));
+		char *before = strdup(v.bearer_token);
 		write_file(folder, "token", " \n", 2);
 		clock_advance_ms(&clock, K8S_TOKEN_FILE_REREAD_MS + 1);
 		assert(k8s_credentials_ensure(c, &e) == K8S_READY_NOW);
-		k8s_credentials_get(c, &again);
-		assert(strcmp(again.token, before) == 0 && again.generation == 1);
+		assert(k8s_credentials_apply(c, &again) == 1 && strcmp(again.bearer_token, before) == 0);
 		free(before);
 	} else {
 		assert(e.kind != ERR_NONE && e.msg[0]);

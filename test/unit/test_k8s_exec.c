@@ -291,12 +291,12 @@ static void credential_is_renewed_before_it_expires(void **state)
 	assert_int_equal(r.times, 2);
 	// It came nearly expired; that must not make every request start a process.
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_NOW);
-	struct k8s_credentials_view view;
-	k8s_credentials_get(c, &view);
-	assert_string_equal(view.token, "t");
-	assert_true(k8s_credentials_reject(c, view.generation));
+	struct http_request request = {.method = "GET"};
+	uint64_t generation = k8s_credentials_apply(c, &request);
+	assert_string_equal(request.bearer_token, "t");
+	assert_true(k8s_credentials_reject(c, generation));
 	ensure_and_wait(c, &r);
-	assert_true(k8s_credentials_reject(c, view.generation)); // an old generation: newer ones are here already
+	assert_true(k8s_credentials_reject(c, generation)); // an old generation: newer ones are here already
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_NOW);
 	k8s_credentials_free(c);
 	event_base_free(r.loop);
