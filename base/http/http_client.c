@@ -8,7 +8,7 @@
 
 static void pump_soon(struct http_client *c)
 {
-	event_active(c->pump, EV_TIMEOUT, 0);
+	event_active(&c->pump, EV_TIMEOUT, 0);
 }
 
 // ---- streams: replies without end ----
@@ -234,39 +234,8 @@ static int timer_changed(CURLM *multi, long timeout_ms, void *arg)
 {
 	struct http_client *c = arg;
 	if (timeout_ms < 0)
-		return evtimer_del(c->timer);
-	return timer_start(c->timer, timeout_ms);
-}
-
-static int loop_attach(struct http_client *c, struct err *e)
-{
-	LIST_INIT(&c->sockets);
-	c->timer = evtimer_new(c->loop, on_timer, c);
-	if (!c->timer)
-		return err_set(e, ERR_INTERNAL, "http client: out of memory");
-	curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
-	curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
-	curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
-	curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
-	return 0;
-}
-
-// Call after every handle was removed and before curl_multi_cleanup.
-static void loop_detach(struct http_client *c)
-{
-	if (c->multi) {
-		curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, NULL);
-		curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, NULL);
-	}
-	struct http_socket *s;
-	while ((s = LIST_FIRST(&c->sockets))) {
-		event_del(&s->event);
-		LIST_REMOVE(s, link);
-		free(s);
-	}
-	if (c->timer)
-		event_free(c->timer);
-	c->timer = NULL;
+		return evtimer_del(&c->timer);
+	return timer_start(&c->timer, timeout_ms);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -392,8 +361,8 @@ void http_call_heard(struct http_call *call, size_t len)
 	struct http_client *c = call->client;
 	call->unnudged += len;
 	call->is_quiet = false;
-	if (may_lack_end(call) && !evtimer_pending(c->nudge, NULL))
-		(void)timer_start(c->nudge, NUDGE_AFTER_MS); // without memory, the call ends at its deadline
+	if (may_lack_end(call) && !evtimer_pending(&c->nudge, NULL))
+		(void)timer_start(&c->nudge, NUDGE_AFTER_MS); // without memory, the call ends at its deadline
 }
 
 static void on_nudge_data(void *arg, const char *data, size_t len) {}
@@ -440,7 +409,7 @@ static void on_nudge(evutil_socket_t fd, short what, void *arg)
 		}
 	}
 	if (is_more)
-		(void)timer_start(c->nudge, NUDGE_AFTER_MS);
+		(void)timer_start(&c->nudge, NUDGE_AFTER_MS);
 }
 
 void http_call_cancel(struct http_call *call)
@@ -476,6 +445,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	TAILQ_INIT(&c->news);
 	SLIST_INIT(&c->free_slots);
 	LIST_INIT(&c->tls_sets);
+	LIST_INIT(&c->sockets);
 	c->loop = options->loop;
 	c->max_in_flight = options->max_in_flight ? options->max_in_flight : HTTP_IN_FLIGHT;
 	c->max_queued = options->max_queued ? options->max_queued : HTTP_QUEUED;
@@ -483,13 +453,18 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	c->no_http2 = options->no_http2;
 	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);
 	c->multi = curl_multi_init();
-	c->pump = evtimer_new(c->loop, on_pump, c);
-	c->nudge = evtimer_new(c->loop, on_nudge, c);
-	if (!c->slots || !c->multi || !c->pump || !c->nudge || loop_attach(c, e) < 0) {
+	evtimer_assign(&c->pump, c->loop, on_pump, c);
+	evtimer_assign(&c->timer, c->loop, on_timer, c);
+	evtimer_assign(&c->nudge, c->loop, on_nudge, c);
+	if (!c->slots || !c->multi) {
 		err_set(e, ERR_INTERNAL, "http client: out of memory");
 		http_client_free(c);
 		return NULL;
 	}
+	curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+	curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
+	curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
 	for (int i = c->max_in_flight - 1; i >= 0; i--)
 		SLIST_INSERT_HEAD(&c->free_slots, &c->slots[i], free_link);
 	stream_count_changed(c, 0);
@@ -513,12 +488,15 @@ void http_client_free(struct http_client *c)
 	// Closing a connection still updates the loop's events for its socket, so curl is freed first.
 	if (c->multi)
 		curl_multi_cleanup(c->multi);
-	c->multi = NULL;
-	loop_detach(c);
-	if (c->pump)
-		event_free(c->pump);
-	if (c->nudge)
-		event_free(c->nudge);
+	struct http_socket *s;
+	while ((s = LIST_FIRST(&c->sockets))) {
+		event_del(&s->event);
+		LIST_REMOVE(s, link);
+		free(s);
+	}
+	event_del(&c->timer);
+	event_del(&c->pump);
+	event_del(&c->nudge);
 	assert(LIST_EMPTY(&c->tls_sets));
 	free(c->slots);
 	free(c);

@@ -104,9 +104,9 @@ LIST_HEAD(http_socket_list, http_socket);
 struct http_client {
 	struct event_base *loop;
 	CURLM *multi;
-	struct event *timer; // curl's
-	struct event *pump;  // starts queued calls, checks for finished ones
-	struct event *nudge; // pending while the end of a reply may be overlooked
+	struct event timer; // curl's
+	struct event pump;  // starts queued calls, checks for finished ones
+	struct event nudge; // pending while the end of a reply may be overlooked
 	struct http_socket_list sockets;
 	struct http_call_queue queued, background, running;
 	struct http_call_queue streams;      // that wait for their start

@@ -64,13 +64,13 @@ static void dequeue(struct http_conn *conn)
 static void schedule(struct http_server *s)
 {
 	static const struct timeval next_turn;
-	if (!TAILQ_EMPTY(&s->handshakes) && !evtimer_pending(s->handshake_turn, NULL))
-		evtimer_add(s->handshake_turn, &next_turn);
+	if (!TAILQ_EMPTY(&s->handshakes) && !evtimer_pending(&s->handshake_turn, NULL))
+		evtimer_add(&s->handshake_turn, &next_turn);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *arg)
+void http_handshake_queue_start(evutil_socket_t fd, short what, void *server)
 {
-	struct http_server *s = arg;
+	struct http_server *s = server;
 	struct http_peer *peer;
 	for (int i = 0; i < HTTP_SERVER_HANDSHAKES_PER_TURN && (peer = TAILQ_FIRST(&s->handshakes)); i++) {
 		struct http_conn *conn = TAILQ_FIRST(&peer->handshakes);
@@ -98,19 +98,6 @@ static void on_hello(evutil_socket_t fd, short what, void *arg)
 		enqueue(conn);
 		schedule(conn->server);
 	}
-}
-
-int http_handshake_queue_init(struct http_server *s, struct err *e)
-{
-	TAILQ_INIT(&s->handshakes);
-	s->handshake_turn = evtimer_new(s->loop, on_turn, s);
-	return s->handshake_turn ? 0 : err_set(e, ERR_INTERNAL, "http server: out of memory");
-}
-
-void http_handshake_queue_done(struct http_server *s)
-{
-	if (s->handshake_turn)
-		event_free(s->handshake_turn);
 }
 
 // Edge-triggered: a partial record stays in the socket, and must not wake the loop again before more bytes arrive.

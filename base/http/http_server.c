@@ -171,8 +171,8 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 		// would stay readable and the loop would spin.
 		if (concerns_one_connection(errno) || http_limit_evict_any(s))
 			continue;
-		event_del(s->acceptable);
-		evtimer_add(s->resume, &pause);
+		event_del(&s->acceptable);
+		evtimer_add(&s->resume, &pause);
 		return;
 	}
 }
@@ -180,31 +180,18 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_server *s = arg;
-	event_add(s->acceptable, NULL);
+	event_add(&s->acceptable, NULL);
 }
 
 // Listens at `address` with sockets that have a receive buffer of receive_bytes, which the kernel does not enlarge,
-// sets s->port, and starts to accept. Returns -1 and *e on failure; call stop_listening in any case.
+// sets s->port, and starts to accept. Returns 0, or -1 and *e.
 static int start_listening(struct http_server *s, const char *address, int receive_bytes, struct err *e)
 {
 	s->listen_fd = open_socket(address, receive_bytes, &s->port, e);
 	if (s->listen_fd < 0)
 		return -1;
-	s->resume = evtimer_new(s->loop, on_resume, s);
-	s->acceptable = event_new(s->loop, s->listen_fd, EV_READ | EV_PERSIST, on_acceptable, s);
-	if (!s->resume || !s->acceptable || event_add(s->acceptable, NULL) < 0)
-		return err_set(e, ERR_INTERNAL, "http server: out of memory");
-	return 0;
-}
-
-static void stop_listening(struct http_server *s)
-{
-	if (s->acceptable)
-		event_free(s->acceptable);
-	if (s->resume)
-		event_free(s->resume);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	event_assign(&s->acceptable, s->loop, s->listen_fd, EV_READ | EV_PERSIST, on_acceptable, s);
+	return event_add(&s->acceptable, NULL) < 0 ? err_set(e, ERR_INTERNAL, "http server: out of memory") : 0;
 }
 
 // ---- start and stop ----
@@ -244,10 +231,9 @@ struct http_server *http_server_new(const struct http_server_options *o, struct 
 	LIST_INIT(&s->exchanges);
 	TAILQ_INIT(&s->waiting);
 	evtimer_assign(&s->long_turn, s->loop, http_exchange_dispatch_waiting, s);
-	if (http_handshake_queue_init(s, e) < 0) {
-		http_server_free(s);
-		return NULL;
-	}
+	TAILQ_INIT(&s->handshakes);
+	evtimer_assign(&s->handshake_turn, s->loop, http_handshake_queue_start, s);
+	evtimer_assign(&s->resume, s->loop, on_resume, s);
 	s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : HTTP_SERVER_BODY_BYTES_MAX;
 	s->max_header_bytes = o->max_header_bytes ? o->max_header_bytes : HTTP_SERVER_HEADER_BYTES_MAX;
 	s->read_ahead_bytes = s->max_header_bytes + (s->max_body_bytes < 65536 ? s->max_body_bytes : 65536);
@@ -272,7 +258,11 @@ void http_server_free(struct http_server *s)
 	if (!s)
 		return;
 	assert(s->in_handler == 0);
-	stop_listening(s);
+	if (s->listen_fd >= 0) {
+		event_del(&s->acceptable);
+		close(s->listen_fd);
+	}
+	event_del(&s->resume);
 	struct http_conn *conn;
 	for (int i = 0; i < HTTP_RANK__COUNT; i++)
 		while ((conn = TAILQ_FIRST(&s->ranks.conns[i])))
@@ -283,7 +273,7 @@ void http_server_free(struct http_server *s)
 	for (size_t i = 0; i < s->n_routes; i++)
 		free(s->routes[i].path);
 	event_del(&s->long_turn);
-	http_handshake_queue_done(s);
+	event_del(&s->handshake_turn);
 	SSL_CTX_free(s->tls);
 	free(s);
 }

@@ -162,8 +162,8 @@ struct http_route {
 struct http_server {
 	struct event_base *loop;
 	evutil_socket_t listen_fd;
-	struct event *acceptable;
-	struct event *resume; // accepts again after the process ran out of descriptors
+	struct event acceptable;
+	struct event resume; // accepts again after the process ran out of descriptors
 	SSL_CTX *tls;
 	uint16_t port;
 	size_t max_body_bytes, max_header_bytes, max_unread_bytes;
@@ -174,7 +174,7 @@ struct http_server {
 	struct http_ranks ranks;
 	struct http_peer_list peers[HTTP_SERVER_PEER_BUCKETS];
 	struct http_peer_queue handshakes; // peers with handshakes that can start, in turn
-	struct event *handshake_turn;      // starts some in the next turn of the loop
+	struct event handshake_turn;       // starts some in the next turn of the loop
 	LIST_HEAD(http_exchange_list, http_exchange) exchanges;
 	struct http_route routes[HTTP_SERVER_ROUTES_MAX];
 	size_t n_routes;
@@ -217,8 +217,7 @@ bool http_limit_admit_request(const struct http_conn *conn);
 void http_limit_admit_reply(const struct http_conn *conn, size_t len);
 
 // http_handshake_queue.c
-int http_handshake_queue_init(struct http_server *s, struct err *e);
-void http_handshake_queue_done(struct http_server *s);
+void http_handshake_queue_start(evutil_socket_t fd, short what, void *server); // http_server.handshake_turn
 // Waits for the ClientHello of a connection in HTTP_CONN_HANDSHAKE; HTTP_EVENT_START follows. Returns false when memory
 // is exhausted.
 bool http_handshake_queue_add(struct http_conn *conn);

@@ -11,10 +11,6 @@
 
 #include "base/http/http_server_internal.h"
 
-struct tls_trust {
-	X509_STORE *store;
-};
-
 // Returns whether reading stopped at the end of the text rather than at an invalid certificate.
 static bool is_end_of_pem(void)
 {
@@ -44,36 +40,23 @@ static int add_all(X509_STORE *store, BIO *bio, struct err *e)
 	return n ? 0 : err_set(e, ERR_TLS, "no CA certificate in the PEM text");
 }
 
-struct tls_trust *tls_trust_new(const char *pem, size_t len, struct err *e)
+X509_STORE *tls_trust_new(const char *pem, size_t len, struct err *e)
 {
 	if (len > TLS_TRUST_BYTES_MAX) {
 		err_set(e, ERR_LIMIT, "CA certificates of %zu bytes, the ceiling is %d", len, TLS_TRUST_BYTES_MAX);
 		return NULL;
 	}
-	struct tls_trust *t = calloc(1, sizeof *t);
+	X509_STORE *store = X509_STORE_new();
 	BIO *bio = BIO_new_mem_buf(pem, (int)len);
-	if (!t || !bio || !(t->store = X509_STORE_new())) {
-		err_set(e, ERR_INTERNAL, "out of memory");
-		goto fail;
+	int rc = store && bio ? add_all(store, bio, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	BIO_free(bio);
+	if (rc < 0) {
+		X509_STORE_free(store);
+		return NULL;
 	}
 	// As Go's verifier: whatever is in the bundle ends the chain, an intermediate too.
-	X509_STORE_set_flags(t->store, X509_V_FLAG_PARTIAL_CHAIN);
-	if (add_all(t->store, bio, e) < 0)
-		goto fail;
-	BIO_free(bio);
-	return t;
-fail:
-	BIO_free(bio);
-	tls_trust_free(t);
-	return NULL;
-}
-
-void tls_trust_free(struct tls_trust *t)
-{
-	if (!t)
-		return;
-	X509_STORE_free(t->store);
-	free(t);
+	X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+	return store;
 }
 
 // ---- subjects ----
@@ -117,10 +100,10 @@ static int read_subject(X509 *cert, struct tls_subject *s, struct err *e)
 
 // ---- verifying ----
 
-static int verify(X509 *cert, STACK_OF(X509) * chain, const struct tls_trust *trust, struct err *e)
+static int verify(X509 *cert, STACK_OF(X509) * chain, X509_STORE *trust, struct err *e)
 {
 	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
-	if (!ctx || X509_STORE_CTX_init(ctx, trust->store, cert, chain) != 1) {
+	if (!ctx || X509_STORE_CTX_init(ctx, trust, cert, chain) != 1) {
 		X509_STORE_CTX_free(ctx);
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	}
@@ -133,7 +116,7 @@ static int verify(X509 *cert, STACK_OF(X509) * chain, const struct tls_trust *tr
 	return rc;
 }
 
-enum tls_peer http_exchange_verify_peer(const struct http_exchange *x, const struct tls_trust *trust,
+enum tls_peer http_exchange_verify_peer(const struct http_exchange *x, X509_STORE *trust,
                                         struct tls_subject *ret_subject, struct err *e)
 {
 	SSL *ssl = x->conn ? bufferevent_openssl_get_ssl(x->conn->bev) : NULL;

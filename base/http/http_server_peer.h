@@ -5,11 +5,11 @@
 #ifndef GPUSCALE_BASE_HTTP_HTTP_SERVER_PEER_H
 #define GPUSCALE_BASE_HTTP_HTTP_SERVER_PEER_H
 
+#include <openssl/types.h>
 #include <stddef.h>
 
 struct err;
 struct http_exchange;
-struct tls_trust;
 
 #define TLS_TRUST_BYTES_MAX           (1024 * 1024)
 #define TLS_TRUST_CERTS_MAX           256
@@ -17,9 +17,8 @@ struct tls_trust;
 #define TLS_SUBJECT_ORGANIZATIONS_MAX 32
 
 // Every certificate of the PEM text is trusted to sign, root or not. NULL and *e (ERR_TLS, ERR_LIMIT) when there is
-// none, or one that cannot be read.
-struct tls_trust *tls_trust_new(const char *pem, size_t len, struct err *e);
-void tls_trust_free(struct tls_trust *t); // NULL is fine
+// none, or one that cannot be read. Release it with X509_STORE_free().
+X509_STORE *tls_trust_new(const char *pem, size_t len, struct err *e);
 
 // The names in a certificate's subject, in UTF-8.
 struct tls_subject {
@@ -34,7 +33,7 @@ enum tls_peer {
 	                  // *e says why
 	TLS_PEER_TRUSTED, // *ret_subject is filled
 };
-enum tls_peer http_exchange_verify_peer(const struct http_exchange *x, const struct tls_trust *trust,
+enum tls_peer http_exchange_verify_peer(const struct http_exchange *x, X509_STORE *trust,
                                         struct tls_subject *ret_subject, struct err *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "controller/external/external_metrics_server.h"
 
+#include <openssl/x509.h>
 #include <strings.h>
 
 #include "base/http/http_server.h"
@@ -16,10 +17,10 @@
 struct authenticator {
 	struct arena arena;
 	struct request_header_config config;
-	struct tls_trust *proxy, *client; // NULL: none
+	X509_STORE *proxy, *client; // NULL: none
 };
 
-static int make_trust(const char *pem, const char *key, struct tls_trust **ret_trust, struct err *e)
+static int make_trust(const char *pem, const char *key, X509_STORE **ret_trust, struct err *e)
 {
 	if (!pem)
 		return 0;
@@ -44,8 +45,8 @@ void authenticator_free(struct authenticator *a)
 {
 	if (!a)
 		return;
-	tls_trust_free(a->proxy);
-	tls_trust_free(a->client);
+	X509_STORE_free(a->proxy);
+	X509_STORE_free(a->client);
 	arena_done(&a->arena);
 	free(a);
 }

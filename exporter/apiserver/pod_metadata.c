@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/apiserver/pod_metadata.h"
 
+#include <ctype.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <pthread.h>
 
 #include "base/arena.h"
@@ -17,21 +19,11 @@
 
 // ---- labels ----
 
-static bool is_small_or_digit(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_capital(char c)
-{
-	return c >= 'A' && c <= 'Z';
-}
-
 static bool is_key(const char *s)
 {
 	size_t len = strlen(s);
 	for (size_t i = 0; i < len; i++)
-		if (!is_small_or_digit(s[i]) && !is_capital(s[i]) && !strchr("-_./", s[i]))
+		if (!isalnum((unsigned char)s[i]) && !strchr("-_./", s[i]))
 			return false;
 	return len <= POD_LABEL_KEY_BYTES_MAX;
 }
@@ -41,9 +33,10 @@ static void write_name(char out[POD_LABEL_NAME_BYTES], const char *key)
 	size_t n = sizeof "label_" - 1;
 	memcpy(out, "label_", n);
 	for (size_t i = 0; key[i]; i++) {
-		if (i > 0 && is_capital(key[i]) && is_small_or_digit(key[i - 1]))
+		unsigned char c = (unsigned char)key[i], before = i > 0 ? (unsigned char)key[i - 1] : '_';
+		if (isupper(c) && (islower(before) || isdigit(before)))
 			out[n++] = '_';
-		out[n++] = is_capital(key[i]) ? (char)(key[i] - 'A' + 'a') : is_small_or_digit(key[i]) ? key[i] : '_';
+		out[n++] = isalnum(c) ? (char)tolower(c) : '_';
 	}
 	out[n] = '\0';
 }
@@ -276,7 +269,7 @@ struct pod_metadata {
 	struct pod_metadata_options options;
 	int server_len; // length of `url` without the path
 	char url[URL_BYTES], token_file[PATH_BYTES], ca_file[PATH_BYTES];
-	struct event *tick;
+	struct event tick;
 	struct call *call;       // NULL between requests
 	uint64_t asked;          // number of the last request
 	int64_t asked_ms;        // mono_ms of its start
@@ -602,10 +595,7 @@ static int init(struct pod_metadata *p, struct err *e)
 		return err_set(e, ERR_LIMIT,
 		               "the address of the API server or the path of its credentials is too long");
 	p->server_len = (int)strlen(o->server);
-	p->tick = event_new(o->loop, -1, EV_PERSIST, on_tick, p);
-	if (!p->tick || timer_start(p->tick, TICK_MS) < 0)
-		return err_set(e, ERR_INTERNAL, "cannot create a timer");
-	return 0;
+	return timer_start(&p->tick, TICK_MS) < 0 ? err_set(e, ERR_INTERNAL, "cannot create a timer") : 0;
 }
 
 struct pod_metadata *pod_metadata_new(const struct pod_metadata_options *options, struct err *e)
@@ -617,6 +607,7 @@ struct pod_metadata *pod_metadata_new(const struct pod_metadata_options *options
 	p->options.min_ms = options->min_ms ? options->min_ms : POD_METADATA_MIN_MS;
 	p->reply_ms = -1;
 	pthread_mutex_init(&p->lock, NULL);
+	event_assign(&p->tick, options->loop, -1, EV_PERSIST, on_tick, p);
 	if (init(p, e) < 0) {
 		pod_metadata_free(p);
 		return NULL;
@@ -629,8 +620,7 @@ void pod_metadata_free(struct pod_metadata *p)
 	if (!p)
 		return;
 	end_call(p);
-	if (p->tick)
-		event_free(p->tick);
+	event_del(&p->tick);
 	arena_done(&p->table.arena);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -5,6 +5,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -27,7 +28,7 @@ struct call {
 struct kubelet_pods {
 	struct kubelet_pods_options options;
 	struct sockaddr_un address;
-	struct event *tick, *deadline;
+	struct event tick, deadline;
 	struct call *call; // NULL between requests
 	char last_error[ERR_MSG_BYTES];
 
@@ -41,7 +42,7 @@ static void end_call(struct kubelet_pods *p)
 {
 	struct call *c = p->call;
 	p->call = NULL;
-	evtimer_del(p->deadline);
+	evtimer_del(&p->deadline);
 	if (!c)
 		return;
 	if (c->bev)
@@ -162,7 +163,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	// A new connection each time, because a restarted kubelet creates a new socket. Callbacks are deferred: a
 	// connect that fails immediately must not complete the request from within bufferevent_socket_connect().
 	c->bev = bufferevent_socket_new(p->options.loop, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-	if (!c->bev || timer_start(p->deadline, p->options.timeout_ms) < 0) {
+	if (!c->bev || timer_start(&p->deadline, p->options.timeout_ms) < 0) {
 		err_no_memory(&e);
 		finish(p, NULL, &e);
 		return;
@@ -186,17 +187,17 @@ struct kubelet_pods *kubelet_pods_new(const struct kubelet_pods_options *options
 	p->options.stale_ms = options->stale_ms ? options->stale_ms : KUBELET_PODS_STALE_MS;
 	pthread_mutex_init(&p->lock, NULL);
 	size_t len = strlen(options->socket);
-	p->deadline = evtimer_new(options->loop, on_deadline, p);
-	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
+	evtimer_assign(&p->deadline, options->loop, on_deadline, p);
+	event_assign(&p->tick, options->loop, -1, EV_PERSIST, on_tick, p);
 	if (len >= sizeof p->address.sun_path) {
 		err_set(e, ERR_LIMIT, "the socket path \"%.100s\" has %zu bytes, the ceiling is %zu", options->socket,
 		        len, sizeof p->address.sun_path - 1);
-	} else if (!p->deadline || !p->tick || timer_start(p->tick, p->options.interval_ms) < 0) {
+	} else if (timer_start(&p->tick, p->options.interval_ms) < 0) {
 		err_set(e, ERR_INTERNAL, "cannot create timers");
 	} else {
 		p->address.sun_family = AF_UNIX;
 		memcpy(p->address.sun_path, options->socket, len + 1);
-		event_active(p->tick, EV_TIMEOUT, 0); // send the first request without waiting for the interval
+		event_active(&p->tick, EV_TIMEOUT, 0); // send the first request without waiting for the interval
 		return p;
 	}
 	kubelet_pods_free(p);
@@ -207,12 +208,8 @@ void kubelet_pods_free(struct kubelet_pods *p)
 {
 	if (!p)
 		return;
-	if (p->call)
-		end_call(p);
-	if (p->tick)
-		event_free(p->tick);
-	if (p->deadline)
-		event_free(p->deadline);
+	end_call(p);
+	event_del(&p->tick);
 	pod_map_free(p->map);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

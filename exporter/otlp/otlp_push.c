@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/otlp/otlp_push.h"
 
+#include <event2/event_struct.h>
 #include <inttypes.h>
 #include <pthread.h>
 
@@ -288,7 +289,7 @@ struct otlp_push {
 	struct otlp_push_options options;
 
 	// Used only by the thread of the loop.
-	struct event *tick;
+	struct event tick;
 	struct http_call *call;
 	bool has_body;
 	struct otlp_delivery delivery; // delivery of `body`
@@ -427,14 +428,13 @@ struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct 
 	buf_init(&p->body, OTLP_BYTES_MAX);
 	buf_init(&p->fresh, OTLP_BYTES_MAX);
 	p->call = http_call_new(options->loop, url, options->ca_file, OTLP_TIMEOUT_MS, on_done, p, e);
-	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
-	bool ticks = p->tick && timer_start(p->tick, TICK_MS) == 0;
-	if (p->call && ticks)
-		return p;
-	if (p->call)
-		err_set(e, ERR_INTERNAL, "cannot create a timer");
-	else
+	event_assign(&p->tick, options->loop, -1, EV_PERSIST, on_tick, p);
+	if (!p->call)
 		err_wrap(e, "--otlp-endpoint");
+	else if (timer_start(&p->tick, TICK_MS) == 0)
+		return p;
+	else
+		err_set(e, ERR_INTERNAL, "cannot create a timer");
 	otlp_push_free(p);
 	return NULL;
 }
@@ -443,8 +443,7 @@ void otlp_push_free(struct otlp_push *p)
 {
 	if (!p)
 		return;
-	if (p->tick)
-		event_free(p->tick);
+	event_del(&p->tick);
 	http_call_free(p->call);
 	buf_done(&p->body);
 	buf_done(&p->fresh);

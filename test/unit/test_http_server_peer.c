@@ -33,10 +33,10 @@ static int remove_certs(void **state)
 	return 0;
 }
 
-static struct tls_trust *trust_of(const char *pem)
+static X509_STORE *trust_of(const char *pem)
 {
 	struct err e;
-	struct tls_trust *t = tls_trust_new(pem, strlen(pem), &e);
+	X509_STORE *t = tls_trust_new(pem, strlen(pem), &e);
 	if (!t)
 		fail_msg("%s", e.msg);
 	return t;
@@ -74,8 +74,8 @@ static void certificate_means_what_the_authority_behind_it_means(void **state)
 	struct err e;
 	char two[16384];
 	snprintf(two, sizeof two, "%s%s", certs.pem[CERTS_OTHER_CA], certs.pem[CERTS_CA]);
-	struct tls_trust *ours = trust_of(certs.pem[CERTS_CA]), *other = trust_of(certs.pem[CERTS_OTHER_CA]),
-	                 *both = trust_of(two);
+	X509_STORE *ours = trust_of(certs.pem[CERTS_CA]), *other = trust_of(certs.pem[CERTS_OTHER_CA]),
+	           *both = trust_of(two);
 	http_fixture_serve(f, (struct http_server_options){.tls_cert_file = certs.path[CERTS_SERVER],
 	                                                   .tls_key_file = certs.path[CERTS_SERVER_KEY],
 	                                                   .tls_client_auth = HTTP_CLIENT_AUTH_REQUEST});
@@ -94,9 +94,9 @@ static void certificate_means_what_the_authority_behind_it_means(void **state)
 	http_fixture_assert_starts(ask(f, "/other", &with), "refused the client's certificate: self-signed");
 	http_fixture_assert_starts(ask(f, "/ours", &without), "none");
 	http_fixture_assert_starts(ask(f, "/ours", &server_as_client), "refused the client's certificate: unsu");
-	tls_trust_free(ours);
-	tls_trust_free(other);
-	tls_trust_free(both);
+	X509_STORE_free(ours);
+	X509_STORE_free(other);
+	X509_STORE_free(both);
 }
 
 // A client's certificate that is its own authority, with this common name and so many organizations.
@@ -163,7 +163,7 @@ static void subject_that_could_be_misread_is_refused(void **state)
 		buf_init(&cert, 65536);
 		buf_init(&key, 65536);
 		make_client(rows[i].name, rows[i].len, rows[i].organizations, rows[i].expired, &cert, &key);
-		struct tls_trust *trust = trust_of(buf_str(&cert));
+		X509_STORE *trust = trust_of(buf_str(&cert));
 		http_fixture_serve(f, (struct http_server_options){.tls_cert_file = certs.path[CERTS_SERVER],
 		                                                   .tls_key_file = certs.path[CERTS_SERVER_KEY],
 		                                                   .tls_client_auth = HTTP_CLIENT_AUTH_REQUEST});
@@ -171,7 +171,7 @@ static void subject_that_could_be_misread_is_refused(void **state)
 		const struct http_tls tls = {
 		        .ca_pem = certs.pem[CERTS_CA], .cert_pem = buf_str(&cert), .key_pem = buf_str(&key)};
 		http_fixture_assert_starts(ask(f, "/who", &tls), rows[i].want);
-		tls_trust_free(trust);
+		X509_STORE_free(trust);
 		buf_done(&cert);
 		buf_done(&key);
 	}
@@ -181,11 +181,11 @@ static void certificate_is_absent_without_tls(void **state)
 {
 	struct http_fixture *f = *state;
 	struct err e;
-	struct tls_trust *ours = trust_of(certs.pem[CERTS_CA]);
+	X509_STORE *ours = trust_of(certs.pem[CERTS_CA]);
 	http_fixture_serve(f, (struct http_server_options){0});
 	assert_int_equal(http_server_route(f->server, "/ours", handle_who, ours, &e), 0);
 	http_fixture_assert_starts(ask(f, "/ours", NULL), "none");
-	tls_trust_free(ours);
+	X509_STORE_free(ours);
 }
 
 static void bundle_that_is_not_all_certificates_is_refused(void **state)
