@@ -9,7 +9,7 @@
 #include "k8s/cache/target_store.h"
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "promql/promql_source.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"

@@ -19,7 +19,7 @@
 #include "base/print.h"
 #include "cli/term/commands.h"
 #include "cli/term/object_kind.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "runtime/options/flag_table.h"
 
 #define VARIABLES_MAX  128

@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "controller/tick/observe.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/pod_mark.h"
 #include "k8s/client/scale.h"
 #include "promql/promql.h"
 

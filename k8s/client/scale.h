@@ -10,11 +10,11 @@
 
 #include "base/arena.h"
 #include "base/json/json_span.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/targets/workload_kind.h"
 
 struct buf;
 struct err;
-struct k8s_client;
 
 #define SCALE_SELECTOR_BYTES_MAX         1024
 #define SCALE_RESOURCE_VERSION_BYTES_MAX 64
@@ -22,6 +22,10 @@ struct k8s_client;
 #define PODS_PAGE               500
 #define PODS_MAX                20000
 #define PODS_CONTINUE_BYTES_MAX 4096
+
+#define POD_COST_ANNOTATION   "controller.kubernetes.io/pod-deletion-cost"
+#define POD_VICTIM_ANNOTATION "gpuscale.dev/victim"
+#define POD_MARK_COST         (-2147483647) // lower than any cost that another client is likely to set
 
 struct scale_ref { // copied by the functions below
 	const char *api_version, *kind, *namespace_name, *name;
@@ -96,6 +100,17 @@ void pod_list_done(struct pod_list *l);
 // called. ERR_INPUT for an empty selector, which would match every pod of the namespace.
 int pods_list(struct k8s_client *c, const char *namespace_name, const char *selector, struct pod_list *list,
               pod_counts_done_fn *done, void *arg, struct err *e);
+
+// Marks a pod, so that the controller of its replicas deletes it before others, and removes the mark again. The mark is
+// the deletion cost, and an annotation of our own that states when it was set: a process that starts later recognizes
+// it. Kubernetes: pkg/apis/core/annotation_key_constants.go, PodDeletionCost.
+//
+// Sends a PATCH of the pod, whose pod_info.removal was read. marked_ms: when the mark is set, in ms since the epoch; 0:
+// removes it. A deletion cost that another client set is not changed: call with marked_ms only for a pod without one.
+// The error of done is ERR_CONFLICT when the pod was changed since it was read. Returns 0, or -1 and *e; then done is
+// not called.
+int pod_mark(struct k8s_client *c, const char *namespace_name, const struct pod_info *pod, int64_t marked_ms,
+             k8s_done_fn *done, void *arg, struct err *e);
 
 // Decode replies. Return 0, or -1 and *e: ERR_PROTOCOL, ERR_LIMIT.
 int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/process/log.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "k8s/lease/lease_rules.h"
 #include "promql/promql_source.h"
 #include "runtime/options/flag_table.h"

@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/num.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 
 #define CONFIG_BYTES_MAX  (1024 * 1024)
 #define OBJECTS_MAX       20000

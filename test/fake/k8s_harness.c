@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/http/http_client.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 
 static void observe(void *arg, const struct k8s_attempt *attempt)
 {

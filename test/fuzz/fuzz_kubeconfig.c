@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/client/kubeconfig.h"
+#include "k8s/client/k8s_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "k8s/client/k8s_credentials.h"
 #include "k8s/client/k8s_request.h"
 #include "k8s/client/scale.h"

@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 
 struct fixture {
 	char folder[64];

@@ -17,7 +17,7 @@
 #include "base/http/http_client.h"
 #include "base/process/log.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "k8s/lease/lease_private.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/options/flag_table.h"

@@ -15,7 +15,7 @@
 #include "base/json/json_read.h"
 #include "base/num.h"
 #include "k8s/client/k8s_client.h"
-#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_config.h"
 #include "k8s/client/scale.h"
 
 #define WATCH_BRIDGE_MS 250
