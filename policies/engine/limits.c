@@ -284,15 +284,6 @@ static void note(struct tick *t, enum reason reason, int32_t count)
 	tick_trace(t, &entry);
 }
 
-static void limit_elastic(struct tick *t)
-{
-	int64_t retry_at_ms = i64_add(t->state->withdrawn_ms, t->policy->capacity.retry_ms);
-	if (withdraw(t))
-		return;
-	if (t->state->withdrawn_ms != TIME_NONE && t->now_ms < retry_at_ms)
-		limit_order(t, REASON_CAPACITY_RETRY, i64_sub(retry_at_ms, t->now_ms));
-}
-
 void capacity_stage(struct tick *t)
 {
 	const struct obs_capacity *c = &t->observation->capacity;
@@ -303,10 +294,12 @@ void capacity_stage(struct tick *t)
 	}
 	if (!t->out_of_bounds) {
 		remove_pending(t);
+		int64_t withdrawn_ms = t->state->withdrawn_ms;
+		int64_t retry_at_ms = i64_add(withdrawn_ms, t->policy->capacity.retry_ms);
 		if (t->policy->capacity.mode == CAPACITY_FIXED)
 			limit_order(t, REASON_CAPACITY_LIMITED, 0);
-		else
-			limit_elastic(t);
+		else if (!withdraw(t) && withdrawn_ms != TIME_NONE && t->now_ms < retry_at_ms)
+			limit_order(t, REASON_CAPACITY_RETRY, i64_sub(retry_at_ms, t->now_ms));
 	}
 	if (t->decision->n_trace == n_trace && c->unschedulable > 0)
 		note(t, REASON_CAPACITY_PENDING, c->unschedulable);

@@ -113,16 +113,6 @@ static struct reading unavailable(const struct policy_signal *signal, const stru
 	}
 }
 
-// onMissing: Zero: reduces the series with 0 for each sample that is not finite. Returns NaN when there is none: then
-// the sum is out of range.
-__attribute__((noinline)) static double read_zeros(int mode, const struct obs_signal *observed)
-{
-	for (size_t i = 0; i < observed->n_series; i++)
-		if (!isfinite(observed->series[i].value))
-			return reduce(mode, observed->series, observed->n_series, true);
-	return NAN;
-}
-
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms)
 {
 	const bool is_empty = observed->state == OBS_EMPTY || (observed->state == OBS_OK && observed->n_series == 0);
@@ -158,7 +148,9 @@ struct reading source_read(const struct policy_signal *signal, const struct obs_
 		r.value = NAN;
 	} else if (!isfinite(r.value)) {
 		r.reason = REASON_NON_FINITE;
-		double value = signal->on_missing == ON_MISSING_ZERO ? read_zeros(signal->series, observed) : r.value;
+		bool as_zero = signal->on_missing == ON_MISSING_ZERO;
+		// Not finite where each sample is finite: then the sum is out of range.
+		double value = as_zero ? reduce(signal->series, observed->series, observed->n_series, true) : r.value;
 		if (isfinite(value)) {
 			r.value = value;
 			r.reason = REASON_NON_FINITE_AS_ZERO;

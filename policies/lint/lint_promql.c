@@ -45,6 +45,8 @@ struct checker {
 	struct promql_token second; // the second name of the selector; len 0: none
 };
 
+static const struct span name_label = {"__name__", 8};
+
 static bool is_span(struct span a, struct span b)
 {
 	return a.len == b.len && memcmp(a.s, b.s, a.len) == 0;
@@ -275,7 +277,6 @@ static const char *regex_fault(const char *text, size_t len, bool is_raw, size_t
 
 static int check_matcher(void *arg, const struct promql_matcher *m)
 {
-	static const struct span name_label = {"__name__", 8};
 	struct checker *c = arg;
 	struct value_set set = {.label = text_of(&m->label), .is_not = m->is_not, .is_regex = m->is_regex};
 	if ((m->is_name || is_span(set.label, name_label)) && c->is_named && c->second.len == 0)
@@ -312,7 +313,6 @@ static int check_matcher(void *arg, const struct promql_matcher *m)
 static void end_selector(void *arg, const struct promql_token *name, bool has_braces, bool needs_comma,
                          bool may_be_empty, struct promql_value *v)
 {
-	static const struct span name_label = {"__name__", 8};
 	struct checker *c = arg;
 	bool has_name = name->kind == PROMQL_TOKEN_NAME;
 	for (size_t i = 0; i < c->n_sets && has_name; i++)
@@ -463,8 +463,8 @@ static int keep_name(void *arg, const struct promql_matcher *m)
 {
 	struct span *name = arg;
 	const struct promql_token *t = m->is_name ? &m->label : &m->value;
-	bool is_name = m->is_name || (is_span(text_of(&m->label), (struct span){"__name__", 8}) && !m->is_not &&
-	                              !m->is_regex && t->kind == PROMQL_TOKEN_STRING && !t->is_open);
+	bool is_name = m->is_name || (is_span(text_of(&m->label), name_label) && !m->is_not && !m->is_regex &&
+	                              t->kind == PROMQL_TOKEN_STRING && !t->is_open);
 	if (is_name)
 		*name = text_of(t);
 	return 0;
