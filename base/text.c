@@ -143,3 +143,11 @@ size_t text_from_base64(const char *text, void *ret_bytes, size_t max)
 	memcpy(out + len / 4 * 3 - 3, last, 3 - padding);
 	return n;
 }
+
+bool text_is_one_of(const char *text, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(words[i], text) == 0)
+			return true;
+	return false;
+}

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Returns whether `text` equals one of words[0..n).
+bool text_is_one_of(const char *text, const char *const *words, size_t n);
+
 #define UTF8_REPLACEMENT "\xef\xbf\xbd" // U+FFFD, written for every byte that is not part of valid UTF-8
 
 // Length (1..4) of the valid character at s[0..len), or 0 when the first byte starts none: overlong forms, surrogates,

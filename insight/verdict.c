@@ -422,39 +422,24 @@ const struct verdict_row *verdict_decide(const double *values)
 
 double verdict_lost_ratio(enum verdict v, const double *values)
 {
-	double lost = 0;
-	switch (verdict_infos[v].loss) {
-	case LOSS_NONE:
-		return 0;
-	case LOSS_ALL:
-		return 1;
-	case LOSS_SM:
-		lost = 1 - values[MEASURE_SM];
-		break;
-	case LOSS_CLOCK:
-		lost = 1 - values[MEASURE_CLOCK];
-		break;
-	}
-	if (isnan(lost))
-		return NAN;
-	return fmin(fmax(lost, 0), 1);
+	enum verdict_loss loss = verdict_infos[v].loss;
+	if (loss == LOSS_NONE || loss == LOSS_ALL)
+		return loss == LOSS_ALL;
+	double lost = 1 - values[loss == LOSS_SM ? MEASURE_SM : MEASURE_CLOCK];
+	return isnan(lost) ? NAN : fmin(fmax(lost, 0), 1);
 }
 
 size_t verdict_evidence(const struct verdict_row *row, const double *values, enum verdict_measure *out)
 {
 	static const enum verdict_measure common[] = {MEASURE_BUSY, MEASURE_SM, MEASURE_TENSOR, MEASURE_DRAM};
-	enum verdict_measure wanted[VERDICT_TERMS_MAX + sizeof common / sizeof common[0]];
-	size_t n = 0, n_wanted = 0;
-	for (size_t i = 0; i < row->n_terms; i++)
-		wanted[n_wanted++] = row->terms[i].measure;
-	for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
-		wanted[n_wanted++] = common[i];
+	size_t n = 0, n_wanted = row->n_terms + sizeof common / sizeof common[0];
 	for (size_t i = 0; i < n_wanted && n < VERDICT_EVIDENCE_MAX; i++) {
+		enum verdict_measure m = i < row->n_terms ? row->terms[i].measure : common[i - row->n_terms];
 		size_t k = 0;
-		while (k < n && out[k] != wanted[i])
+		while (k < n && out[k] != m)
 			k++;
-		if (k == n && !isnan(values[wanted[i]]))
-			out[n++] = wanted[i];
+		if (k == n && !isnan(values[m]))
+			out[n++] = m;
 	}
 	return n;
 }

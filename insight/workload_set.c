@@ -206,20 +206,15 @@ void workload_set_add_value(struct workload_set *s, enum verdict_measure m, cons
 {
 	if (series->n_samples == 0 || !isfinite(series->samples[0].value))
 		return;
-	switch (verdict_measures[m].scope) {
-	case SCOPE_DEVICE:
-	case SCOPE_GPU:
-		add_device_value(s, m, series);
-		return;
-	case SCOPE_NODE:
+	enum measure_scope scope = verdict_measures[m].scope;
+	if (scope == SCOPE_NODE) {
 		add_node_value(s, m, series);
-		return;
-	case SCOPE_POD: {
+	} else if (scope != SCOPE_POD) {
+		add_device_value(s, m, series);
+	} else {
 		struct workload *w = find_workload(s, promql_label(series, "namespace"), promql_label(series, "pod"));
 		if (w)
 			w->values[m] = series->samples[0].value;
-		return;
-	}
 	}
 }
 

@@ -186,10 +186,38 @@ static void clamp(struct promql_value *v, double least, double most)
 	bound(v, fmin(fmax(v->low, least), most), fmax(fmin(v->high, most), least));
 }
 
-void promql_value_apply(const struct promql_function *f, const struct promql_token *name,
-                        const struct promql_value *data, const struct promql_value limit[2], struct promql_value *v)
+static bool fits(const struct promql_value *v, enum promql_value_type type)
 {
-	const struct promql_value *x = data;
+	return v->type == PROMQL_VALUE_ANY || v->type == type;
+}
+
+// Returns the type of argument i. f: with arguments.
+static enum promql_value_type type_of_argument(const struct promql_function *f, size_t i)
+{
+	static const char letters[] = " svmt"; // in the order of the enum
+	size_t last = strlen(f->arguments) - 1;
+	return (enum promql_value_type)(strchr(letters, f->arguments[i < last ? i : last]) - letters);
+}
+
+void promql_arguments_add(struct promql_arguments *a, const struct promql_function *f, const struct promql_value *v)
+{
+	if (f && f->arguments[0] && a->expected == PROMQL_VALUE_ANY && !fits(v, type_of_argument(f, a->n))) {
+		a->expected = type_of_argument(f, a->n);
+		a->wrong = *v;
+	}
+	bool is_data = v->type == PROMQL_VALUE_VECTOR || v->type == PROMQL_VALUE_RANGE;
+	if (a->n == 0 || (is_data && !a->has_data))
+		a->data = *v;
+	a->has_data |= is_data;
+	if (a->n >= 1 && a->n <= 2)
+		a->limit[a->n - 1] = *v;
+	a->n++;
+}
+
+void promql_value_apply(const struct promql_function *f, const struct promql_token *name,
+                        const struct promql_arguments *a, struct promql_value *v)
+{
+	const struct promql_value *x = &a->data, *limit = a->limit;
 	double unit;
 	*v = *x;
 	switch ((enum promql_effect)f->effect) {

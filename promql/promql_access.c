@@ -77,20 +77,12 @@ void promql_access_free(struct promql_access *a)
 	free(a);
 }
 
-static bool is_allowed(const struct promql_access *a, const char *namespace_name)
-{
-	for (size_t i = 0; !a->is_open && i < a->n; i++)
-		if (strcmp(a->namespaces[i], namespace_name) == 0)
-			return true;
-	return a->is_open;
-}
-
 const char *promql_access_admit(const struct promql_access *a, const char *source, const char *namespace_name,
                                 const char *query, struct buf *out, size_t *ret_offset, struct err *e)
 {
 	if (ret_offset)
 		*ret_offset = 0;
-	if (!is_allowed(a, namespace_name)) {
+	if (!a->is_open && !text_is_one_of(namespace_name, (const char *const *)a->namespaces, a->n)) {
 		err_set(e, ERR_AUTH,
 		        a->is_stated ? "policies of namespace %.63s may not ask source %.63s: add the namespace to its "
 		                       "allowedNamespaces"

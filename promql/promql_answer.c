@@ -11,38 +11,6 @@
 // Answers up to this size are not counted: the number of requests in flight limits them.
 #define SMALL_BYTES ((size_t)64 * 1024)
 
-// The series that is being read.
-struct current_series {
-	uint64_t hash; // hash of its labels, in any order
-	struct promql_label labels[PROMQL_LABELS_MAX];
-	size_t n_labels, n_kept;
-	uint64_t label_hash, name_hashes[PROMQL_LABELS_MAX];
-	const char *kept_name; // NULL: this label is not kept
-	size_t n_samples;      // appended, in the answer's scratch
-	struct promql_sample sample;
-};
-
-struct promql_answer {
-	struct arena *arena;
-	struct promql_decoder_options options;
-	// The share in the memory of all answers that are being decoded. When an answer needs more than is free, the
-	// largest answer is aborted, so that small answers complete however many large ones are in flight.
-	struct promql_budget *budget; // NULL: in no budget
-	LIST_ENTRY(promql_answer) link;
-	size_t bytes;      // counted
-	size_t lost_bytes; // the bytes it used when it was evicted; else 0
-	const char *warnings[PROMQL_WARNINGS_MAX];
-	size_t n_warnings;
-	struct current_series current;
-	// Scratch: counted, and given back when it is large.
-	struct promql_series *series;
-	size_t n_series, cap_series;
-	struct promql_sample *samples; // samples of the current series
-	size_t cap_samples, n_samples; // n: of all series
-	uint64_t *hashes;              // hashes of the series; open addressing, 0 = free
-	size_t cap_hashes;
-};
-
 // ---- the budget ----
 
 static void free_scratch(struct promql_answer *a)
@@ -103,22 +71,10 @@ static bool hold(struct promql_answer *a, struct promql_budget *budget, size_t b
 
 // ---- life ----
 
-struct promql_answer *promql_answer_new(struct arena *arena)
+void promql_answer_done(struct promql_answer *a)
 {
-	struct promql_answer *a = calloc(1, sizeof *a);
-	if (!a)
-		return NULL;
-	a->arena = arena;
-	return a;
-}
-
-void promql_answer_free(struct promql_answer *a)
-{
-	if (!a)
-		return;
 	promql_answer_detach(a);
 	free_scratch(a);
-	free(a);
 }
 
 void promql_answer_start(struct promql_answer *a, const struct promql_decoder_options *o)
@@ -308,11 +264,6 @@ const char *promql_answer_series_name(const struct promql_answer *a, char out[st
 	if (used + 1 < sizeof raw)
 		snprintf(raw + used, sizeof raw - used, s->n_kept ? "}" : "{}");
 	return promql_text_show(out, PROMQL_TEXT_BYTES, raw, strlen(raw));
-}
-
-size_t promql_answer_n_series(const struct promql_answer *a)
-{
-	return a->n_series;
 }
 
 static int put_hash(uint64_t *hashes, size_t cap, uint64_t h)

@@ -79,7 +79,7 @@ struct item {
 
 struct promql_decoder {
 	struct json_scan scan;
-	struct promql_answer *answer;
+	struct promql_answer answer;
 	struct err *e; // error of the call that is running
 	int64_t clock_offset_ms;
 	enum where where;
@@ -110,11 +110,7 @@ struct promql_decoder *promql_decoder_new(struct arena *a)
 	struct promql_decoder *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
-	d->answer = promql_answer_new(a);
-	if (!d->answer) {
-		free(d);
-		return NULL;
-	}
+	d->answer.arena = a;
 	json_scan_init(&d->scan, PROMQL_LABEL_BYTES_MAX, on_token, d);
 	return d;
 }
@@ -124,13 +120,13 @@ void promql_decoder_free(struct promql_decoder *d)
 	if (!d)
 		return;
 	json_scan_done(&d->scan);
-	promql_answer_free(d->answer);
+	promql_answer_done(&d->answer);
 	free(d);
 }
 
 void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_options *o)
 {
-	promql_answer_start(d->answer, o);
+	promql_answer_start(&d->answer, o);
 	json_scan_reset(&d->scan);
 	d->clock_offset_ms = o->clock_offset_ms;
 	d->where = IN_TEXT;
@@ -148,18 +144,13 @@ void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_
 
 // ---- errors ----
 
-static size_t item_index(const struct promql_decoder *d)
-{
-	return promql_answer_n_series(d->answer);
-}
-
 // "data.result[3].values[2]": where in the reply something is wrong.
 static const char *place(const struct promql_decoder *d, char out[static PLACE_BYTES])
 {
 	if (d->pair.up == IN_VALUES)
-		snprintf(out, PLACE_BYTES, "data.result[%zu].values[%zu]", item_index(d), d->item.n_values);
+		snprintf(out, PLACE_BYTES, "data.result[%zu].values[%zu]", d->answer.n_series, d->item.n_values);
 	else if (d->pair.up == IN_ITEM)
-		snprintf(out, PLACE_BYTES, "data.result[%zu].value", item_index(d));
+		snprintf(out, PLACE_BYTES, "data.result[%zu].value", d->answer.n_series);
 	else
 		snprintf(out, PLACE_BYTES, "data.result");
 	return out;
@@ -205,7 +196,7 @@ static int not_a_pair(struct promql_decoder *d)
 
 static int not_labels(struct promql_decoder *d)
 {
-	return wrong(d, "data.result[%zu].metric: not an object of labels", item_index(d));
+	return wrong(d, "data.result[%zu].metric: not an object of labels", d->answer.n_series);
 }
 
 static bool is_begin(const struct json_token *t)
@@ -263,8 +254,8 @@ static int put_sample(struct promql_decoder *d, const struct json_token *t)
 	struct promql_sample sample;
 	if (parse_value(d, t->text, t->len, &sample) < 0)
 		return wrong_data(d);
-	int rc = d->pair.up == IN_ITEM ? promql_answer_set_sample(d->answer, &sample, d->e)
-	                               : promql_answer_append_sample(d->answer, &sample, d->e);
+	int rc = d->pair.up == IN_ITEM ? promql_answer_set_sample(&d->answer, &sample, d->e)
+	                               : promql_answer_append_sample(&d->answer, &sample, d->e);
 	return rc < 0 ? refused(d) : 0;
 }
 
@@ -278,7 +269,7 @@ static int take_value(struct promql_decoder *d, const struct json_token *t)
 	if (t->bytes > t->len)
 		return err_set(d->e, ERR_TOO_LARGE, "%s[1] has %zu bytes; the ceiling is %d", place(d, at), t->bytes,
 		               PROMQL_LABEL_BYTES_MAX);
-	d->pair_text = promql_answer_copy_text(d->answer, t->text, t->len, d->e);
+	d->pair_text = promql_answer_copy_text(&d->answer, t->text, t->len, d->e);
 	return d->pair_text ? 0 : -1;
 }
 
@@ -312,8 +303,8 @@ static int label_too_long(struct promql_decoder *d, size_t bytes)
 {
 	char line[PROMQL_NAME_BYTES];
 	promql_text_show(line, sizeof line, d->item.label_name, d->item.label_name_len);
-	return err_set(d->e, ERR_LIMIT, "data.result[%zu].metric.%s has %zu bytes; the ceiling is %d", item_index(d),
-	               line, bytes, PROMQL_LABEL_BYTES_MAX);
+	return err_set(d->e, ERR_LIMIT, "data.result[%zu].metric.%s has %zu bytes; the ceiling is %d",
+	               d->answer.n_series, line, bytes, PROMQL_LABEL_BYTES_MAX);
 }
 
 static int label_name(struct promql_decoder *d, const struct json_token *t)
@@ -323,7 +314,7 @@ static int label_name(struct promql_decoder *d, const struct json_token *t)
 	memcpy(item->label_name, t->text, item->label_name_len);
 	if (t->bytes > PROMQL_LABEL_BYTES_MAX)
 		return label_too_long(d, t->bytes);
-	return promql_answer_add_label_name(d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
+	return promql_answer_add_label_name(&d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
 }
 
 static int label_value(struct promql_decoder *d, const struct json_token *t)
@@ -331,11 +322,11 @@ static int label_value(struct promql_decoder *d, const struct json_token *t)
 	if (t->kind != JSON_STRING) {
 		char line[PROMQL_NAME_BYTES];
 		promql_text_show(line, sizeof line, d->item.label_name, d->item.label_name_len);
-		return wrong(d, "data.result[%zu].metric.%s: not a string", item_index(d), line);
+		return wrong(d, "data.result[%zu].metric.%s: not a string", d->answer.n_series, line);
 	}
 	if (t->bytes > PROMQL_LABEL_BYTES_MAX)
 		return label_too_long(d, t->bytes);
-	return promql_answer_add_label_value(d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
+	return promql_answer_add_label_value(&d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
 }
 
 static int in_metric(struct promql_decoder *d, const struct json_token *t)
@@ -373,16 +364,16 @@ static int item_ended(struct promql_decoder *d)
 		err_set(d->e, ERR_UNSUPPORTED,
 		        "not supported: series %s is a native histogram; query one number of it, as with "
 		        "histogram_quantile(0.95, ...)",
-		        promql_answer_series_name(d->answer, name));
+		        promql_answer_series_name(&d->answer, name));
 		return wrong_data(d);
 	}
 	if (!has(item->members, type == PROMQL_VECTOR ? MEMBER_VALUE : MEMBER_VALUES)) {
 		d->pair.up = IN_ITEM;
 		if (type == PROMQL_VECTOR)
 			return not_a_pair(d);
-		return wrong(d, "data.result[%zu].values: not a list of samples", item_index(d));
+		return wrong(d, "data.result[%zu].values: not a list of samples", d->answer.n_series);
 	}
-	return promql_answer_end_series(d->answer, type, d->e) < 0 ? refused(d) : 0;
+	return promql_answer_end_series(&d->answer, type, d->e) < 0 ? refused(d) : 0;
 }
 
 static int item_member(struct promql_decoder *d, const struct json_token *t)
@@ -402,7 +393,7 @@ static int item_member(struct promql_decoder *d, const struct json_token *t)
 		d->where = IN_VALUES;
 		if (t->kind == JSON_ARRAY_BEGIN)
 			return 0;
-		return wrong(d, "data.result[%zu].values: not a list of samples", item_index(d));
+		return wrong(d, "data.result[%zu].values: not a list of samples", d->answer.n_series);
 	default:
 		return skip(d, t);
 	}
@@ -436,7 +427,7 @@ static int in_item(struct promql_decoder *d, const struct json_token *t)
 
 static int item_begins(struct promql_decoder *d)
 {
-	if (promql_answer_begin_series(d->answer, d->e) < 0)
+	if (promql_answer_begin_series(&d->answer, d->e) < 0)
 		return -1;
 	d->item.members = 0;
 	d->item.n_values = 0;
@@ -454,7 +445,7 @@ static int in_result(struct promql_decoder *d, const struct json_token *t)
 	bool is_item = t->kind == JSON_OBJECT_BEGIN;
 	if (is_item && (is_list || d->type == TYPE_UNKNOWN))
 		return item_begins(d);
-	if (is_list || item_index(d) > 0)
+	if (is_list || d->answer.n_series > 0)
 		return not_labels(d);
 	d->shape = SHAPE_PAIR;
 	pair_begins(d, IN_DATA);
@@ -512,7 +503,7 @@ static int in_warnings(struct promql_decoder *d, const struct json_token *t)
 	if (t->kind != JSON_STRING)
 		return wrong(d, "warnings[%zu]: not a string", i);
 	// One warning makes the data partial, wherever it stands: of a flood the rest may go.
-	return is_remark(t) ? 0 : promql_answer_add_warning(d->answer, t->text, t->len, d->e);
+	return is_remark(t) ? 0 : promql_answer_add_warning(&d->answer, t->text, t->len, d->e);
 }
 
 static int take_status(struct promql_decoder *d, const struct json_token *t)
@@ -532,7 +523,7 @@ static int take_error_part(struct promql_decoder *d, const struct json_token *t,
 {
 	if (t->kind != JSON_STRING)
 		return skip(d, t);
-	*ret = promql_answer_copy_text(d->answer, t->text, t->len, d->e);
+	*ret = promql_answer_copy_text(&d->answer, t->text, t->len, d->e);
 	return *ret ? 0 : -1;
 }
 
@@ -610,7 +601,7 @@ static int on_token(void *arg, const struct json_token *t, struct err *e)
 int promql_decoder_feed(struct promql_decoder *d, const char *data, size_t len, struct err *e)
 {
 	d->e = e;
-	if (promql_answer_check(d->answer, e) < 0)
+	if (promql_answer_check(&d->answer, e) < 0)
 		return -1;
 	return json_scan_feed(&d->scan, data, len, e);
 }
@@ -623,10 +614,10 @@ static int finish_list(struct promql_decoder *d, struct promql_result *ret)
 		return not_labels(d);
 	if (d->shape != SHAPE_LIST)
 		return err_set(d->e, ERR_PROTOCOL, "data.result: not a list of series");
-	if (item_index(d) && d->items_type != d->type)
+	if (d->answer.n_series && d->items_type != d->type)
 		return err_set(d->e, ERR_PROTOCOL, "data.result: the series of a %s, where data.resultType says %s",
 		               promql_type_names[d->items_type], promql_type_names[d->type]);
-	return promql_answer_list_series(d->answer, ret, d->e);
+	return promql_answer_list_series(&d->answer, ret, d->e);
 }
 
 static int finish_pair(struct promql_decoder *d, struct promql_result *ret)
@@ -638,8 +629,8 @@ static int finish_pair(struct promql_decoder *d, struct promql_result *ret)
 		ret->string = d->pair_text;
 		return 0;
 	}
-	struct promql_series *series = promql_answer_alloc(d->answer, sizeof *series, d->e);
-	struct promql_sample *sample = series ? promql_answer_alloc(d->answer, sizeof *sample, d->e) : NULL;
+	struct promql_series *series = promql_answer_alloc(&d->answer, sizeof *series, d->e);
+	struct promql_sample *sample = series ? promql_answer_alloc(&d->answer, sizeof *sample, d->e) : NULL;
 	if (!sample || parse_value(d, d->pair_text, strlen(d->pair_text), sample) < 0)
 		return -1;
 	*series = (struct promql_series){.samples = sample, .n_samples = 1};
@@ -650,7 +641,7 @@ static int finish_pair(struct promql_decoder *d, struct promql_result *ret)
 
 static int finish(struct promql_decoder *d, struct promql_result *ret, struct err *e)
 {
-	if (promql_answer_check(d->answer, e) < 0)
+	if (promql_answer_check(&d->answer, e) < 0)
 		return -1;
 	if (json_scan_finish(&d->scan, e) < 0)
 		return -1;
@@ -665,7 +656,7 @@ static int finish(struct promql_decoder *d, struct promql_result *ret, struct er
 		return take_type(d, &(struct json_token){.kind = JSON_NULL});
 	struct promql_result result = {.type = d->type, .clock_offset_ms = d->clock_offset_ms};
 	bool is_pair = d->type == PROMQL_SCALAR || d->type == PROMQL_STRING;
-	if (promql_answer_list_warnings(d->answer, d->is_partial, &result, e) < 0 ||
+	if (promql_answer_list_warnings(&d->answer, d->is_partial, &result, e) < 0 ||
 	    (is_pair ? finish_pair(d, &result) : finish_list(d, &result)) < 0)
 		return -1;
 	*ret = result;
@@ -677,7 +668,7 @@ int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, s
 	*ret = (struct promql_result){.type = PROMQL_VECTOR};
 	d->e = e;
 	int rc = finish(d, ret, e);
-	promql_answer_detach(d->answer);
+	promql_answer_detach(&d->answer);
 	return rc;
 }
 

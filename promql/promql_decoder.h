@@ -64,15 +64,46 @@ int promql_time_parse(const char *text, size_t len, int64_t *ret_ms);
 //
 // Functions that take `e` return 0, or -1 and *e. Two kinds of *e concern the reply and leave the answer as it was:
 // ERR_INPUT (a label or a series exists twice) and ERR_PROTOCOL (samples out of order). Every other kind is an exceeded
-// limit or exhausted memory: then only promql_answer_start and promql_answer_free may follow. Messages name a series
+// limit or exhausted memory: then only promql_answer_start and promql_answer_done may follow. Messages name a series
 // by its place in the reply, as in "data.result[3]".
 
-// Returns an answer whose result is allocated from `a`, NULL when memory is exhausted. The arena is not owned; until
-// promql_answer_free only the answer may use it: an answer that is evicted from its budget releases the arena's blocks.
-// promql_answer_start comes before everything else.
-struct promql_answer *promql_answer_new(struct arena *a);
-// Frees the answer and leaves its budget. The arena, and with it the result, stays. NULL is fine.
-void promql_answer_free(struct promql_answer *a);
+// The series that is being read.
+struct current_series {
+	uint64_t hash; // hash of its labels, in any order
+	struct promql_label labels[PROMQL_LABELS_MAX];
+	size_t n_labels, n_kept;
+	uint64_t label_hash, name_hashes[PROMQL_LABELS_MAX];
+	const char *kept_name; // NULL: this label is not kept
+	size_t n_samples;      // appended, in the answer's scratch
+	struct promql_sample sample;
+};
+
+// Only the decoder reads it: n_series is the number of completed series, the index of the one that is being read.
+struct promql_answer {
+	// Memory of the result, not owned. Only the answer may use it: an answer that is evicted from its budget
+	// releases the blocks.
+	struct arena *arena;
+	struct promql_decoder_options options;
+	// The share in the memory of all answers that are being decoded. When an answer needs more than is free, the
+	// largest answer is aborted, so that small answers complete however many large ones are in flight.
+	struct promql_budget *budget; // NULL: in no budget
+	LIST_ENTRY(promql_answer) link;
+	size_t bytes;      // counted
+	size_t lost_bytes; // the bytes it used when it was evicted; else 0
+	const char *warnings[PROMQL_WARNINGS_MAX];
+	size_t n_warnings;
+	struct current_series current;
+	// Scratch: counted, and given back when it is large.
+	struct promql_series *series;
+	size_t n_series, cap_series;
+	struct promql_sample *samples; // samples of the current series
+	size_t cap_samples, n_samples; // n: of all series
+	uint64_t *hashes;              // hashes of the series; open addressing, 0 = free
+	size_t cap_hashes;
+};
+
+// Frees the answer and leaves its budget. The arena, and with it the result, stays.
+void promql_answer_done(struct promql_answer *a);
 // Starts an empty answer: leaves the budget of the previous one and resets the arena, so that an earlier result becomes
 // invalid. Copies *o, but not the names in o->labels. Labels that are not kept still distinguish series.
 void promql_answer_start(struct promql_answer *a, const struct promql_decoder_options *o);
@@ -106,8 +137,6 @@ int promql_answer_end_series(struct promql_answer *a, enum promql_type type, str
 // Writes the kept labels of the series that was started last to `out`, cut, on one line: "{__name__="up", job="node"}".
 // Returns out.
 const char *promql_answer_series_name(const struct promql_answer *a, char out[static PROMQL_TEXT_BYTES]);
-// Number of completed series, which is the index of the one that is being read.
-size_t promql_answer_n_series(const struct promql_answer *a);
 
 // Adds a warning of the server, cut and on one line. Those after the first PROMQL_WARNINGS_MAX are dropped.
 int promql_answer_add_warning(struct promql_answer *a, const char *text, size_t len, struct err *e);

@@ -168,30 +168,16 @@ static const struct schema_field list_fields[] = {
 const struct schema promql_source_schema = {SCHEMA(PROMQL_SOURCES_KIND, struct source_list, list_fields), VALIDATE(check_list), DOC("The servers that policies get their signals from.")};
 // clang-format on
 
-// Returns a NULL-terminated copy of a list; NULL when memory is exhausted.
-static const char **terminate(struct arena *a, const char *const *list, size_t n)
-{
-	const char **copy = arena_calloc(a, n + 1, sizeof *copy);
-	if (copy && n)
-		memcpy(copy, list, n * sizeof *copy);
-	return copy;
-}
-
 // Fills *o with the options of a source in the file `file`.
 static int complete_options(const struct source_spec *s, const char *file, struct arena *a,
                             struct promql_source_options *o)
 {
-	const char **headers = terminate(a, s->headers, s->n_headers);
-	const char **namespaces = terminate(a, s->allowed_namespaces, s->n_allowed_namespaces);
-	const char **urls = terminate(a, s->urls, s->n_urls);
-	if (!headers || !namespaces || !urls)
-		return -1;
 	*o = s->o;
 	o->never_fuse = !s->fuse;
-	o->more_urls = s->n_urls ? urls + 1 : urls;
-	o->access.namespaces = s->allowed_set ? namespaces : NULL;
-	o->query.url = o->query.url ? o->query.url : urls[0];
-	o->query.headers = headers;
+	o->more_urls = s->n_urls ? s->urls + 1 : NULL; // lists end with NULL
+	o->access.namespaces = s->allowed_set ? s->allowed_namespaces : NULL;
+	o->query.url = s->n_urls ? s->urls[0] : o->query.url;
+	o->query.headers = s->headers;
 	o->query.use_get = s->method == METHOD_GET;
 	const char **const files[] = {&o->query.bearer_token_file, &o->query.basic_password_file, &o->query.tls.ca_file,
 	                              &o->query.tls.cert_file, &o->query.tls.key_file};

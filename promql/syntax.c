@@ -280,19 +280,6 @@ static int label_list(struct promql_syntax *s, bool *ret_has)
 static const char *const type_names[] = {"anything", "a scalar", "an instant vector", "a range vector", "a string"};
 _Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_VALUE_TYPE__COUNT, "one name per type");
 
-static bool fits(const struct promql_value *v, enum promql_value_type type)
-{
-	return v->type == PROMQL_VALUE_ANY || v->type == type;
-}
-
-// Returns the type of argument i. f: with arguments.
-static enum promql_value_type type_of_argument(const struct promql_function *f, size_t i)
-{
-	static const char letters[] = " svmt"; // in the order of the enum
-	size_t last = strlen(f->arguments) - 1;
-	return (enum promql_value_type)(strchr(letters, f->arguments[i < last ? i : last]) - letters);
-}
-
 static void report_argument(struct promql_syntax *s, const struct promql_function *f, enum promql_value_type type,
                             const struct promql_value *v)
 {
@@ -320,35 +307,12 @@ static void report_count(struct promql_syntax *s, const struct promql_function *
 	        wanted, wanted == 1 ? "" : "s", n);
 }
 
-// The arguments that the value of a call depends on.
-struct arguments {
-	struct promql_value data, limit[2]; // limit: arguments 2 and 3
-	struct promql_value wrong;          // the first one of another type than `expected`
-	enum promql_value_type expected;    // PROMQL_VALUE_ANY: all types are right
-	bool has_data;
-	size_t n;
-};
-
-static void keep_argument(const struct promql_function *f, struct arguments *a, const struct promql_value *v)
-{
-	if (f && f->arguments[0] && a->expected == PROMQL_VALUE_ANY && !fits(v, type_of_argument(f, a->n))) {
-		a->expected = type_of_argument(f, a->n);
-		a->wrong = *v;
-	}
-	bool is_data = v->type == PROMQL_VALUE_VECTOR || v->type == PROMQL_VALUE_RANGE;
-	if (a->n == 0 || (is_data && !a->has_data))
-		a->data = *v;
-	a->has_data |= is_data;
-	if (a->n >= 1 && a->n <= 2)
-		a->limit[a->n - 1] = *v;
-	a->n++;
-}
-
 // f: NULL for an unknown function.
-static int arguments(struct promql_syntax *s, const struct promql_function *f, struct arguments *a)
+static int arguments(struct promql_syntax *s, const struct promql_function *f, struct promql_arguments *a)
 {
 	const char *outer = s->open, *open = s->next.start;
-	*a = (struct arguments){.data = promql_value_unknown, .limit = {promql_value_unknown, promql_value_unknown}};
+	*a = (struct promql_arguments){.data = promql_value_unknown,
+	                               .limit = {promql_value_unknown, promql_value_unknown}};
 	if (expect_sign(s, '(', "(") < 0)
 		return -1;
 	s->open = open;
@@ -358,7 +322,7 @@ static int arguments(struct promql_syntax *s, const struct promql_function *f, s
 		if (expression(s, &v) < 0)
 			return -1;
 		s->is_label_argument = false;
-		keep_argument(f, a, &v);
+		promql_arguments_add(a, f, &v);
 		if (is_sign(s, ')'))
 			break;
 		if (expect_sign(s, ',', "an operator, a comma or )") < 0)
@@ -402,7 +366,7 @@ static int call(struct promql_syntax *s, struct promql_value *v, bool is_aggrega
 {
 	const struct promql_token name = s->next;
 	const struct promql_function *f = promql_function_find(name.start, name.len);
-	struct arguments a;
+	struct promql_arguments a;
 	bool is_of_thanos = f && f->is_thanos && !s->is_thanos;
 	if (is_of_thanos)
 		f = NULL;
@@ -419,7 +383,7 @@ static int call(struct promql_syntax *s, struct promql_value *v, bool is_aggrega
 			report_count(s, f, &name, a.n);
 		else if (a.expected != PROMQL_VALUE_ANY)
 			report_argument(s, f, a.expected, &a.wrong);
-		promql_value_apply(f, &name, &a.data, a.limit, v);
+		promql_value_apply(f, &name, &a, v);
 	}
 	return is_aggregation && !is_grouped && grouping(s) < 0 ? -1 : 0;
 }
@@ -597,6 +561,11 @@ static int offset(struct promql_syntax *s)
 	return expected(s, ")");
 }
 
+static bool is_series(const struct promql_value *v)
+{
+	return v->type == PROMQL_VALUE_VECTOR || v->type == PROMQL_VALUE_ANY;
+}
+
 // is_selector: the operand is a selector, without parentheses.
 static int modifiers(struct promql_syntax *s, struct promql_value *v, bool is_selector)
 {
@@ -607,7 +576,7 @@ static int modifiers(struct promql_syntax *s, struct promql_value *v, bool is_se
 			bool is_subquery;
 			if (range(s, &is_subquery) < 0)
 				return -1;
-			if (is_subquery && !fits(v, PROMQL_VALUE_VECTOR))
+			if (is_subquery && !is_series(v))
 				mistake(s, v->start, v->end, "a subquery needs an instant vector, got %s",
 				        type_names[v->type]);
 			else if (!is_subquery && has_series && v->type == PROMQL_VALUE_VECTOR && (has_offset || has_at))
@@ -716,11 +685,6 @@ static int operation(struct promql_syntax *s, struct promql_operation *o)
 		}
 	}
 	return fill(s, o);
-}
-
-static bool is_series(const struct promql_value *v)
-{
-	return v->type == PROMQL_VALUE_VECTOR || v->type == PROMQL_VALUE_ANY;
 }
 
 static void check_operand(struct promql_syntax *s, struct promql_value *v)

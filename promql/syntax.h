@@ -67,6 +67,15 @@ struct promql_value {
 	const char *start, *end; // range of the text
 };
 
+// The arguments that the value of a call depends on.
+struct promql_arguments {
+	struct promql_value data, limit[2]; // data: that of enum promql_effect; limit: arguments 2 and 3
+	struct promql_value wrong;          // the first one of another type than `expected`
+	enum promql_value_type expected;    // PROMQL_VALUE_ANY: all types are right
+	bool has_data;
+	size_t n;
+};
+
 // Binary operators in the order of their precedence.
 enum promql_rank {
 	PROMQL_RANK_OR,
@@ -92,9 +101,11 @@ struct promql_operation {
 extern const struct promql_value promql_value_unknown; // value of type PROMQL_VALUE_ANY
 // Returns the value of a number or a duration.
 struct promql_value promql_value_of_number(const struct promql_token *t);
-// Sets *v to the value of a call. data: the argument of enum promql_effect; limit: the second and the third argument.
+// Adds the next argument of a call of `f`; NULL: an unknown function.
+void promql_arguments_add(struct promql_arguments *a, const struct promql_function *f, const struct promql_value *v);
+// Sets *v to the value of a call.
 void promql_value_apply(const struct promql_function *f, const struct promql_token *name,
-                        const struct promql_value *data, const struct promql_value limit[2], struct promql_value *v);
+                        const struct promql_arguments *a, struct promql_value *v);
 // Sets *v, which may be a or b, to the value of the operation.
 void promql_value_combine(const struct promql_operation *o, const struct promql_value *a, const struct promql_value *b,
                           struct promql_value *v);

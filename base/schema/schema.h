@@ -26,7 +26,7 @@ enum schema_type {
 	SCHEMA_TIME_MS,     // int64_t ms since the epoch; RFC 3339
 	SCHEMA_ENUM,        // int; one of enum_names, stored as its index. The last of the scalars
 	SCHEMA_OBJECT,      // nested struct, by `child`
-	SCHEMA_LIST, // child.struct_size elements; at `offset` a pointer to the array, at `count_offset` a size_t
+	SCHEMA_LIST, // child.struct_size elements, and a zeroed one; at `offset` the array, at `count_offset` a size_t
 	SCHEMA_STRING_LIST, // const char **, count as above
 	SCHEMA_ANY,         // const struct doc_node *: the raw node, for the caller to look into (free-form maps)
 	SCHEMA_TYPE__COUNT

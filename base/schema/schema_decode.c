@@ -112,25 +112,17 @@ static bool is_whole_number(const char *s)
 	return is_digits(s + (*s == '-'));
 }
 
-static bool is_any_of(const char *text, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(words[i], text) == 0)
-			return true;
-	return false;
-}
-
 // A boolean to YAML 1.1 readers (Kubernetes among them).
 static bool is_yaml_true(const char *text)
 {
 	static const char *const words[] = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
-	return is_any_of(text, words, sizeof words / sizeof words[0]);
+	return text_is_one_of(text, words, sizeof words / sizeof words[0]);
 }
 
 static bool is_yaml_false(const char *text)
 {
 	static const char *const words[] = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"};
-	return is_any_of(text, words, sizeof words / sizeof words[0]);
+	return text_is_one_of(text, words, sizeof words / sizeof words[0]);
 }
 
 // A number to these readers: decimal, 0x, 0o, 0b, with "_" between digits, fraction, exponent, .inf, .nan.
@@ -138,7 +130,7 @@ static bool is_yaml_number(const char *s)
 {
 	s += *s == '-' || *s == '+';
 	static const char *const specials[] = {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"};
-	if (is_any_of(s, specials, sizeof specials / sizeof specials[0]))
+	if (text_is_one_of(s, specials, sizeof specials / sizeof specials[0]))
 		return true;
 	if (s[0] == '0' && s[1] && strchr("xob", s[1])) {
 		const char *digits = s[1] == 'x' ? "0123456789abcdefABCDEF_" : s[1] == 'o' ? "01234567_" : "01_";
@@ -465,9 +457,7 @@ static void decode_list(struct schema_decoder *d, const struct schema_field *f, 
 		report(d, node, "has %zu elements, at most %zu are allowed", n, max);
 		n = max; // the others are not looked at
 	}
-	if (n == 0)
-		return;
-	unsigned char *items = arena_calloc(d->arena, n, size);
+	unsigned char *items = arena_calloc(d->arena, n + 1, size);
 	if (!items) {
 		report_memory(d, node);
 		return;

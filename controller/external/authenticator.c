@@ -107,10 +107,7 @@ static int add_extras(const struct http_exchange *x, const struct request_header
 
 static bool is_allowed_name(const struct request_header_list *names, const char *name)
 {
-	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(names->items[i], name) == 0)
-			return true;
-	return names->n == 0;
+	return names->n == 0 || text_is_one_of(name, (const char *const *)names->items, names->n);
 }
 
 // *ret_user NULL: the client is not the aggregation layer, or it names no user. Returns -1 when it names a user that

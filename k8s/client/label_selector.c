@@ -295,10 +295,7 @@ static const char *find(const struct label *labels, size_t n, const char *key)
 
 static bool has_value(const struct label_requirement *r, const char *value)
 {
-	for (size_t i = 0; i < r->n_values; i++)
-		if (strcmp(r->values[i], value) == 0)
-			return true;
-	return false;
+	return text_is_one_of(value, (const char *const *)r->values, r->n_values);
 }
 
 static bool compares(const struct label_requirement *r, const char *value)

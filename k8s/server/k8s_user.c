@@ -81,10 +81,7 @@ const char *k8s_user_name(const struct k8s_user *u)
 
 bool k8s_user_has_group(const struct k8s_user *u, const char *group)
 {
-	for (size_t i = 0; i < u->n_groups; i++)
-		if (strcmp(u->groups[i], group) == 0)
-			return true;
-	return false;
+	return text_is_one_of(group, (const char *const *)u->groups, u->n_groups);
 }
 
 static bool key_came_before(const struct k8s_user *u, size_t i)

@@ -6,6 +6,7 @@
 
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "base/text.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/schema/policy_schema.h"
@@ -127,13 +128,9 @@ static const struct schema ratio = {SCHEMA("GPUPool.spec.ratios[]", struct gpu_p
 // Whether the entry matches nothing that the earlier one does not match.
 static bool is_covered(const struct gpu_pool_entry *e, const struct gpu_pool_entry *earlier)
 {
-	for (size_t i = 0; i < earlier->n_labels; i++) {
-		size_t k = 0;
-		while (k < e->n_labels && strcmp(e->labels[k], earlier->labels[i]) != 0)
-			k++;
-		if (k == e->n_labels)
+	for (size_t i = 0; i < earlier->n_labels; i++)
+		if (!text_is_one_of(earlier->labels[i], e->labels, e->n_labels))
 			return false;
-	}
 	if (strcmp(e->name, earlier->name) != 0 || !gpu_pool_entry_has_namespace(e))
 		return false;
 	for (size_t i = 0; i < e->n_namespaces; i++)

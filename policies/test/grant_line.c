@@ -217,14 +217,10 @@ static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned lo
 int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
                      struct arena *a, struct grant_line *ret_line, struct err *e)
 {
-	cJSON *root = NULL;
-	int rc = -1;
 	if (len > GRANT_LINE_BYTES_MAX)
-		err_set(e, ERR_LIMIT, "the line has %zu bytes, the ceiling is %d", len, GRANT_LINE_BYTES_MAX);
-	else
-		root = json_read(text, len, e);
-	if (root)
-		rc = read_tree(pool, root, line_number, a, ret_line, e);
+		return err_set(e, ERR_LIMIT, "the line has %zu bytes, the ceiling is %d", len, GRANT_LINE_BYTES_MAX);
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? read_tree(pool, root, line_number, a, ret_line, e) : -1;
 	cJSON_Delete(root);
 	return rc;
 }

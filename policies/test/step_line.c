@@ -261,9 +261,7 @@ int step_line_parse(const struct policy *policy, const char *text, size_t len, s
 	if (len > STEP_LINE_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the line has %zu bytes, the ceiling is %d", len, STEP_LINE_BYTES_MAX);
 	cJSON *root = json_read(text, len, e);
-	if (!root)
-		return -1;
-	int rc = parse_tree(policy, root, a, ret_line, e);
+	int rc = root ? parse_tree(policy, root, a, ret_line, e) : -1;
 	cJSON_Delete(root);
 	return rc;
 }
@@ -309,20 +307,14 @@ void step_free(struct step *s)
 	free(s);
 }
 
-static int read_line(struct step *s, const char *line, size_t len, struct err *e)
-{
-	arena_reset(&s->line);
-	if (step_line_parse(s->policy, line, len, &s->line, &s->seen, e) < 0)
-		return -1;
-	if (s->started && s->seen.time_ms < s->last_ms)
-		return err_set(e, ERR_INPUT, "time goes back from %.3f to %.3f: a new run needs a new process",
-		               (double)s->last_ms / 1000, (double)s->seen.time_ms / 1000);
-	return 0;
-}
-
 int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e)
 {
-	if (read_line(s, line, len, e) < 0) {
+	arena_reset(&s->line);
+	int rc = step_line_parse(s->policy, line, len, &s->line, &s->seen, e);
+	if (rc == 0 && s->started && s->seen.time_ms < s->last_ms)
+		rc = err_set(e, ERR_INPUT, "time goes back from %.3f to %.3f: a new run needs a new process",
+		             (double)s->last_ms / 1000, (double)s->seen.time_ms / 1000);
+	if (rc < 0) {
 		line_fields_put_error(out, e->msg);
 		return -1;
 	}
