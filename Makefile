@@ -115,9 +115,9 @@ $(foreach f,combine decide signal window,$(OUT)/obj/policies/engine/$(f).o): pri
 endif
 
 # The controller is compiled for size, but for what runs for every tick, signal, sample or object.
-FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/json_span json/json_write num text) \
+FAST := $(addprefix base/,arena buf exposition hash_table json/json_scan json/json_span json/json_write json/watch_scan num text) \
         $(addprefix runtime/query/,query_answer query_hub early_query) controller/policy/early_check \
-        $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch watch_scan) \
+        $(addprefix controller/tick/,reconcile reconcile_tick ticks write_turns) $(addprefix k8s/cache/,pod_decode watch) \
         $(addprefix policies/engine/,behavior combine decide decide_state decision forecast formula guards idle_stage limits \
           objective objective_choice objective_load objective_queue panic_stage plausible proposal \
           quantile signal source startup window) \

@@ -80,154 +80,62 @@ int pod_labels_parse(struct pod_labels *l, char *list, struct err *e)
 
 // ---- the reply ----
 
-// The levels that are read: the list, its items, an item, its metadata, its labels.
-enum level { LIST = 1, ITEMS, ITEM, METADATA, LABELS };
-enum { KIND_OF_LIST, ITEMS_OF_LIST, PLACES = 7, ELSEWHERE = -1 };
-#define TO(member, what)                                                                                               \
-	.offset = offsetof(struct metadata_list_item, member),                                                         \
-	.size = sizeof(((struct metadata_list_item *)0)->member), .name = (what)
-
-// The members that are read: a container, which is the next level, or a text of the pod.
-static const struct {
-	enum level level;
-	const char *key;
-	enum json_token_kind container;
-	size_t offset, size; // size 0: not a text of the pod
-	const char *name;
-} places[PLACES] = {
-        [KIND_OF_LIST] = {LIST, "kind"},
-        [ITEMS_OF_LIST] = {LIST, "items", JSON_ARRAY_BEGIN},
-        {ITEM, "metadata", JSON_OBJECT_BEGIN},
-        {METADATA, "labels", JSON_OBJECT_BEGIN},
-        {METADATA, "namespace", TO(namespace_, "the namespace")},
-        {METADATA, "name", TO(name, "the name")},
-        {METADATA, "uid", TO(uid, "the UID")},
-};
-
-static bool is_text(const struct json_token *t, const char *text)
+// Reads a text of a pod into `out`, which is "" and stays so when the text is absent.
+static int read_text(struct json_span text, char *out, size_t size, const char *what, struct err *e)
 {
-	return t->bytes == strlen(text) && memcmp(t->text, text, t->bytes) == 0;
-}
-
-// The index of the place, or PLACES and the index of the label.
-static int place_of(const struct metadata_list *l, const struct json_token *t)
-{
-	for (int i = 0; i < PLACES; i++)
-		if (places[i].level == l->matched && is_text(t, places[i].key))
-			return i;
-	for (size_t i = 0; l->matched == LABELS && i < l->labels->n; i++)
-		if (is_text(t, l->labels->keys[i]))
-			return PLACES + (int)i;
-	return ELSEWHERE;
-}
-
-// Whether the container that opens at level l->matched + 1 leads to a value in use.
-static bool is_wanted(const struct metadata_list *l, enum json_token_kind kind)
-{
-	if (l->matched == 0 || l->matched == ITEMS) // any place
-		return kind == JSON_OBJECT_BEGIN;
-	int at = l->at[l->matched];
-	// JSON_OBJECT_BEGIN is 0: texts, and the kind of the list, look like objects without being one.
-	return at >= 0 && at < PLACES && at != KIND_OF_LIST && places[at].size == 0 && places[at].container == kind;
-}
-
-static int not_an_object(struct err *e)
-{
-	return err_set(e, ERR_PROTOCOL, "a pod of the reply is not an object");
-}
-
-static int open_level(struct metadata_list *l, enum json_token_kind kind, struct err *e)
-{
-	if (l->scan.depth != l->matched + 1) // which includes the new level
+	if (!text.text || json_span_text(text, out, size) >= 0)
 		return 0;
-	if (!is_wanted(l, kind))
-		return l->matched == ITEMS ? not_an_object(e) : 0;
-	l->matched++;
-	if (l->matched == ITEMS && !l->is_list)
-		return err_set(e, ERR_PROTOCOL, "the reply is not a PartialObjectMetadataList");
-	l->has_items = l->has_items || l->matched == ITEMS;
-	if (l->matched == ITEM) {
-		if (++l->n > METADATA_LIST_PODS_MAX)
-			return err_set(e, ERR_LIMIT, "the node has more than %d pods", METADATA_LIST_PODS_MAX);
-		l->pod = (struct metadata_list_item){.uid = ""};
+	return json_span_kind(text) == '"'
+	               ? err_set(e, ERR_LIMIT, "%s of a pod of the reply exceeds %zu bytes", what, size - 1)
+	               : err_set(e, ERR_PROTOCOL, "%s of a pod of the reply is not a string", what);
+}
+
+static int read_pod(struct metadata_list *l, struct json_span object, struct err *e)
+{
+	struct metadata_list_item p = {.uid = ""};
+	struct json_span metadata = json_span_get(object, "metadata"), labels = json_span_get(metadata, "labels");
+	if (++l->n > METADATA_LIST_PODS_MAX)
+		return err_set(e, ERR_LIMIT, "the node has more than %d pods", METADATA_LIST_PODS_MAX);
+	if (read_text(json_span_get(metadata, "namespace"), p.namespace_, sizeof p.namespace_, "the namespace", e) <
+	            0 ||
+	    read_text(json_span_get(metadata, "name"), p.name, sizeof p.name, "the name", e) < 0 ||
+	    read_text(json_span_get(metadata, "uid"), p.uid, sizeof p.uid, "the UID", e) < 0)
+		return -1;
+	for (size_t i = 0; i < l->labels->n; i++) {
+		struct json_span value = json_span_get(labels, l->labels->keys[i]);
+		if (read_text(value, p.labels[i], sizeof p.labels[i], "a label", e) < 0)
+			return -1;
 	}
-	return 0;
-}
-
-static int close_level(struct metadata_list *l, struct err *e)
-{
-	if (l->matched != l->scan.depth + 1)
-		return 0;
-	bool is_pod = l->matched == ITEM;
-	l->matched--;
-	if (!is_pod)
-		return 0;
-	if (!l->pod.namespace_[0] || !l->pod.name[0] || !l->pod.uid[0])
+	if (!p.namespace_[0] || !p.name[0] || !p.uid[0])
 		return err_set(e, ERR_PROTOCOL, "a pod of the reply lacks its namespace, name or UID");
-	return l->fn(l->arg, &l->pod, e);
+	return l->fn(l->arg, &p, e);
 }
 
-static int copy(char *out, size_t size, const struct json_token *t, const char *what, struct err *e)
-{
-	if (t->kind != JSON_STRING)
-		return err_set(e, ERR_PROTOCOL, "%s of a pod of the reply is not a string", what);
-	if (t->bytes >= size)
-		return err_set(e, ERR_LIMIT, "%s of a pod of the reply has %zu bytes, the ceiling is %zu", what,
-		               t->bytes, size - 1);
-	memcpy(out, t->text, t->len);
-	out[t->len] = '\0';
-	return 0;
-}
-
-static int take_value(struct metadata_list *l, const struct json_token *t, struct err *e)
-{
-	struct metadata_list_item *p = &l->pod;
-	if (l->scan.depth != l->matched || l->matched == 0)
-		return 0;
-	if (l->matched == ITEMS)
-		return not_an_object(e);
-	int at = l->at[l->matched];
-	if (at == KIND_OF_LIST)
-		l->is_list = t->kind == JSON_STRING && is_text(t, "PartialObjectMetadataList");
-	else if (at == ITEMS_OF_LIST) // Go writes an empty list as null, too
-		l->has_items = l->has_items || (l->is_list && t->kind == JSON_NULL);
-	else if (at >= PLACES)
-		return copy(p->labels[at - PLACES], sizeof p->labels[0], t, "a label", e);
-	else if (at >= 0 && places[at].size > 0)
-		return copy((char *)p + places[at].offset, places[at].size, t, places[at].name, e);
-	return 0;
-}
-
-static int on_token(void *arg, const struct json_token *t, struct err *e)
+static void on_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
 {
 	struct metadata_list *l = arg;
-	switch (t->kind) {
-	case JSON_OBJECT_BEGIN:
-	case JSON_ARRAY_BEGIN:
-		return open_level(l, t->kind, e);
-	case JSON_OBJECT_END:
-	case JSON_ARRAY_END:
-		return close_level(l, e);
-	case JSON_KEY:
-		if (l->scan.depth == l->matched)
-			l->at[l->matched] = place_of(l, t);
-		return 0;
-	default:
-		return take_value(l, t, e);
-	}
+	if (l->error.kind != ERR_NONE)
+		return;
+	if (part == WATCH_PART_ITEM)
+		read_pod(l, (struct json_span){json, len}, &l->error);
+	else if (part == WATCH_PART_TOO_LARGE)
+		err_set(&l->error, ERR_LIMIT, "a pod of the reply exceeds %d bytes", METADATA_LIST_POD_BYTES_MAX);
 }
 
 void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels, metadata_list_fn *fn, void *arg)
 {
 	*l = (struct metadata_list){.labels = labels, .fn = fn, .arg = arg};
-	json_scan_init(&l->scan, POD_LABEL_KEY_BYTES_MAX, on_token, l);
+	watch_scan_init(&l->scan, WATCH_SCAN_METADATA, METADATA_LIST_POD_BYTES_MAX, on_part, l);
 }
 
-int metadata_list_finish(struct metadata_list *l, struct err *e)
+int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e)
 {
-	if (json_scan_finish(&l->scan, e) < 0)
+	if (watch_scan_feed(&l->scan, data, len, e) < 0)
 		return -1;
-	return l->has_items ? 0 : err_set(e, ERR_PROTOCOL, "the reply is not a PartialObjectMetadataList with items");
+	if (l->error.kind == ERR_NONE)
+		return 0;
+	*e = l->error;
+	return -1;
 }
 
 // ---- the requests ----
@@ -347,7 +255,7 @@ static void end_call(struct pod_metadata *p)
 	if (!c)
 		return;
 	http_call_free(c->http);
-	json_scan_done(&c->list.scan);
+	watch_scan_done(&c->list.scan);
 	arena_done(&c->found.arena);
 	free(c);
 }
@@ -399,7 +307,7 @@ static int on_pod(void *arg, const struct metadata_list_item *pod, struct err *e
 static int on_data(void *arg, const char *data, size_t len, struct err *e)
 {
 	struct pod_metadata *p = arg;
-	return json_scan_feed(&p->call->list.scan, data, len, e);
+	return metadata_list_feed(&p->call->list, data, len, e);
 }
 
 // Joins the reply with the pods that use devices now.
@@ -442,7 +350,7 @@ static int send_to(struct pod_metadata *p, const char *url, struct err *e)
 	char *token;
 	struct call *c = p->call;
 	http_call_free(c->http);
-	json_scan_done(&c->list.scan);
+	watch_scan_done(&c->list.scan);
 	metadata_list_init(&c->list, p->options.labels, on_pod, p);
 	c->http = http_call_new(p->options.loop, url, p->ca_file, POD_METADATA_TIMEOUT_MS, on_done, p, e);
 	if (!c->http || token_file_read(p->token_file, &token, e) < 0)
@@ -498,7 +406,7 @@ static void on_done(void *arg, int status, const char *body, size_t len, const s
 		e = *error;
 	else if (status != 200)
 		explain_status(status, body, len, &e);
-	else if (metadata_list_finish(&c->list, &e) == 0 && !c->is_single)
+	else if (json_scan_finish(&c->list.scan.json, &e) == 0 && !c->is_single)
 		join(p, &e);
 	if (e.kind == ERR_LIMIT && !c->is_single)
 		become_single(p, &e);

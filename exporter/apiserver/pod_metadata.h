@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json/json_scan.h"
+#include "base/err.h"
+#include "base/json/watch_scan.h"
 #include "exporter/kubelet/pod_resources.h"
 
 struct clock;
-struct err;
 struct event_base;
 struct log;
 struct pod_map;
@@ -45,13 +45,14 @@ char *pod_labels_next(char **list);
 // ---- the reply ----
 
 // Decodes the API server's PartialObjectMetadataList of pods as it arrives: of each pod its namespace, name, UID and
-// selected labels. Its memory does not grow with the reply. No I/O.
+// selected labels. Keeps at most one pod in memory. No I/O.
 
 #define METADATA_LIST_ACCEPT                                                                                           \
 	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" // the latter for errors
-#define METADATA_LIST_BYTES_MAX (16 * 1024 * 1024)
-#define METADATA_LIST_PODS_MAX  4096 // pods on one node, completed pods included
-#define POD_UID_BYTES_MAX       63   // a UUID has 36
+#define METADATA_LIST_BYTES_MAX     (16 * 1024 * 1024)
+#define METADATA_LIST_POD_BYTES_MAX (2 * 1024 * 1024)
+#define METADATA_LIST_PODS_MAX      4096 // pods on one node, completed pods included
+#define POD_UID_BYTES_MAX           63   // a UUID has 36
 
 struct metadata_list_item {
 	char namespace_[POD_NAME_BYTES_MAX + 1], name[POD_NAME_BYTES_MAX + 1];
@@ -63,24 +64,20 @@ struct metadata_list_item {
 typedef int metadata_list_fn(void *arg, const struct metadata_list_item *pod, struct err *e);
 
 struct metadata_list {
-	struct json_scan scan;
+	struct watch_scan scan;
 	const struct pod_labels *labels;
 	metadata_list_fn *fn;
 	void *arg;
-	struct metadata_list_item pod; // in progress
-	size_t n;                      // pods so far
-	size_t matched;                // the open levels, from the outermost, that lead to a value in use
-	int at[6];                     // key of the member in progress, per level
-	bool is_list, has_items;
+	size_t n;         // pods so far
+	struct err error; // error of a pod
 };
 
-// Prepares `l` for one reply. `labels` is not copied. Release it with json_scan_done(&l->scan). Each piece goes to
-// json_scan_feed(&l->scan), which returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of
-// another kind is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of
-// `fn`.
+// Prepares `l` for one reply. `labels` is not copied. Release it with watch_scan_done(&l->scan).
 void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels, metadata_list_fn *fn, void *arg);
-// Ends the reply. Returns -1 and *e if it is incomplete.
-int metadata_list_finish(struct metadata_list *l, struct err *e);
+// Decodes the next piece. Returns 0, or -1 and *e: ERR_PROTOCOL (not JSON, or not this list: an object of another kind
+// is refused before its items are read), ERR_LIMIT (a limit is exceeded), ERR_INTERNAL, or the error of `fn`. Call
+// json_scan_finish(&l->scan.json) after the last one.
+int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e);
 
 #define POD_METADATA_MIN_MS     10000 // between two requests
 #define POD_METADATA_REFRESH_MS 60000 // between two while every pod is known, and the longest delay of a retry

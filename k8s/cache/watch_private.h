@@ -6,8 +6,8 @@
 #include <event2/event_struct.h>
 
 #include "base/err.h"
+#include "base/json/watch_scan.h"
 #include "k8s/cache/watch.h"
-#include "k8s/cache/watch_scan.h"
 
 #define WATCH_VERSION_BYTES  64
 #define WATCH_NAME_BYTES     254 // of an object, with its NUL

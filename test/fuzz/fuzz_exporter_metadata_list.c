@@ -49,11 +49,11 @@ static int decode(const uint8_t *data, size_t size, size_t piece, struct pods *p
 	*pods = (struct pods){.hash = HASH_START};
 	metadata_list_init(&l, &labels, on_pod, pods);
 	for (size_t at = 0; rc == 0 && at < size; at += piece)
-		rc = json_scan_feed(&l.scan, (const char *)data + at, piece < size - at ? piece : size - at, &e);
+		rc = metadata_list_feed(&l, (const char *)data + at, piece < size - at ? piece : size - at, &e);
 	if (rc == 0)
-		rc = metadata_list_finish(&l, &e);
+		rc = json_scan_finish(&l.scan.json, &e);
 	assert((rc == 0) == (e.kind == ERR_NONE) && (rc == 0 || e.msg[0]));
-	json_scan_done(&l.scan);
+	watch_scan_done(&l.scan);
 	return rc;
 }
 

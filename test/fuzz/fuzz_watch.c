@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/json/json_read.h"
-#include "k8s/cache/watch_scan.h"
+#include "base/json/watch_scan.h"
 
 #define OBJECT_BYTES_MAX 64
 

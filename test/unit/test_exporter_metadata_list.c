@@ -36,10 +36,10 @@ static int decode(const char *text, size_t piece, struct buf *out, struct err *e
 	err_clear(e);
 	metadata_list_init(&l, &labels, on_pod, out);
 	for (size_t at = 0; rc == 0 && at < len; at += piece)
-		rc = json_scan_feed(&l.scan, text + at, piece < len - at ? piece : len - at, e);
+		rc = metadata_list_feed(&l, text + at, piece < len - at ? piece : len - at, e);
 	if (rc == 0)
-		rc = metadata_list_finish(&l, e);
-	json_scan_done(&l.scan);
+		rc = json_scan_finish(&l.scan.json, e);
+	watch_scan_done(&l.scan);
 	return rc;
 }
 
@@ -99,10 +99,10 @@ static void other_reply_is_refused(void **state)
 	(void)state;
 	refuse("", ERR_PROTOCOL, "JSON");
 	refuse("<html>", ERR_PROTOCOL, "JSON");
-	refuse("[]", ERR_PROTOCOL, "with items");
+	refuse("[]", ERR_PROTOCOL, "expected a JSON object");
 	refuse("{\"kind\":\"PartialObjectMetadataList\"}", ERR_PROTOCOL, "with items");
 	refuse("{\"kind\":\"PartialObjectMetadataList\",\"items\":{}}", ERR_PROTOCOL, "with items");
-	refuse("{\"kind\":\"Status\",\"items\":null}", ERR_PROTOCOL, "with items");
+	refuse("{\"kind\":\"Status\",\"items\":null}", ERR_PROTOCOL, "not a PartialObjectMetadataList");
 	refuse(HEAD, ERR_PROTOCOL, "JSON");
 	refuse(HEAD POD(""), ERR_PROTOCOL, "JSON");
 	refuse(HEAD "7]}", ERR_PROTOCOL, "not an object");

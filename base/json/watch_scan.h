@@ -2,8 +2,8 @@
 // Extracts the objects from a list, or from a stream of watch events, that arrives in pieces of any size. At most one
 // object is kept in memory, and only when it is split between two pieces. The text must be valid as
 // base/json/json_scan.h checks it, but the contents of strings, to which a tenant can add any \uXXXX, are not checked.
-#ifndef GPUSCALE_K8S_CACHE_WATCH_SCAN_H
-#define GPUSCALE_K8S_CACHE_WATCH_SCAN_H
+#ifndef GPUSCALE_BASE_JSON_WATCH_SCAN_H
+#define GPUSCALE_BASE_JSON_WATCH_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,12 +14,14 @@
 
 struct err;
 
-#define WATCH_SCAN_TYPE_BYTES 16 // the known event types are shorter
+#define WATCH_SCAN_TYPE_BYTES 32 // the known types are shorter
 // The API server accepts objects of 10,000 levels. A deep object must not hide the others of its kind: it arrives as
 // any other, and its reader may refuse it.
 #define WATCH_SCAN_DEPTH_MAX 10240
 
-enum watch_scan_mode { WATCH_SCAN_LIST, WATCH_SCAN_EVENTS };
+// METADATA: a PartialObjectMetadataList, strictly as base/json/json_scan.h checks it; any other list is refused before
+// its items are read.
+enum watch_scan_mode { WATCH_SCAN_LIST, WATCH_SCAN_EVENTS, WATCH_SCAN_METADATA };
 enum watch_part {
 	WATCH_PART_ITEM,      // list: one element of "items"
 	WATCH_PART_METADATA,  // list: the value of "metadata"

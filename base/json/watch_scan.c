@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "k8s/cache/watch_scan.h"
+#include "base/json/watch_scan.h"
 
 #include <string.h>
 
 #include "base/err.h"
 
+#define NO_METADATA "the reply is not a PartialObjectMetadataList with items"
+
 // The members of the outermost object, by mode. A stream has no MEMBER_METADATA.
 enum member { MEMBER_OTHER, MEMBER_WANTED, MEMBER_METADATA, MEMBER_TYPE };
 
 static const struct mode {
-	const char *what, *wanted, *metadata, *type; // what: as errors name the text; the others: names of members
+	const char *what, *wanted, *metadata, *type; // what: as errors name the text, or NULL; others: names of members
 	const char *none, *twice, *not_wanted;       // errors about the wanted member
+	const char *not_an_item;                     // error about an item
+	const char *kind;                            // the type that precedes the wanted member; NULL: any
 } modes[] = {
         [WATCH_SCAN_LIST] = {"list", "items", "metadata", "", "it has no items", "items comes twice",
-                             "items is not a list"},
+                             "items is not a list", "an item is not an object"},
         [WATCH_SCAN_EVENTS] = {"watch event", "object", "", "type", "it has no object", "object comes twice",
                                "object is not an object"},
+        [WATCH_SCAN_METADATA] = {NULL, "items", "", "kind", NO_METADATA, NO_METADATA, NO_METADATA,
+                                 "a pod of the reply is not an object", "PartialObjectMetadataList"},
 };
 
 // ---- the captured part ----
@@ -110,12 +116,14 @@ static int document_ended(struct watch_scan *s, struct err *e)
 static int on_value(struct watch_scan *s, const struct json_token *t, struct err *e)
 {
 	const struct mode *m = &modes[s->mode];
-	bool is_list = s->mode == WATCH_SCAN_LIST, is_object = t->kind == JSON_OBJECT_BEGIN;
+	bool is_list = s->mode != WATCH_SCAN_EVENTS, is_object = t->kind == JSON_OBJECT_BEGIN;
 	if (s->member == MEMBER_WANTED) {
 		if (s->has_wanted)
 			return err_set(e, ERR_PROTOCOL, "%s", m->twice);
 		if (is_list ? t->kind != JSON_ARRAY_BEGIN && t->kind != JSON_NULL : !is_object)
 			return err_set(e, ERR_PROTOCOL, "%s", m->not_wanted);
+		if (m->kind && strcmp(s->type, m->kind) != 0)
+			return err_set(e, ERR_PROTOCOL, "the reply is not a %s", m->kind);
 		s->has_wanted = true;
 	}
 	if (is_object && (s->member == MEMBER_METADATA || s->member == MEMBER_WANTED))
@@ -148,10 +156,10 @@ static int on_token(void *arg, const struct json_token *t, struct err *e)
 		return t->kind == JSON_OBJECT_BEGIN ? 0 : err_set(e, ERR_PROTOCOL, "expected a JSON object");
 	if (depth == 1)
 		return on_value(s, t, e);
-	if (depth > 2 || s->mode != WATCH_SCAN_LIST || s->member != MEMBER_WANTED)
+	if (depth > 2 || s->mode == WATCH_SCAN_EVENTS || s->member != MEMBER_WANTED)
 		return 0;
 	if (t->kind != JSON_OBJECT_BEGIN)
-		return err_set(e, ERR_PROTOCOL, "an item is not an object");
+		return err_set(e, ERR_PROTOCOL, "%s", modes[s->mode].not_an_item);
 	capture_begin(s);
 	return 0;
 }
@@ -165,8 +173,8 @@ void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t obj
 	buf_init(&s->part, object_bytes_max);
 	json_scan_init(&s->json, WATCH_SCAN_TYPE_BYTES, on_token, s);
 	s->json.is_sequence = mode == WATCH_SCAN_EVENTS;
-	s->json.is_lenient = true;
-	s->json.levels = s->levels;
+	s->json.is_lenient = mode != WATCH_SCAN_METADATA;
+	s->json.levels = s->json.is_lenient ? s->levels : NULL;
 	s->json.n_levels = sizeof s->levels / sizeof s->levels[0];
 }
 
@@ -182,7 +190,7 @@ int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct e
 	s->piece = data;
 	s->run = start;
 	if (json_scan_feed(&s->json, data, len, e) < 0)
-		return err_wrap(e, "%s", modes[s->mode].what);
+		return modes[s->mode].what ? err_wrap(e, "%s", modes[s->mode].what) : -1;
 	if (s->is_capturing && capture_keep(s, data + (s->run - start), start + len - s->run, e) < 0) {
 		s->json.has_failed = true;
 		return -1;
