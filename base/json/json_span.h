@@ -17,8 +17,8 @@ struct json_span {
 
 #define JSON_SPAN_DEPTH_MAX 96
 
-// Returns whether `s` is one JSON value with optional whitespace around it and at most JSON_SPAN_DEPTH_MAX levels.
-// Checks that strings are terminated; json_span_text() validates the strings that are read.
+// Returns whether `s` is one JSON value with optional whitespace around it and at most JSON_SPAN_DEPTH_MAX levels, as a
+// lenient json_scan checks it (base/json/json_scan.h).
 bool json_span_is_whole(struct json_span s);
 
 // Returns the type of the value by its first byte: '{' '[' '"' 't' 'f' 'n' for an object, array, string, true, false,
@@ -27,6 +27,8 @@ char json_span_kind(struct json_span s);
 
 // Returns the value of the member `key` of `o`; absent when `o` is not an object or has no such member.
 struct json_span json_span_get(struct json_span o, const char *key);
+// Finds the members names[0..n) of `o` in one pass: sets ret[i] to the value of names[i].
+void json_span_members(struct json_span o, const char *const *names, struct json_span *ret, size_t n);
 // Returns the value at the end of a NULL-terminated path of keys.
 struct json_span json_span_path(struct json_span o, const char *const *keys);
 // Returns the first item of a list whose member `key` is `text`; absent when there is none.
