@@ -24,8 +24,7 @@ static void put_range(struct json_writer *w, const struct schema_field *f, doubl
 
 static void put_integer(struct json_writer *w, const struct schema_field *f)
 {
-	json_write_member_str(w, "type", "integer");
-	json_write_member_str(w, "format", f->type == SCHEMA_INT64 ? "int64" : "int32");
+	json_write_format(w, "type:%s,format:%s", "integer", f->type == SCHEMA_INT64 ? "int64" : "int32");
 	put_range(w, f, INT32_MAX);
 }
 
@@ -40,36 +39,22 @@ static void put_string(struct json_writer *w, const struct schema_field *f)
 		json_write_member_i64(w, "maxLength", (int64_t)f->max);
 }
 
-static void put_one_type(struct json_writer *w, const char *type)
-{
-	json_write_object_begin(w);
-	json_write_member_str(w, "type", type);
-	json_write_object_end(w);
-}
-
 // The range applies to integers only: a pattern sees no more of a text than its sign.
 static void put_quantity(struct json_writer *w, const struct schema_field *f)
 {
 	bool has_range = f->min != 0 || f->max != 0;
-	json_write_member_bool(w, "x-kubernetes-int-or-string", true);
-	json_write_member_array(w, "anyOf");
-	put_one_type(w, "integer");
-	put_one_type(w, "string");
-	json_write_array_end(w);
-	json_write_member_str(w, "pattern", has_range && f->min >= 0 ? "^[+]?" QUANTITY_BODY : "^" SIGN QUANTITY_BODY);
+	json_write_format(w, "x-kubernetes-int-or-string:%i,anyOf:[{type:%s},{type:%s}],pattern:%s", true, "integer",
+	                  "string", has_range && f->min >= 0 ? "^[+]?" QUANTITY_BODY : "^" SIGN QUANTITY_BODY);
 	put_range(w, f, OPEN_NUMBER);
 }
 
 static void put_enum(struct json_writer *w, const struct schema_field *f)
 {
-	json_write_member_str(w, "type", "string");
-	json_write_member_array(w, "enum");
+	json_write_format(w, "type:%s,enum:[", "string");
 	for (size_t i = 0; f->enum_names[i]; i++)
 		json_write_str(w, f->enum_names[i]);
 	json_write_array_end(w);
 }
-
-static void put_object(struct json_writer *w, const struct schema *schema, bool with_rules);
 
 static void put_list(struct json_writer *w, const struct schema_field *f, bool with_rules)
 {
@@ -78,20 +63,16 @@ static void put_list(struct json_writer *w, const struct schema_field *f, bool w
 		json_write_member_i64(w, "minItems", (int64_t)f->min);
 	json_write_member_i64(w, "maxItems", (int64_t)(f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX));
 	json_write_member_str(w, "x-kubernetes-list-type", f->list_key ? "map" : "atomic");
-	if (f->list_key) {
-		json_write_member_array(w, "x-kubernetes-list-map-keys");
-		json_write_str(w, f->list_key);
-		json_write_array_end(w);
-	}
-	json_write_member_object(w, "items");
-	if (f->type == SCHEMA_LIST) {
-		json_write_member_str(w, "description", f->child->doc);
-		put_object(w, f->child, with_rules);
-	} else {
-		json_write_member_str(w, "type", "string");
-	}
-	json_write_object_end(w);
+	if (f->list_key)
+		json_write_format(w, "x-kubernetes-list-map-keys:[%s]", f->list_key);
+	json_write_key(w, "items");
+	if (f->type == SCHEMA_LIST)
+		schema_openapi(f->child, with_rules, w);
+	else
+		json_write_format(w, "{type:%s}", "string");
 }
+
+static void put_object(struct json_writer *w, const struct schema *schema, bool with_rules);
 
 static void put_type(struct json_writer *w, const struct schema_field *f, bool with_rules)
 {
@@ -111,13 +92,10 @@ static void put_type(struct json_writer *w, const struct schema_field *f, bool w
 		put_quantity(w, f);
 		break;
 	case SCHEMA_DURATION_MS:
-		json_write_member_str(w, "type", "string");
-		json_write_member_str(w, "pattern", "^" DURATION_BODY);
-		json_write_member_i64(w, "minLength", 1);
+		json_write_format(w, "type:%s,pattern:%s,minLength:%d", "string", "^" DURATION_BODY, 1);
 		break;
 	case SCHEMA_TIME_MS:
-		json_write_member_str(w, "type", "string");
-		json_write_member_str(w, "format", "date-time");
+		json_write_format(w, "type:%s,format:%s", "string", "date-time");
 		break;
 	case SCHEMA_ENUM:
 		put_enum(w, f);
@@ -153,12 +131,8 @@ static void put_default(struct json_writer *w, const struct schema_field *f)
 static void put_rules(struct json_writer *w, const struct schema *schema)
 {
 	json_write_member_array(w, "x-kubernetes-validations");
-	for (size_t i = 0; i < schema->n_rules; i++) {
-		json_write_object_begin(w);
-		json_write_member_str(w, "rule", schema->rules[i].cel);
-		json_write_member_str(w, "message", schema->rules[i].message);
-		json_write_object_end(w);
-	}
+	for (size_t i = 0; i < schema->n_rules; i++)
+		json_write_format(w, "{rule:%s,message:%s}", schema->rules[i].cel, schema->rules[i].message);
 	json_write_array_end(w);
 }
 
@@ -215,11 +189,9 @@ static void put_opaque(struct json_writer *w, const struct schema *schema)
 	buf_printf(&text, "%s", schema->doc);
 	list_fields(&text, "", schema);
 	assert(!text.failed);
-	json_write_member_str(w, "description", buf_str(&text));
+	json_write_format(w, "description:%s,type:%s,x-kubernetes-map-type:%s,x-kubernetes-preserve-unknown-fields:%i",
+	                  buf_str(&text), "object", "atomic", true);
 	buf_done(&text);
-	json_write_member_str(w, "type", "object");
-	json_write_member_str(w, "x-kubernetes-map-type", "atomic");
-	json_write_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
 }
 
 void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/tz/tzfile.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <sys/stat.h>
+#include <fts.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -23,21 +22,16 @@ struct rule_date {
 	int32_t time_s;       // local time of the change, before it
 };
 
-static bool is_leap(int year)
-{
-	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
+// Days and months above the last one are those of the next month and year.
 static int64_t local_of(const struct rule_date *d, int year)
 {
-	int64_t day = num_days_of_date(year, 1, 1);
+	int64_t day;
 	if (d->kind == DATE_DAY) {
-		day += d->day;
+		day = num_days_of_date(year, 1, d->day + 1);
 	} else if (d->kind == DATE_JULIAN) { // 29 February is never counted
-		day += d->day - 1 + (is_leap(year) && d->day >= 60);
+		day = num_days_of_date(year, d->day < 60 ? 1 : 3, d->day < 60 ? d->day : d->day - 59);
 	} else {
-		int64_t first = num_days_of_date(year, d->month, 1);
-		int64_t next = num_days_of_date(year + d->month / 12, d->month % 12 + 1, 1);
+		int64_t first = num_days_of_date(year, d->month, 1), next = num_days_of_date(year, d->month + 1, 1);
 		int weekday = (int)((first + 4) % 7);
 		day = first + (d->day - weekday + 7) % 7 + 7 * (d->week - 1);
 		while (day >= next) // week 5 is the last one
@@ -58,22 +52,17 @@ static bool take_number(const char **s, int max, int *ret)
 // [+-]hh[:mm[:ss]] in seconds.
 static bool take_time(const char **s, int hours_max, int32_t *ret_s)
 {
-	int sign = **s == '-' ? -1 : 1, h, m = 0, sec = 0;
+	int sign = **s == '-' ? -1 : 1, seconds = 0, n;
 	if (**s == '-' || **s == '+')
 		++*s;
-	if (!take_number(s, hours_max, &h))
-		return false;
-	if (**s == ':') {
-		++*s;
-		if (!take_number(s, 59, &m))
-			return false;
-		if (**s == ':') {
+	for (int unit = 3600; unit == 3600 || (unit > 0 && **s == ':'); unit /= 60) {
+		if (unit < 3600)
 			++*s;
-			if (!take_number(s, 59, &sec))
-				return false;
-		}
+		if (!take_number(s, unit == 3600 ? hours_max : 59, &n))
+			return false;
+		seconds += n * unit;
 	}
-	*ret_s = sign * (h * 3600 + m * 60 + sec);
+	*ret_s = sign * seconds;
 	return true;
 }
 
@@ -385,30 +374,21 @@ struct name_list {
 };
 
 // Zones begin with a capital letter; what does not (posix, right, tables) is none.
-static void list_names(struct name_list *l, const char *dir, const char *prefix, int depth)
+static void list_names(struct name_list *l, const char *dir)
 {
-	DIR *d = depth < NAMES_DEPTH ? opendir(dir) : NULL;
-	if (!d)
-		return;
-	const struct dirent *entry;
-	while ((entry = readdir(d)) && l->n < NAMES_MAX) {
-		char path[PATH_BYTES], name[PATH_BYTES];
-		struct stat st;
-		if (entry->d_name[0] < 'A' || entry->d_name[0] > 'Z')
-			continue;
-		int path_len = snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-		int name_len = snprintf(name, sizeof name, "%s%s", prefix, entry->d_name);
-		if (path_len >= PATH_BYTES || name_len >= PATH_BYTES - 1 || stat(path, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			name[name_len] = '/';
-			name[name_len + 1] = '\0';
-			list_names(l, path, name, depth + 1);
-		} else if ((l->names[l->n] = strdup(name))) {
+	char *roots[] = {strdup(dir), NULL};
+	FTS *tree = roots[0] ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
+	for (FTSENT *f; tree && l->n < NAMES_MAX && (f = fts_read(tree));) {
+		bool is_zone = f->fts_level == 0 || (f->fts_name[0] >= 'A' && f->fts_name[0] <= 'Z');
+		const char *name = f->fts_path + strlen(dir);
+		if (!is_zone || f->fts_level > NAMES_DEPTH)
+			fts_set(tree, f, FTS_SKIP);
+		else if (f->fts_info == FTS_F && (l->names[l->n] = strdup(name + strspn(name, "/"))))
 			l->n++;
-		}
 	}
-	closedir(d);
+	if (tree)
+		fts_close(tree);
+	free(roots[0]);
 }
 
 static int fail_unknown(const char *dir, const char *name, struct err *e)
@@ -416,7 +396,7 @@ static int fail_unknown(const char *dir, const char *name, struct err *e)
 	struct name_list *l = calloc(1, sizeof *l);
 	if (!l)
 		return err_no_memory(e);
-	list_names(l, dir, "", 0);
+	list_names(l, dir);
 	const char *close = num_closest_name(name, (const char *const *)l->names, l->n);
 	char shown[SHOWN_BYTES];
 	text_show(shown, sizeof shown, name, strlen(name));
