@@ -342,9 +342,9 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 // ---- replies whose end libcurl overlooks ----
 
 // With HTTP/2, one transfer reads what the connection brings for all of them. Where that overfills the receive buffer
-// of another one, libcurl 7.88 stops nghttp2 within a frame, and lets it go on only when the connection brings more
-// bytes. If that frame was the last one, and the connection is quiet, the reply never ends. The reply to a small
-// request is such bytes. Concerned are replies that exceed the buffer, except for streams that have no end.
+// of a second transfer, libcurl 7.88 stops nghttp2 within a frame, and lets nghttp2 go on only when the connection
+// brings more bytes. If that frame was the last one, and the connection is quiet, the reply never ends. The reply to a
+// small request is such bytes. Concerned are replies that exceed the buffer, except for streams that have no end.
 #define NUDGE_BYTES    CURL_MAX_WRITE_SIZE // the receive buffer
 #define NUDGE_AFTER_MS 50
 #define NUDGE_IDLE_MS  60000 // a stream that may be silent for longer has no end
