@@ -93,11 +93,6 @@ static struct http_call *next_call(const struct http_client *c)
 	return is_their_turn && !TAILQ_EMPTY(&c->background) ? TAILQ_FIRST(&c->background) : TAILQ_FIRST(&c->queued);
 }
 
-static int set_deadline(struct http_call *call)
-{
-	return timer_start(&call->deadline, call->timeout_ms);
-}
-
 // The one way out: takes the call off every list, runs its callback, frees it.
 static void finish(struct http_call *call, const struct http_response *response, const struct err *error)
 {
@@ -178,26 +173,21 @@ static void reap(struct http_client *c)
 // One socket that curl wants watched.
 struct http_socket {
 	LIST_ENTRY(http_socket) link;
-	struct http_client *client;
 	struct event event;
 };
 
 static void on_socket(evutil_socket_t fd, short what, void *arg)
 {
-	struct http_socket *s = arg;
-	struct http_client *c = s->client;
+	struct http_client *c = arg;
 	int mask = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
 	int running;
-	curl_multi_socket_action(c->multi, fd, mask, &running); // may free s
+	curl_multi_socket_action(c->multi, fd, mask, &running);
 	reap(c);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct http_client *c = arg;
-	int running;
-	curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	reap(c);
+	on_socket(CURL_SOCKET_TIMEOUT, 0, arg);
 }
 
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
@@ -219,13 +209,12 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, voi
 		s = calloc(1, sizeof *s);
 		if (!s)
 			return -1; // curl then ends every transfer with CURLM_ABORTED_BY_CALLBACK
-		s->client = c;
 		LIST_INSERT_HEAD(&c->sockets, s, link);
 		curl_multi_assign(c->multi, fd, s);
 	}
 	short events =
 	        (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
-	if (event_assign(&s->event, c->loop, fd, events, on_socket, s) < 0 || event_add(&s->event, NULL) < 0)
+	if (event_assign(&s->event, c->loop, fd, events, on_socket, c) < 0 || event_add(&s->event, NULL) < 0)
 		return -1;
 	return 0;
 }
@@ -268,7 +257,7 @@ static void start(struct http_client *c, struct http_call *call)
 		SLIST_REMOVE_HEAD(&c->free_slots, free_link);
 	call->slot = slot;
 	CURLcode code = http_call_setup(call, slot);
-	if (code == CURLE_OK && call->is_background && set_deadline(call) < 0)
+	if (code == CURLE_OK && call->is_background && timer_start(&call->deadline, call->timeout_ms) < 0)
 		code = CURLE_OUT_OF_MEMORY;
 	if (code == CURLE_OK) {
 		CURLMcode mcode = curl_multi_add_handle(c->multi, slot->easy);
@@ -321,7 +310,7 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	call->submitted_us = clock_real_mono_us();
 	int rc = http_call_fill(call, request, e);
 	if (rc == 0 && (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 ||
-	                (!call->is_background && set_deadline(call) < 0)))
+	                (!call->is_background && timer_start(&call->deadline, call->timeout_ms) < 0)))
 		rc = err_set(e, ERR_INTERNAL, "http request: out of memory");
 	if (rc < 0) {
 		http_call_wipe(call);

@@ -22,13 +22,6 @@ _Static_assert(sizeof http_close_cause_names / sizeof http_close_cause_names[0] 
 
 // ---- ranks ----
 
-void http_ranks_init(struct http_ranks *r)
-{
-	*r = (struct http_ranks){0};
-	for (int i = 0; i < HTTP_RANK__COUNT; i++)
-		TAILQ_INIT(&r->conns[i]);
-}
-
 static void add_to_rank(struct http_conn *conn, enum http_conn_rank rank)
 {
 	conn->rank = rank;
@@ -144,17 +137,13 @@ static int limit_of(const struct http_server *s, enum http_conn_rank rank)
 
 bool http_limit_evict_any(struct http_server *s)
 {
-	for (enum http_conn_rank rank = HTTP_RANK_HANDSHAKE; rank <= HTTP_RANK_SILENT; rank++)
-		if (s->ranks.n[rank] > 0) {
-			evict(oldest_of_largest_peer(s, rank));
-			return true;
-		}
-	for (enum http_conn_rank rank = HTTP_RANK_IDLE; rank < HTTP_RANK_BUSY; rank++)
-		if (s->ranks.n[rank] > 0) {
-			evict(oldest(s, rank, NULL));
-			return true;
-		}
-	return false;
+	enum http_conn_rank rank = HTTP_RANK_HANDSHAKE;
+	while (rank < HTTP_RANK_BUSY && s->ranks.n[rank] == 0)
+		rank++;
+	if (rank == HTTP_RANK_BUSY)
+		return false;
+	evict(rank <= HTTP_RANK_SILENT ? oldest_of_largest_peer(s, rank) : oldest(s, rank, NULL));
+	return true;
 }
 
 // The loop is needed because other connections may have started to linger, which counts as silent.

@@ -227,7 +227,8 @@ struct http_server *http_server_new(const struct http_server_options *o, struct 
 	s->listen_fd = -1;
 	s->loop = o->loop;
 	s->on_event = http_conn_event;
-	http_ranks_init(&s->ranks);
+	for (int i = 0; i < HTTP_RANK__COUNT; i++)
+		TAILQ_INIT(&s->ranks.conns[i]);
 	LIST_INIT(&s->exchanges);
 	TAILQ_INIT(&s->waiting);
 	evtimer_assign(&s->long_turn, s->loop, http_exchange_dispatch_waiting, s);

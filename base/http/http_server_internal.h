@@ -199,7 +199,6 @@ void http_conn_arm(struct http_conn *conn, int64_t ms);
 void http_conn_await_sent(struct http_conn *conn);
 
 // http_conn_limit.c
-void http_ranks_init(struct http_ranks *r);
 // Adds a new connection to its peer, with HTTP_RANK_HANDSHAKE. Returns false when memory is exhausted.
 bool http_peer_add(struct http_conn *conn, const char *name);
 void http_peer_remove(struct http_conn *conn);

@@ -54,17 +54,12 @@ struct http_site *http_site_new(const char *names, struct err *e)
 	for (const char *p = s ? names : NULL; p && *p;) {
 		size_t len = strcspn(p, ",");
 		if (len > 0 && add(s, p, len, e) < 0) {
-			http_site_free(s);
+			free(s);
 			return NULL;
 		}
 		p += len + (p[len] == ',');
 	}
 	return s;
-}
-
-void http_site_free(struct http_site *s)
-{
-	free(s);
 }
 
 void http_site_add_own_name(struct http_site *s)

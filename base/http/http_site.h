@@ -20,9 +20,8 @@ struct http_site;
 
 // Creates a site that accepts IP addresses, "localhost" and `names`: host names without a port, separated by commas;
 // "*.example.com" matches every name below example.com. NULL and "" add none. Returns NULL and *e (ERR_USAGE,
-// ERR_LIMIT) for an invalid name. The caller frees the site.
+// ERR_LIMIT) for an invalid name. Release it with free().
 struct http_site *http_site_new(const char *names, struct err *e);
-void http_site_free(struct http_site *s); // NULL is fine
 // Also accepts this machine's host name, which a scraper may use. Ignores a host name that is not a valid DNS name.
 void http_site_add_own_name(struct http_site *s);
 

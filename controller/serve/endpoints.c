@@ -489,7 +489,7 @@ void http_servers_free(struct http_servers *s)
 	external_metrics_server_free(s->external);
 	tls_follower_free(s->follower);
 	http_server_free(s->server);
-	http_site_free(s->site);
+	free(s->site);
 	endpoint_token_free(s->token);
 	free(s);
 }

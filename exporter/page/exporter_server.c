@@ -388,7 +388,7 @@ void exporter_server_free(struct exporter_server *s)
 		return;
 	web_free(s->web);
 	http_server_free(s->http);
-	http_site_free(s->site);
+	free(s->site);
 	buf_done(&s->self_text);
 	page_done(&s->page);
 	free(s);

@@ -524,7 +524,7 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 	if (!a)
 		return;
 	http_server_free(a->server);
-	http_site_free(a->site);
+	free(a->site);
 	a->is_stopping = true;
 	event_del(&a->timer);
 	a->options.connections->write_guard = (struct write_guard){0};

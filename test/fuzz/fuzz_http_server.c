@@ -204,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	setsockopt(w.client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(w.client);
 	http_server_free(w.server);
-	http_site_free(w.site);
+	free(w.site);
 	event_base_free(w.loop);
 	free(w.reply);
 	return 0;

@@ -74,7 +74,7 @@ static void addresses_localhost_and_configured_names_are_accepted(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (http_site_has_host(s, rows[i].host) != rows[i].want)
 			fail_msg("\"%s\"", rows[i].host);
-	http_site_free(s);
+	free(s);
 }
 
 static void this_machine_has_a_name_too(void **state)
@@ -86,7 +86,7 @@ static void this_machine_has_a_name_too(void **state)
 	assert_false(http_site_has_host(s, name));
 	http_site_add_own_name(s);
 	assert_true(http_site_has_host(s, name));
-	http_site_free(s);
+	free(s);
 }
 
 static void invalid_name_is_reported(void **state)
@@ -119,7 +119,7 @@ static void invalid_name_is_reported(void **state)
 	assert_null(http_site_new(many, &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 	many[2 * HTTP_SITE_NAMES_MAX] = '\0';
-	http_site_free(site_of(many));
+	free(site_of(many));
 }
 
 static void requests_that_change_something_are_not_taken_from_other_sites(void **state)
@@ -160,7 +160,7 @@ static void requests_that_change_something_are_not_taken_from_other_sites(void *
 		if (got != rows[i].want)
 			fail_msg("row %zu: %d", i, got);
 	}
-	http_site_free(s);
+	free(s);
 }
 
 static void server_refuses_before_any_handler_and_marks_every_reply(void **state)
@@ -196,7 +196,7 @@ static void server_refuses_before_any_handler_and_marks_every_reply(void **state
 	assert_int_equal(f->handled, 3);
 	http_server_free(f->server);
 	f->server = NULL;
-	http_site_free(s);
+	free(s);
 }
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, http_fixture_setup, http_fixture_teardown)
