@@ -9,8 +9,7 @@
 #include "base/http/http_client.h"
 #include "base/json/json_path.h"
 #include "base/json/json_read.h"
-#include "k8s/client/k8s_client.h"
-#include "k8s/client/k8s_config.h"
+#include "k8s/client/k8s_request.h"
 #include "k8s/targets/workload_kind.h"
 
 #define KINDS_SHOWN_BYTES 240
@@ -39,6 +38,7 @@ struct group {
 struct discovery {
 	struct k8s_client *client;
 	const struct clock *clock;
+	const char *server;
 	struct group *groups; // hash
 };
 
@@ -215,7 +215,7 @@ static int set_absent_error(const struct group *g, struct err *e)
 	        e, ERR_NOT_FOUND, g->absent_code,
 	        "the server has no API %s: check apiVersion, or install the CustomResourceDefinition; is %s a "
 	        "Kubernetes API server?",
-	        g->api_version, g->owner->client->options.config->server);
+	        g->api_version, g->owner->server);
 }
 
 static void group_free(struct group *g)
@@ -268,13 +268,14 @@ static void on_list(void *arg, const struct http_response *response, const struc
 
 // ---- the public face ----
 
-struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, struct err *e)
+struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, const char *server, struct err *e)
 {
 	struct discovery *d = err_calloc(sizeof *d, e);
 	if (!d)
 		return NULL;
 	d->client = c;
 	d->clock = clock;
+	d->server = server;
 	return d;
 }
 

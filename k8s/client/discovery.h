@@ -37,8 +37,9 @@ struct k8s_resource_list {
 // Returns 0, or -1 and *e: ERR_PROTOCOL, ERR_LIMIT, ERR_INTERNAL.
 int discovery_decode(const char *text, size_t len, struct k8s_resource_list *ret_list, struct err *e);
 
-// Creates the discovery of a client; the client calls this. Returns NULL and *e when memory is exhausted.
-struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, struct err *e);
+// Creates the discovery of a client; the client calls this. server: its URL, for messages; not copied. Returns NULL and
+// *e when memory is exhausted.
+struct discovery *discovery_new(struct k8s_client *c, const struct clock *clock, const char *server, struct err *e);
 void discovery_free(struct discovery *d);
 
 // Returns a resource from memory; NULL when it was not looked up yet or does not exist, or has no scale subresource

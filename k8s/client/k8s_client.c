@@ -263,7 +263,7 @@ struct k8s_client *k8s_client_new(const struct k8s_client_options *options, stru
 	if (c->options.max_attempts <= 0)
 		c->options.max_attempts = DEFAULT_ATTEMPTS;
 	c->credentials = k8s_credentials_new(options->loop, options->clock, options->config, on_credentials, c, e);
-	if (!c->credentials || !(c->discovery = discovery_new(c, options->clock, e))) {
+	if (!c->credentials || !(c->discovery = discovery_new(c, options->clock, options->config->server, e))) {
 		k8s_client_free(c);
 		return NULL;
 	}
