@@ -118,7 +118,7 @@ static void on_change(void *arg)
 		all->on_listed(all->arg);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct fleet_targets *all = arg;
 	bool is_first = error && !all->error && all->list == 0;

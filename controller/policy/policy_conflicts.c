@@ -81,7 +81,7 @@ static void on_no_lease(void *arg, struct informer_item *item)
 	set_state(w, KEDA_STOPPED);
 }
 
-static void on_lease_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_lease_error(void *arg, const char *what, const struct err *error)
 {
 	struct keda_watch *w = arg;
 	if (error && !w->has_error)

@@ -77,7 +77,7 @@ static void on_change(void *arg)
 	report_answer(w);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct object_watch *w = arg;
 	struct err e;

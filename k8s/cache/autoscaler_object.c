@@ -32,15 +32,10 @@ void autoscaler_group_of(const char *api_version, char out[AUTOSCALER_NAME_BYTES
 	out[len] = '\0';
 }
 
-// Reads the string at a path; "" when it is absent, too long for a name, or not a string.
-static void read_text(struct json_span o, const char *const *path, char *out, size_t size)
-{
-	json_span_text(json_span_path(o, path), out, size);
-}
-
 // Reads the name of the ScaledObject from the owner references, or else from the label.
 static void read_scaled_object(struct json_span metadata, char out[AUTOSCALER_NAME_BYTES])
 {
+	static const char *const label[] = {"labels", "scaledobject.keda.sh/name", NULL};
 	struct json_span_iter it = {.rest = json_span_get(metadata, "ownerReferences")};
 	char api_version[AUTOSCALER_NAME_BYTES], group[AUTOSCALER_NAME_BYTES];
 	out[0] = '\0';
@@ -51,8 +46,7 @@ static void read_scaled_object(struct json_span metadata, char out[AUTOSCALER_NA
 			json_span_text(json_span_get(it.value, "name"), out, AUTOSCALER_NAME_BYTES);
 	}
 	if (!out[0])
-		read_text(metadata, (const char *const[]){"labels", "scaledobject.keda.sh/name", NULL}, out,
-		          AUTOSCALER_NAME_BYTES);
+		json_span_text(json_span_path(metadata, label), out, AUTOSCALER_NAME_BYTES);
 }
 
 bool autoscaler_decode(enum autoscaler_kind kind, const char *json, size_t len, struct autoscaler_object *o)

@@ -256,7 +256,7 @@ static void on_change(void *arg)
 	report_all(((struct resource_watch *)arg)->s);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct resource_watch *c = arg;
 	if (c->kind != AUTOSCALER_HPA && error && is_not_served(error) && c->served == SERVED_YES) {

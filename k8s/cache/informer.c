@@ -479,8 +479,11 @@ static void on_error(void *arg, const struct err *error)
 		fall_back(i);
 	else if (s == i->all && !s->is_broken)
 		take_over(s);
+	char what[INFORMER_RESOURCE_BYTES + TARGET_NAME_BYTES + 32];
+	snprintf(what, sizeof what, "%s in %s%s", i->options.plural, s->space ? "namespace " : "all namespaces",
+	         s->space ? s->space->namespace_name : "");
 	if (i->options.callbacks.on_error)
-		i->options.callbacks.on_error(i->options.arg, s->space ? s->space->namespace_name : "", error);
+		i->options.callbacks.on_error(i->options.arg, what, error);
 	changed(i);
 }
 

@@ -73,9 +73,9 @@ struct informer_callbacks {
 	void (*on_unknown)(void *arg, struct informer_item *item);
 	// A list was completed, a fetch was answered, or a watch failed or recovered. May be NULL.
 	void (*on_change)(void *arg);
-	// The watch of a namespace ("": of all namespaces) failed, or recovered (error is NULL). Code
-	// K8S_WATCH_LEFT_OUT: it works, without an object that is too large. May be NULL.
-	void (*on_error)(void *arg, const char *namespace_name, const struct err *error);
+	// A watch failed, or recovered (error is NULL). what names it: "pods in namespace x", "pods in all namespaces".
+	// Code K8S_WATCH_LEFT_OUT: it works, without an object that is too large. May be NULL.
+	void (*on_error)(void *arg, const char *what, const struct err *error);
 };
 
 struct informer_options {

@@ -16,28 +16,6 @@ static int64_t read_stamp(struct json_span value)
 	return len > 0 && num_parse_rfc3339_ms(text, (size_t)len, &ms, NULL) == 0 ? ms : 0;
 }
 
-static void read_metadata(struct json_span metadata, struct pod_facts *f)
-{
-	struct json_span_iter it = {.rest = metadata};
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "name"))
-			json_span_text(it.value, f->name, sizeof f->name);
-		else if (json_span_is(it.key, "namespace"))
-			json_span_text(it.value, f->namespace_name, sizeof f->namespace_name);
-		else if (json_span_is(it.key, "creationTimestamp"))
-			f->created_ms = read_stamp(it.value);
-		else if (json_span_is(it.key, "deletionTimestamp"))
-			f->is_deleted = json_span_kind(it.value) != 'n';
-	}
-}
-
-static void read_conditions(struct json_span conditions, struct pod_facts *f)
-{
-	struct json_span ready = json_span_find(conditions, "type", "Ready");
-	f->is_ready = json_span_is(json_span_get(ready, "status"), "True");
-	f->ready_ms = f->is_ready ? read_stamp(json_span_get(ready, "lastTransitionTime")) : 0;
-}
-
 // Reasons of a waiting container that will not start by itself. Kubernetes: kubelet, images and container errors.
 static bool is_hopeless(struct json_span reason)
 {
@@ -51,35 +29,42 @@ static bool is_hopeless(struct json_span reason)
 	return false;
 }
 
-static void read_containers(struct json_span statuses, struct pod_facts *f)
+static bool has_crashing(struct json_span containers)
 {
 	static const char *const reason[] = {"state", "waiting", "reason", NULL};
-	struct json_span_iter it = {.rest = statuses};
-	while (json_span_next(&it))
-		f->is_crashing |= is_hopeless(json_span_path(it.value, reason));
+	struct json_span_iter it = {.rest = containers};
+	while (json_span_next(&it)) {
+		if (is_hopeless(json_span_path(it.value, reason)))
+			return true;
+	}
+	return false;
 }
 
 bool pod_decode(const char *json, size_t len, struct pod_facts *ret_facts)
 {
-	struct pod_facts *f = ret_facts;
-	char phase[PHASE_BYTES] = "";
-	struct json_span o = {json, len};
-	*f = (struct pod_facts){0};
-	read_metadata(json_span_get(o, "metadata"), f);
-	struct json_span_iter it = {.rest = json_span_get(o, "status")};
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "phase"))
-			json_span_text(it.value, phase, sizeof phase);
-		else if (json_span_is(it.key, "conditions"))
-			read_conditions(it.value, f);
-		else if (json_span_is(it.key, "containerStatuses") || json_span_is(it.key, "initContainerStatuses"))
-			read_containers(it.value, f);
-	}
-	f->kind = pod_kind_of(f->is_deleted, phase, f->is_ready);
-	f->is_pending = !f->is_deleted && strcmp(phase, "Pending") == 0;
-	f->is_failed = strcmp(phase, "Failed") == 0;
-	f->is_ready = f->is_ready && !f->is_deleted;
-	return f->name[0] != '\0';
+	enum { NAME, CREATED, DELETED, METADATA__COUNT };
+	enum { PHASE, CONDITIONS, CONTAINERS, INIT_CONTAINERS, STATUS__COUNT };
+	static const char *const of_metadata[] = {"name", "creationTimestamp", "deletionTimestamp"},
+	                         *const of_status[] = {"phase", "conditions", "containerStatuses",
+	                                               "initContainerStatuses"};
+	struct json_span o = {json, len}, metadata[METADATA__COUNT], status[STATUS__COUNT];
+	char name[TARGET_NAME_BYTES], phase[PHASE_BYTES];
+	json_span_members(json_span_get(o, "metadata"), of_metadata, metadata, METADATA__COUNT);
+	json_span_members(json_span_get(o, "status"), of_status, status, STATUS__COUNT);
+	json_span_text(status[PHASE], phase, sizeof phase);
+	struct json_span ready = json_span_find(status[CONDITIONS], "type", "Ready");
+	bool is_ready = json_span_is(json_span_get(ready, "status"), "True");
+	bool is_deleted = metadata[DELETED].text && json_span_kind(metadata[DELETED]) != 'n';
+	*ret_facts = (struct pod_facts){
+	        .kind = pod_kind_of(is_deleted, phase, is_ready),
+	        .is_ready = is_ready && !is_deleted,
+	        .is_pending = !is_deleted && strcmp(phase, "Pending") == 0,
+	        .is_failed = strcmp(phase, "Failed") == 0,
+	        .is_deleted = is_deleted,
+	        .is_crashing = has_crashing(status[CONTAINERS]) || has_crashing(status[INIT_CONTAINERS]),
+	        .created_ms = read_stamp(metadata[CREATED]),
+	        .ready_ms = is_ready ? read_stamp(json_span_get(ready, "lastTransitionTime")) : 0};
+	return json_span_text(metadata[NAME], name, sizeof name) > 0;
 }
 
 int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n, size_t *ret_bytes)

@@ -12,7 +12,6 @@
 #include "k8s/client/scale.h"
 
 struct pod_facts {
-	char name[TARGET_NAME_BYTES], namespace_name[TARGET_NAME_BYTES];
 	enum pod_kind kind;
 	bool is_ready, is_pending, is_failed, is_deleted; // as struct pod_counts counts them
 	bool is_crashing;                                 // a container is in CrashLoopBackOff, or cannot be started

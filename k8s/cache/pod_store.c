@@ -23,9 +23,7 @@ struct membership {
 struct pod {
 	struct informer_item item; // first; informer_keep() allocates it
 	struct membership *memberships;
-	int64_t created_ms, ready_ms;
-	enum pod_kind kind;
-	bool is_ready, is_pending, is_failed, is_deleted, is_crashing;
+	struct pod_facts facts;
 	const char *name; // in the key
 };
 
@@ -76,11 +74,11 @@ static void count(struct pod_set *set, const struct pod *p, int32_t by)
 {
 	struct pod_counts *c = &set->counts.counts;
 	c->total += by;
-	c->ready += p->is_ready ? by : 0;
-	c->pending += p->is_pending ? by : 0;
-	c->failed += p->is_failed ? by : 0;
-	c->terminating += p->is_deleted ? by : 0;
-	set->counts.crashing += p->is_crashing ? by : 0;
+	c->ready += p->facts.is_ready ? by : 0;
+	c->pending += p->facts.is_pending ? by : 0;
+	c->failed += p->facts.is_failed ? by : 0;
+	c->terminating += p->facts.is_deleted ? by : 0;
+	set->counts.crashing += p->facts.is_crashing ? by : 0;
 }
 
 static void leave(struct membership *m)
@@ -116,24 +114,6 @@ static void pod_free(struct pod *p)
 	free(p);
 }
 
-static struct pod *update_pod(struct pod_namespace *space, struct pod *p, const struct pod_facts *f)
-{
-	if (!p) {
-		p = informer_keep(space->store->informer, sizeof *p, space->namespace_name, f->name);
-		p->name = strchr(p->item.hh.key, '/') + 1;
-	}
-	leave_all(p); // before the fields change: the counts subtract the old values
-	p->created_ms = f->created_ms;
-	p->ready_ms = f->ready_ms;
-	p->kind = f->kind;
-	p->is_ready = f->is_ready;
-	p->is_pending = f->is_pending;
-	p->is_failed = f->is_failed;
-	p->is_deleted = f->is_deleted;
-	p->is_crashing = f->is_crashing;
-	return p;
-}
-
 // ---- the sets of a pod ----
 
 static struct pod_term *find_term(const struct pod_namespace *space, const char *text)
@@ -145,21 +125,32 @@ static struct pod_term *find_term(const struct pod_namespace *space, const char 
 
 struct match {
 	struct pod_namespace *space;
-	const struct label *labels;
+	struct label *labels;
 	size_t n_labels;
 	struct pod *pod; // NULL until a set wants it
-	const struct pod_facts *facts;
+	const char *name;
+	struct pod_facts facts;
 	struct json_span json;
 };
+
+static void update_pod(struct match *m)
+{
+	if (!m->pod) {
+		struct pod_namespace *space = m->space;
+		m->pod = informer_keep(space->store->informer, sizeof *m->pod, space->namespace_name, m->name);
+		m->pod->name = strchr(m->pod->item.hh.key, '/') + 1;
+	}
+	leave_all(m->pod); // before the facts change: the counts subtract the old ones
+	m->pod->facts = m->facts;
+}
 
 static void try_set(struct match *m, struct pod_set *set, bool *is_updated)
 {
 	if (!label_selector_matches(set->selector, m->labels, m->n_labels))
 		return;
-	if (!*is_updated) {
-		m->pod = update_pod(m->space, m->pod, m->facts);
-		*is_updated = true;
-	}
+	if (!*is_updated)
+		update_pod(m);
+	*is_updated = true;
 	struct group_member member = {0};
 	if (set->workload->group_label)
 		member = pod_decode_member(set->workload, m->json.text, m->json.len, m->labels, m->n_labels);
@@ -190,21 +181,16 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
                       const char *json, size_t len)
 {
 	const struct pod_store *s = arg;
-	struct pod_namespace *space;
-	struct pod_facts facts;
-	struct label *labels;
-	size_t n_labels, bytes;
-	HASH_FIND_STR(s->spaces, namespace_name, space);
-	if (!space || !pod_decode(json, len, &facts))
+	struct match m = {.pod = (struct pod *)item, .name = name, .json = {json, len}};
+	size_t bytes;
+	HASH_FIND_STR(s->spaces, namespace_name, m.space);
+	if (!m.space || !pod_decode(json, len, &m.facts))
 		return;
-	if (pod_decode_labels(json, len, &labels, &n_labels, &bytes) < 0)
+	if (pod_decode_labels(json, len, &m.labels, &m.n_labels, &bytes) < 0)
 		abort(); // base/alloc.h
-	struct pod *p = (struct pod *)item;
-	struct match m = {
-	        .space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts, .json = {json, len}};
-	if (!find_sets(&m) && p)
-		pod_free(p); // its labels changed
-	free(labels);
+	if (!find_sets(&m) && item)
+		pod_free(m.pod); // its labels changed
+	free(m.labels);
 }
 
 static void on_absent(void *arg, struct informer_item *item)
@@ -219,12 +205,9 @@ static void on_change(void *arg)
 		s->options.on_change(s->options.arg);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	const struct pod_store *s = arg;
-	char what[TARGET_NAME_BYTES + 64];
-	snprintf(what, sizeof what, "pods in %s%s", namespace_name[0] ? "namespace " : "all namespaces",
-	         namespace_name);
 	if (s->options.on_error)
 		s->options.on_error(s->options.arg, what, error);
 }
@@ -432,8 +415,9 @@ void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct 
 	const struct membership *m;
 	DL_FOREACH(set->members, m)
 	{
-		const struct pod_view v = {m->pod->name,       m->pod->kind,     m->pod->is_crashing,
-		                           m->pod->created_ms, m->pod->ready_ms, m->member};
+		const struct pod_facts *f = &m->pod->facts;
+		const struct pod_view v = {m->pod->name,  f->kind,     f->is_crashing,
+		                           f->created_ms, f->ready_ms, m->member};
 		fn(arg, &v);
 	}
 }

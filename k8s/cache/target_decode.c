@@ -7,16 +7,12 @@
 bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET_NAME_BYTES],
                         char name[TARGET_NAME_BYTES])
 {
-	namespace_name[0] = name[0] = '\0';
-	struct json_span_iter it = {.rest = json_span_get((struct json_span){json, len}, "metadata")};
 	// The API server writes both early; managedFields follows them and may be long.
-	while (!(name[0] && namespace_name[0]) && json_span_next(&it)) {
-		if (json_span_is(it.key, "name"))
-			json_span_text(it.value, name, TARGET_NAME_BYTES);
-		else if (json_span_is(it.key, "namespace"))
-			json_span_text(it.value, namespace_name, TARGET_NAME_BYTES);
-	}
-	return name[0] != '\0';
+	static const char *const names[] = {"name", "namespace"};
+	struct json_span found[2];
+	json_span_members(json_span_get((struct json_span){json, len}, "metadata"), names, found, 2);
+	json_span_text(found[1], namespace_name, TARGET_NAME_BYTES);
+	return json_span_text(found[0], name, TARGET_NAME_BYTES) > 0;
 }
 
 uint64_t k8s_version_number(const char *text)
@@ -194,83 +190,58 @@ int label_selector_render(struct json_span selector, char *out, size_t size, str
 
 // ---- the object ----
 
-// An absent count is 0: the API leaves zeros out.
-static int read_count(struct json_span value, const char *name, int32_t *ret_count, struct err *e)
-{
-	int64_t count;
-	if (!value.text)
-		return 0;
-	if (!json_span_i64(value, 0, INT32_MAX, &count))
-		return err_set(e, ERR_PROTOCOL, "%s: expected a number of replicas", name);
-	*ret_count = (int32_t)count;
-	return 0;
-}
-
 static int decode_metadata(struct json_span metadata, struct target_fields *f, struct err *e)
 {
-	struct json_span_iter it = {.rest = metadata};
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "resourceVersion"))
-			json_span_text(it.value, f->resource_version, sizeof f->resource_version);
-		else if (json_span_is(it.key, "uid") && json_span_text(it.value, f->uid, sizeof f->uid) < 0)
-			return err_set(e, ERR_PROTOCOL, "metadata.uid is invalid");
-		else if (json_span_is(it.key, "generation") && !json_span_i64(it.value, 0, INT64_MAX, &f->generation))
-			return err_set(e, ERR_PROTOCOL, "metadata.generation: expected a whole number");
-	}
+	static const char *const names[] = {"resourceVersion", "uid", "generation"};
+	struct json_span found[3];
+	json_span_members(metadata, names, found, 3);
+	json_span_text(found[0], f->resource_version, sizeof f->resource_version);
+	if (found[1].text && json_span_text(found[1], f->uid, sizeof f->uid) < 0)
+		return err_set(e, ERR_PROTOCOL, "metadata.uid is invalid");
+	if (found[2].text && !json_span_i64(found[2], 0, INT64_MAX, &f->generation))
+		return err_set(e, ERR_PROTOCOL, "metadata.generation: expected a whole number");
 	if (!f->resource_version[0] || strpbrk(f->resource_version, "\"\\"))
 		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing or invalid");
 	return 0;
 }
 
-static int decode_spec(struct json_span spec, struct target_fields *f, struct err *e)
+// An absent count keeps its default: the API leaves zeros out.
+static int read_count(struct json_span value, const char *name, int32_t *count, struct err *e)
 {
-	struct json_span_iter it = {.rest = spec};
-	f->spec_replicas = 1; // the default of an absent field
-	if (json_span_kind(spec) != '{')
-		return err_set(e, ERR_PROTOCOL, "spec is not a map");
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "replicas") && read_count(it.value, "spec.replicas", &f->spec_replicas, e) < 0)
-			return -1;
-		if (json_span_is(it.key, "selector") &&
-		    label_selector_render(it.value, f->selector, sizeof f->selector, e) < 0)
-			return err_wrap(e, "spec.selector");
-	}
-	return 0;
-}
-
-static int decode_status(struct json_span status, struct target_fields *f, struct err *e)
-{
-	struct json_span_iter it = {.rest = status};
-	if (!may_be(status, '{'))
-		return err_set(e, ERR_PROTOCOL, "status is not a map");
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "replicas") &&
-		    read_count(it.value, "status.replicas", &f->status_replicas, e) < 0)
-			return -1;
-		if (json_span_is(it.key, "readyReplicas") &&
-		    read_count(it.value, "status.readyReplicas", &f->ready_replicas, e) < 0)
-			return -1;
-	}
+	int64_t n = *count;
+	if (value.text && !json_span_i64(value, 0, INT32_MAX, &n))
+		return err_set(e, ERR_PROTOCOL, "%s: expected a number of replicas", name);
+	*count = (int32_t)n;
 	return 0;
 }
 
 int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)
 {
-	struct json_span_iter it = {.rest = {json, len}};
-	bool has_spec = false;
-	*ret_fields = (struct target_fields){.spec_replicas = 1};
-	while (json_span_next(&it)) {
-		bool is_spec = json_span_is(it.key, "spec");
-		if ((json_span_is(it.key, "metadata") && decode_metadata(it.value, ret_fields, e) < 0) ||
-		    (is_spec && decode_spec(it.value, ret_fields, e) < 0) ||
-		    (json_span_is(it.key, "status") && decode_status(it.value, ret_fields, e) < 0))
-			return -1;
-		has_spec = has_spec || is_spec;
-	}
-	if (!ret_fields->resource_version[0])
+	static const char *const members[] = {"metadata", "spec", "status"},
+	                         *const of_spec[] = {"replicas", "selector"},
+	                         *const of_status[] = {"replicas", "readyReplicas"};
+	struct target_fields *f = ret_fields;
+	struct json_span object[3], spec[2], status[2];
+	*f = (struct target_fields){.spec_replicas = 1};
+	json_span_members((struct json_span){json, len}, members, object, 3);
+	if (!object[0].text)
 		return err_set(e, ERR_PROTOCOL, "not an object with metadata.resourceVersion");
+	if (decode_metadata(object[0], f, e) < 0)
+		return -1;
 	// A reply that contains only metadata does not show replicas.
-	return has_spec ? 0 : err_set(e, ERR_PROTOCOL, "an object without a spec");
+	if (json_span_kind(object[1]) != '{')
+		return err_set(e, ERR_PROTOCOL, object[1].text ? "spec is not a map" : "an object without a spec");
+	if (!may_be(object[2], '{'))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
+	json_span_members(object[1], of_spec, spec, 2);
+	json_span_members(object[2], of_status, status, 2);
+	if (read_count(spec[0], "spec.replicas", &f->spec_replicas, e) < 0 ||
+	    read_count(status[0], "status.replicas", &f->status_replicas, e) < 0 ||
+	    read_count(status[1], "status.readyReplicas", &f->ready_replicas, e) < 0)
+		return -1;
+	if (spec[1].text && label_selector_render(spec[1], f->selector, sizeof f->selector, e) < 0)
+		return err_wrap(e, "spec.selector");
+	return 0;
 }
 
 int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)

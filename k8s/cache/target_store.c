@@ -242,13 +242,9 @@ static void on_change(void *arg)
 	wake_waiters(((struct target_kind *)arg)->store);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
-	const struct target_kind *kind = arg;
-	const struct target_store_options *o = &kind->store->options;
-	char what[TARGET_NAME_BYTES + DISCOVERY_NAME_BYTES + 64];
-	snprintf(what, sizeof what, "%s in %s%s", kind->plural, namespace_name[0] ? "namespace " : "all namespaces",
-	         namespace_name);
+	const struct target_store_options *o = &((const struct target_kind *)arg)->store->options;
 	if (o->on_error)
 		o->on_error(o->arg, what, error);
 }

@@ -46,7 +46,7 @@ struct capacity_node *capacity_get_node(struct capacity *c, const char *name)
 	return n;
 }
 
-static struct capacity_resource *find_resource(const struct capacity_node *n, int id)
+struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id)
 {
 	for (size_t i = 0; i < n->n_resources; i++) {
 		if (n->resources[i].id == id)
@@ -55,15 +55,10 @@ static struct capacity_resource *find_resource(const struct capacity_node *n, in
 	return NULL;
 }
 
-const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id)
-{
-	return find_resource(n, id);
-}
-
 static struct capacity_resource *get_resource(struct capacity_node *n, uint8_t id)
 {
 	_Static_assert(RESOURCE_NAMES_MAX <= UINT8_MAX, "n_resources counts every name");
-	struct capacity_resource *r = find_resource(n, id);
+	struct capacity_resource *r = capacity_node_resource(n, id);
 	if (r)
 		return r;
 	n->resources = must_alloc(realloc(n->resources, (n->n_resources + 1U) * sizeof *r));
@@ -431,17 +426,12 @@ static bool has_requests(const struct capacity_pod *pod, const struct resource_v
 bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
                       const char *json, size_t len, int64_t now_ms)
 {
-	struct json_span o = {json, len}, members[2] = {{0}};
-	struct json_span_iter it = {.rest = o};
+	static const char *const names[] = {"spec", "status"};
+	struct json_span o = {json, len}, members[2];
 	struct pod_spec spec;
 	struct resource_vector requests;
 	char node_name[TARGET_NAME_BYTES] = "";
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "spec"))
-			members[0] = it.value;
-		else if (json_span_is(it.key, "status"))
-			members[1] = it.value;
-	}
+	json_span_members(o, names, members, 2);
 	if (json_span_kind(members[0]) != '{' || has_finished(members[1])) {
 		capacity_remove_pod(c, pod);
 		return false;

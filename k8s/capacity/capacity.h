@@ -72,7 +72,7 @@ struct capacity_node {
 	char name[];
 };
 // NULL: the node does not list the resource, and no pod on it uses any.
-const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id);
+struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id);
 
 // A pod that has no node yet.
 struct capacity_waiting {

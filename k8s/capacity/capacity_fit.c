@@ -80,13 +80,13 @@ static void give(const struct capacity *c, struct capacity_node *n, const struct
 {
 	n->planned_pods++;
 	for (size_t i = 0; i < shape->requests.n; i++) {
-		int demand = demand_of(c, n, shape->requests.items[i].id);
+		const struct resource_amount *a = &shape->requests.items[i];
+		struct capacity_resource *r = capacity_node_resource(n, a->id);
+		int demand = demand_of(c, n, a->id);
 		if (demand >= 0)
-			n->free_devices[demand] -= (int32_t)shape->requests.items[i].amount;
-		for (size_t k = 0; k < n->n_resources; k++) {
-			if (n->resources[k].id == shape->requests.items[i].id)
-				n->resources[k].planned += shape->requests.items[i].amount;
-		}
+			n->free_devices[demand] -= (int32_t)a->amount;
+		if (r)
+			r->planned += a->amount;
 	}
 }
 

@@ -118,7 +118,7 @@ static void on_change(void *arg)
 		i->options.on_change(i->options.arg);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct kind_watch *w = arg;
 	// The account leaves out an object that is too large; all others count.
@@ -153,11 +153,6 @@ static int open_watch(struct inventory *i, enum capacity_kind kind, struct err *
 
 // ---- dynamic resource allocation ----
 
-static void ask_again_in(struct group_probe *p, int64_t ms)
-{
-	timer_start(&p->timer, ms);
-}
-
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct group_probe *p = arg;
@@ -178,10 +173,10 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 		}
 	} else if (response || (error->kind == ERR_NOT_FOUND && error->code == 404)) {
 		p->state = PROBE_ABSENT;
-		ask_again_in(p, INVENTORY_DRA_ASK_MS);
+		timer_start(&p->timer, INVENTORY_DRA_ASK_MS);
 	} else {
 		p->error = *error;
-		ask_again_in(p, INVENTORY_DRA_RETRY_MS);
+		timer_start(&p->timer, INVENTORY_DRA_RETRY_MS);
 	}
 	if (i->options.on_change)
 		i->options.on_change(i->options.arg);
@@ -194,7 +189,7 @@ static void ask(struct group_probe *p)
 	if (k8s_request_with(p->inventory->options.client, &o, &p->asking, &p->error) == 0)
 		return;
 	p->asking = NULL;
-	ask_again_in(p, INVENTORY_DRA_RETRY_MS);
+	timer_start(&p->timer, INVENTORY_DRA_RETRY_MS);
 }
 
 static void on_ask_timer(evutil_socket_t fd, short what, void *arg)

@@ -95,22 +95,11 @@ static int read_pod_level(struct resource_names *names, enum resource_use use, s
 
 void pod_spec_read(struct json_span spec, struct pod_spec *ret_spec)
 {
-	struct json_span_iter it = {.rest = spec};
-	*ret_spec = (struct pod_spec){0};
-	while (json_span_next(&it)) {
-		if (json_span_is(it.key, "containers"))
-			ret_spec->containers = it.value;
-		else if (json_span_is(it.key, "initContainers"))
-			ret_spec->init_containers = it.value;
-		else if (json_span_is(it.key, "resources"))
-			ret_spec->resources = it.value;
-		else if (json_span_is(it.key, "overhead"))
-			ret_spec->overhead = it.value;
-		else if (json_span_is(it.key, "nodeName"))
-			ret_spec->node_name = it.value;
-		else if (json_span_is(it.key, "resourceClaims"))
-			ret_spec->claims = it.value;
-	}
+	static const char *const names[] = {"containers", "initContainers", "resources",
+	                                    "overhead",   "nodeName",       "resourceClaims"};
+	struct json_span found[sizeof names / sizeof names[0]];
+	json_span_members(spec, names, found, sizeof names / sizeof names[0]);
+	*ret_spec = (struct pod_spec){found[0], found[1], found[2], found[3], found[4], found[5]};
 }
 
 int pod_requests_read(struct resource_names *names, enum resource_use use, const struct pod_spec *spec,

@@ -130,35 +130,32 @@ bool resource_is_whole_gpu(const char *name)
 	return false;
 }
 
+static size_t find_amount(const struct resource_vector *v, int id)
+{
+	size_t i = 0;
+	while (i < v->n && v->items[i].id != id)
+		i++;
+	return i;
+}
+
 bool resource_vector_has(const struct resource_vector *v, int id)
 {
-	for (size_t i = 0; i < v->n; i++) {
-		if (v->items[i].id == id)
-			return true;
-	}
-	return false;
+	return find_amount(v, id) < v->n;
 }
 
 int64_t resource_vector_get(const struct resource_vector *v, int id)
 {
-	for (size_t i = 0; i < v->n; i++) {
-		if (v->items[i].id == id)
-			return v->items[i].amount;
-	}
-	return 0;
+	size_t i = find_amount(v, id);
+	return i < v->n ? v->items[i].amount : 0;
 }
 
 int resource_vector_set(struct resource_vector *v, int id, int64_t amount)
 {
-	for (size_t i = 0; i < v->n; i++) {
-		if (v->items[i].id == id) {
-			v->items[i].amount = amount;
-			return 0;
-		}
-	}
-	if (v->n == RESOURCES_MAX)
+	size_t i = find_amount(v, id);
+	if (i == RESOURCES_MAX)
 		return -1;
-	v->items[v->n++] = (struct resource_amount){amount, (uint8_t)id};
+	v->n += i == v->n;
+	v->items[i] = (struct resource_amount){amount, (uint8_t)id};
 	return 0;
 }
 

@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "base/json/json_path.h"
 #include "k8s/cache/target_decode.h"
-#include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
@@ -203,35 +202,6 @@ static void on_target(void *arg, const struct http_response *response, const str
 		fetch_claim(f);
 }
 
-static int send_get(struct shape_fetch *f, const char *plural, struct err *e)
-{
-	char path[K8S_PATH_BYTES_MAX];
-	snprintf(path, sizeof path, "/%s/%s/namespaces/%s/%s/%s", strchr(f->ref.api_version, '/') ? "apis" : "api",
-	         f->ref.api_version, f->ref.namespace_name, plural, f->ref.name);
-	return k8s_request(f->client, "GET", path, NULL, NULL, 0, on_target, f, e);
-}
-
-static void on_found(void *arg, const struct k8s_resource *resource, const struct err *error)
-{
-	struct shape_fetch *f = arg;
-	struct err e = {0};
-	if (f->is_abandoned)
-		finish(f);
-	else if (!resource)
-		fail(f, error);
-	else if (send_get(f, resource->plural, &e) < 0)
-		fail(f, &e);
-}
-
-static int send_first(struct shape_fetch *f, struct err *e)
-{
-	struct discovery *d = f->client->discovery;
-	const struct k8s_resource *known = discovery_find(d, f->ref.api_version, f->ref.kind, !f->ref.path);
-	if (known)
-		return send_get(f, known->plural, e);
-	return discovery_fetch(d, f->ref.api_version, f->ref.kind, !f->ref.path, f->ref.namespace_name, on_found, f, e);
-}
-
 struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct scale_ref *ref,
                                       struct resource_names *names, shape_fetch_fn *fn, void *arg, struct err *e)
 {
@@ -248,7 +218,7 @@ struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct sc
 	f->names = names;
 	f->fn = fn;
 	f->arg = arg;
-	if (send_first(f, e) == 0)
+	if (scale_get_object(client, &f->ref, on_target, f, e) == 0)
 		return f;
 	free(f);
 	return NULL;

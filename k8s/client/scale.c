@@ -18,6 +18,7 @@ struct operation {
 	char resource_version[SCALE_RESOURCE_VERSION_BYTES_MAX];
 	int32_t replicas;
 	scale_done_fn *done;
+	k8s_done_fn *done_object; // in place of `done`; NULL: the scale is read
 	void *arg;
 };
 
@@ -68,10 +69,11 @@ int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct e
 
 static void finish(struct operation *op, const struct scale *scale, const struct err *error)
 {
-	scale_done_fn *done = op->done;
-	void *arg = op->arg;
+	if (op->done_object)
+		op->done_object(op->arg, NULL, error);
+	else
+		op->done(op->arg, scale, error);
 	free(op);
-	done(arg, scale, error);
 }
 
 static int send_request(struct operation *op, struct json_span object, struct err *e);
@@ -85,6 +87,11 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	int rc = -1;
 	if (error) {
 		finish(op, NULL, error);
+		return;
+	}
+	if (op->done_object) {
+		op->done_object(op->arg, response, NULL);
+		free(op);
 		return;
 	}
 	struct json_span object = {response->body, response->body_len};
@@ -119,7 +126,7 @@ static int send_request(struct operation *op, struct json_span object, struct er
 	buf_printf(&path, "%s/%s", strchr(ref->api_version, '/') ? "/apis" : "/api", ref->api_version);
 	if (op->resource.is_namespaced)
 		buf_printf(&path, "/namespaces/%s", ref->namespace_name);
-	buf_printf(&path, "/%s/%s%s", op->resource.plural, ref->name, ref->path ? "" : "/scale");
+	buf_printf(&path, "/%s/%s%s", op->resource.plural, ref->name, ref->path || op->done_object ? "" : "/scale");
 	bool writes = op->is_patch && (!ref->path || object.text);
 	int rc = 0;
 	if (writes && ref->path)
@@ -164,7 +171,7 @@ void *scale_ref_copy(const struct scale_ref *ref, size_t size)
 
 // resource_version: of the object that is patched; NULL: it is only read.
 static int start(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
-                 scale_done_fn *done, void *arg, struct err *e)
+                 scale_done_fn *done, k8s_done_fn *done_object, void *arg, struct err *e)
 {
 	if (!k8s_name_is_valid(ref->namespace_name) || !k8s_name_is_valid(ref->name))
 		return err_set(e, ERR_INPUT, "invalid namespace and name of an object: \"%.80s/%.80s\"",
@@ -177,6 +184,7 @@ static int start(struct k8s_client *c, const struct scale_ref *ref, const char *
 	op->replicas = replicas;
 	snprintf(op->resource_version, sizeof op->resource_version, "%s", resource_version ? resource_version : "");
 	op->done = done;
+	op->done_object = done_object;
 	op->arg = arg;
 	const struct k8s_resource *resource = discovery_find(c->discovery, ref->api_version, ref->kind, !ref->path);
 	int rc;
@@ -194,7 +202,12 @@ static int start(struct k8s_client *c, const struct scale_ref *ref, const char *
 
 int scale_get(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done, void *arg, struct err *e)
 {
-	return start(c, ref, NULL, 0, done, arg, e);
+	return start(c, ref, NULL, 0, done, NULL, arg, e);
+}
+
+int scale_get_object(struct k8s_client *c, const struct scale_ref *ref, k8s_done_fn *done, void *arg, struct err *e)
+{
+	return start(c, ref, NULL, 0, NULL, done, arg, e);
 }
 
 int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
@@ -204,5 +217,5 @@ int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *r
 	if (len == 0 || len >= SCALE_RESOURCE_VERSION_BYTES_MAX || replicas < 0)
 		return err_set(e, ERR_INPUT,
 		               "a scale is set with the resourceVersion that was read, to 0 or more replicas");
-	return start(c, ref, resource_version, replicas, done, arg, e);
+	return start(c, ref, resource_version, replicas, done, NULL, arg, e);
 }

@@ -49,6 +49,8 @@ typedef void scale_done_fn(void *arg, const struct scale *scale, const struct er
 // apiVersion and kind (discovery.h). For an unknown kind, the error is ERR_NOT_FOUND and lists the kinds of the group
 // that have a scale subresource. Returns 0, or -1 and *e; then done is not called.
 int scale_get(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done, void *arg, struct err *e);
+// Sends GET of the object itself, also for a ref without a path. Returns as scale_get; done is as for k8s_request.
+int scale_get_object(struct k8s_client *c, const struct scale_ref *ref, k8s_done_fn *done, void *arg, struct err *e);
 // Sends PATCH .../scale with {"metadata":{"resourceVersion":..},"spec":{"replicas":..}}, application/merge-patch+json.
 // For a ref with a path, sends GET and PATCH of the object. The error is ERR_CONFLICT when the object was changed in
 // between: read it again and decide again. Returns as scale_get.

@@ -53,7 +53,7 @@ static void on_absent(void *arg, struct informer_item *item)
 	remove_node(n);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct remedy_agent *a = arg;
 	agent_report_edge(a, &a->is_watch_broken, "Cannot watch nodes", "Watch of nodes recovered", error);

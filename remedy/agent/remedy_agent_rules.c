@@ -140,7 +140,7 @@ static void on_absent(void *arg, struct informer_item *item)
 	record_free((struct record *)item);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct device_watch *w = arg;
 	struct device_rules *d = w->of;

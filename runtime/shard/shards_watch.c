@@ -188,7 +188,7 @@ static void on_change(void *arg)
 	changed(s);
 }
 
-static void on_error(void *arg, const char *namespace_name, const struct err *error)
+static void on_error(void *arg, const char *what, const struct err *error)
 {
 	struct shards *s = arg;
 	struct err e;

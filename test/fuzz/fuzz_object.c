@@ -123,7 +123,6 @@ static void compare_pods(const char *json, size_t size, const cJSON *tree, const
 	list.workload = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", NULL);
 	if (pods_decode_page(buf_str(&page), page.len, &counts, &list, next, &e) == 0) {
 		assert(counts.total == 1 && list.items[0].kind == pod->kind);
-		assert(strcmp(list.items[0].name, pod->name) == 0);
 		assert(counts.ready == pod->is_ready && counts.pending == pod->is_pending);
 		assert(counts.failed == pod->is_failed && counts.terminating == pod->is_deleted);
 		compare_members(list.workload, json, size, &list.items[0].member);
@@ -149,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	struct pod_facts pod;
 	if (pod_decode(json, size, &pod)) {
-		assert(pod.name[0] && pod.kind >= 0 && pod.kind < POD_KIND__COUNT);
+		assert(pod.kind >= 0 && pod.kind < POD_KIND__COUNT);
 		assert(pod.created_ms > -100000000000000 && pod.created_ms < 300000000000000 &&
 		       (pod.is_ready || pod.ready_ms == 0 || pod.is_deleted));
 		if (tree)
