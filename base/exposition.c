@@ -79,15 +79,9 @@ void exposition_family(struct buf *b, const char *name, const char *help, enum m
 		b->failed = true;
 		return;
 	}
-	buf_puts(b, "# HELP ");
-	buf_puts(b, name);
-	buf_putc(b, ' ');
+	buf_printf(b, "# HELP %s ", name);
 	put_escaped(b, help, false);
-	buf_puts(b, "\n# TYPE ");
-	buf_puts(b, name);
-	buf_putc(b, ' ');
-	buf_puts(b, metric_type_name(type));
-	buf_putc(b, '\n');
+	buf_printf(b, "\n# TYPE %s %s\n", name, metric_type_name(type));
 }
 
 static void put_label(struct buf *b, const char *name, const char *value, bool first)

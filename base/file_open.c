@@ -53,13 +53,12 @@ int file_open_in(int dir_fd, const char *name, struct stat *ret_st, struct err *
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	if (fd < 0 && errno == ELOOP)
 		return err_set(e, ERR_INPUT, "cannot read %s: expected a regular file, found a symbolic link", name);
-	if (fd < 0 || fstat(fd, ret_st) < 0) {
+	if (fd < 0 || fstat(fd, ret_st) < 0)
 		fail_open(name, e);
-	} else if (!S_ISREG(ret_st->st_mode)) {
-		fail_kind(name, ret_st->st_mode, e);
-	} else {
+	else if (S_ISREG(ret_st->st_mode))
 		return fd;
-	}
+	else
+		fail_kind(name, ret_st->st_mode, e);
 	if (fd >= 0)
 		close(fd);
 	return -1;

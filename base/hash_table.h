@@ -10,6 +10,10 @@
 
 // Returns the hash of `len` bytes at `key`: HASH_JEN of uthash.
 unsigned hash_table_key(const void *key, size_t len);
+// Returns the record whose key is key[0..len), from a table whose records start with their handle, hh: `table` is the
+// address of the caller's pointer to the first record. When there is none, adds one, zeroed but for the key, which
+// starts at byte `at`, the offset of its last member, and gets a NUL. Aborts when memory is exhausted (base/alloc.h).
+void *hash_table_get(void *table, const void *key, size_t len, size_t at);
 // Doubles the buckets of the table, as uthash does. Returns false when memory is exhausted.
 bool hash_table_expand(UT_hash_table *table);
 

@@ -214,7 +214,7 @@ int promql_source_read(const char *path, struct arena *a, struct promql_source_o
 	struct doc_file doc;
 	*ret_list = NULL;
 	*ret_n = 0;
-	if (doc_read_yaml(a, path, &doc, e) < 0)
+	if (doc_read_yaml(a, path, false, &doc, e) < 0)
 		return -1;
 	if (doc.n_roots != 1)
 		return err_set(e, ERR_INPUT, "%s: has %zu documents; it must have one, of kind " PROMQL_SOURCES_KIND,

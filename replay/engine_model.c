@@ -294,7 +294,7 @@ int engine_model_read(const char *path, struct arena *a, struct engine_model *re
 {
 	struct doc_file doc;
 	*ret = (struct engine_model){0};
-	if (doc_read_yaml(a, path, &doc, e) < 0)
+	if (doc_read_yaml(a, path, false, &doc, e) < 0)
 		return -1;
 	if (doc.n_roots != 1)
 		return err_set(e, ERR_INPUT, "%s: expected one document, of kind " ENGINE_MODEL_KIND ", found %zu",

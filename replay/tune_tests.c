@@ -99,7 +99,7 @@ static int add_document(struct tune_tests *t, const struct doc_node *root, const
 static int read_file(struct tune_tests *t, const struct policy *policy, struct err *e)
 {
 	struct doc_file doc;
-	if (doc_read_yaml(&t->arena, t->path, &doc, e) < 0)
+	if (doc_read_yaml(&t->arena, t->path, false, &doc, e) < 0)
 		return -1;
 	t->sets = calloc(doc.n_roots + 1, sizeof *t->sets);
 	if (!t->sets)

@@ -678,7 +678,7 @@ int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, 
 	return parse_yaml(a, name, text, len, true, ret_file, e);
 }
 
-static int read_yaml(struct arena *a, const char *path, bool has_anchors, struct doc_file *ret_file, struct err *e)
+int doc_read_yaml(struct arena *a, const char *path, bool has_anchors, struct doc_file *ret_file, struct err *e)
 {
 	const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
 	*ret_file = (struct doc_file){.name = name};
@@ -688,8 +688,7 @@ static int read_yaml(struct arena *a, const char *path, bool has_anchors, struct
 	int rc = buf_read_argument(&text, path, &why);
 	struct stat st;
 	if (rc == 0)
-		rc = (has_anchors ? doc_parse_yaml_anchors : doc_parse_yaml)(a, name, buf_str(&text), text.len,
-		                                                             ret_file, e);
+		rc = parse_yaml(a, name, buf_str(&text), text.len, has_anchors, ret_file, e);
 	else if (why.kind == ERR_LIMIT && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		rc = err_set(e, ERR_LIMIT, "%s: %lld bytes, the ceiling is %d: split the file", path,
 		             (long long)st.st_size, DOC_BYTES_MAX);
@@ -700,16 +699,6 @@ static int read_yaml(struct arena *a, const char *path, bool has_anchors, struct
 		*e = why;
 	buf_done(&text);
 	return rc;
-}
-
-int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
-{
-	return read_yaml(a, path, false, ret_file, e);
-}
-
-int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
-{
-	return read_yaml(a, path, true, ret_file, e);
 }
 
 const struct doc_node *doc_get(const struct doc_node *node, const char *key)

@@ -45,15 +45,13 @@ struct doc_file {
 // ERR_INTERNAL (out of memory). On error *ret_file has no roots.
 int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                    struct err *e);
-// Reads and parses the input that buf_read_argument (base/buf.h) accepts: a regular file, standard input ("-") or an
-// inherited pipe. Returns the errors of buf_read_argument and doc_parse_yaml.
-int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // As doc_parse_yaml(), but copies the value of an anchor to where an alias or a merge key (<<) names it: for files that
 // were written for other programs. The copies are treated as values; an anchor that contains itself is refused.
 int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                            struct err *e);
-// As doc_read_yaml(), with doc_parse_yaml_anchors().
-int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
+// Reads and parses the input that buf_read_argument (base/buf.h) accepts: a regular file, standard input ("-") or an
+// inherited pipe; with has_anchors as doc_parse_yaml_anchors(), else as doc_parse_yaml(). Returns the errors of both.
+int doc_read_yaml(struct arena *a, const char *path, bool has_anchors, struct doc_file *ret_file, struct err *e);
 // Parses one JSON value from text[0..len), as json_read does (strict, unlike YAML), into a tree without positions. Text
 // is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
 // a text above the limits. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.

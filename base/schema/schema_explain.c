@@ -64,9 +64,34 @@ static void put_label(struct buf *out, const char *label, const char *text)
 	put_wrapped(out, text, strlen(text), 11, 11);
 }
 
-static void put_limits(struct buf *out, const struct schema_field *f)
+// A cell of a Markdown table: '|' would end it.
+static void put_cell(struct buf *out, const char *text)
 {
-	char text[SCHEMA_RANGE_BYTES];
+	for (; *text; text++) {
+		if (*text == '|')
+			buf_putc(out, '\\');
+		buf_putc(out, *text);
+	}
+}
+
+// Writes the choices, the number of elements or the range of a field.
+static void put_limits(struct buf *out, const struct schema_field *f, const char *quote, const char *noun)
+{
+	char range[SCHEMA_RANGE_BYTES];
+	if (f->type == SCHEMA_ENUM) {
+		for (size_t i = 0; f->enum_names[i]; i++)
+			buf_printf(out, "%s%s%s%s", i ? ", " : "", quote, f->enum_names[i], quote);
+	} else if (schema_is_list(f)) {
+		size_t max = f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX;
+		buf_printf(out, "%.0f to %zu%s", f->min, max, noun);
+	} else {
+		put_cell(out, schema_format_range(f, range));
+	}
+}
+
+static void put_properties(struct buf *out, const struct schema_field *f)
+{
+	char range[SCHEMA_RANGE_BYTES];
 	if (f->required)
 		put_label(out, "REQUIRED:", "yes");
 	if (f->default_text) {
@@ -74,19 +99,12 @@ static void put_limits(struct buf *out, const struct schema_field *f)
 		buf_printf(out, "%-11s%s%s%s\n", "DEFAULT:", needs_quotes ? "\"" : "", f->default_text,
 		           needs_quotes ? "\"" : "");
 	}
-	if (schema_is_list(f)) {
-		size_t max = f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX;
-		snprintf(text, sizeof text, "%.0f to %zu", f->min, max);
-		put_label(out, "ELEMENTS:", text);
-	} else if (schema_format_range(f, text)[0]) {
-		put_label(out, "RANGE:", text);
-	}
-	if (f->type == SCHEMA_ENUM) {
-		buf_printf(out, "%-11s", "CHOICES:");
-		for (size_t i = 0; f->enum_names[i]; i++)
-			buf_printf(out, "%s%s", i ? ", " : "", f->enum_names[i]);
-		buf_putc(out, '\n');
-	}
+	bool is_enum = f->type == SCHEMA_ENUM, is_list = schema_is_list(f);
+	if (!is_enum && !is_list && !schema_format_range(f, range)[0])
+		return;
+	buf_printf(out, "%-11s", is_enum ? "CHOICES:" : is_list ? "ELEMENTS:" : "RANGE:");
+	put_limits(out, f, "", "");
+	buf_putc(out, '\n');
 }
 
 // "spec.signals.window" -> "spec.signals[].window": how errors write it. `path` is known to exist.
@@ -138,7 +156,7 @@ int schema_explain(const struct schema *root, const char *path, struct buf *out,
 		buf_printf(out, " <%s>\n", schema_type_name(f->type));
 		if (f->unsupported)
 			put_label(out, "STATUS:", "not supported yet: writing it is an error");
-		put_limits(out, f);
+		put_properties(out, f);
 	}
 	buf_putc(out, '\n');
 	const char *doc = f ? f->doc : root->doc;
@@ -153,30 +171,6 @@ int schema_explain(const struct schema *root, const char *path, struct buf *out,
 
 #define PAGE_DEPTH_MAX 16
 
-// A cell of a Markdown table: '|' would end it.
-static void put_cell(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '|')
-			buf_putc(out, '\\');
-		buf_putc(out, *text);
-	}
-}
-
-static void put_limits_cell(struct buf *out, const struct schema_field *f)
-{
-	char text[SCHEMA_RANGE_BYTES];
-	if (f->type == SCHEMA_ENUM) {
-		for (size_t i = 0; f->enum_names[i]; i++)
-			buf_printf(out, "%s`%s`", i ? ", " : "", f->enum_names[i]);
-	} else if (schema_is_list(f)) {
-		buf_printf(out, "%.0f to %zu elements", f->min,
-		           f->max_items ? f->max_items : (size_t)SCHEMA_LIST_ITEMS_MAX);
-	} else {
-		put_cell(out, schema_format_range(f, text));
-	}
-}
-
 static void put_row(struct buf *out, const struct schema_field *f)
 {
 	buf_printf(out, "| `%s` | %s | ", f->name, schema_type_name(f->type));
@@ -185,7 +179,7 @@ static void put_row(struct buf *out, const struct schema_field *f)
 	else if (f->default_text)
 		buf_printf(out, "`%s`", f->default_text[0] ? f->default_text : "\"\"");
 	buf_puts(out, " | ");
-	put_limits_cell(out, f);
+	put_limits(out, f, "`", " elements");
 	buf_puts(out, " | ");
 	if (f->unsupported)
 		buf_puts(out, "**Not supported yet.** ");

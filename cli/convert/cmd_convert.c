@@ -115,7 +115,7 @@ int cmd_convert(int argc, char **argv)
 		struct doc_file file;
 		struct err e;
 		progress_show(&totals.progress, i, args.files.n, args.files.paths[i]);
-		if (doc_read_yaml_anchors(&a, args.files.paths[i], &file, &e) < 0) {
+		if (doc_read_yaml(&a, args.files.paths[i], true, &file, &e) < 0) {
 			progress_clear(&totals.progress);
 			print_error("gpuscale convert: %s\n", e.msg);
 			totals.faults++;

@@ -214,7 +214,7 @@ static void run_file(struct session *s, const char *path)
 	arena_init(&f.test, TEST_ARENA_MAX);
 	if (s->args->junit)
 		junit_begin_suite(&s->junit, path);
-	if (doc_read_yaml(&f.arena, path, &doc, &e) < 0) {
+	if (doc_read_yaml(&f.arena, path, false, &doc, &e) < 0) {
 		char line[sizeof e.msg + 1];
 		snprintf(line, sizeof line, "%s\n", e.msg);
 		fail_file(s, path, line);

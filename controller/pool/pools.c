@@ -90,11 +90,8 @@ static struct pool *get(struct pools *p, const char *name, struct err *e)
 		err_set(e, ERR_LIMIT, "pool %s is one more than the ceiling of %d pools", name, POOLS_MAX);
 		return NULL;
 	}
-	size_t size = strlen(name) + 1;
-	pool = must_alloc(calloc(1, sizeof *pool + size));
-	memcpy(pool->name, name, size);
+	pool = hash_table_get(&p->by_name, name, strlen(name), offsetof(struct pool, name));
 	pool->pools = p;
-	HASH_ADD_STR(p->by_name, name, pool);
 	HASH_SORT(p->by_name, by_name);
 	p->n++;
 	return pool;

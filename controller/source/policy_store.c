@@ -11,8 +11,8 @@
 #define KEY_BYTES 1024 // namespace, kind, name and path with slashes between: at most 63 + 63 + 253 + 253
 
 struct policy_claim { // a target, and the bindings for it
-	struct policy_claimant *claimants, *winner;
 	UT_hash_handle hh;
+	struct policy_claimant *claimants, *winner;
 	char key[]; // "namespace/kind/name" of the target
 };
 
@@ -141,13 +141,7 @@ static int enter_claim(struct policy_store *s, struct policy_claimant *c, size_t
 	int n = claim_key(key, c->b->binding, target);
 	if (n < 0 || (size_t)n >= sizeof key)
 		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
-	struct policy_claim *claim = NULL;
-	HASH_FIND_STR(s->claims, key, claim);
-	if (!claim) {
-		claim = must_alloc(calloc(1, sizeof *claim + (size_t)n + 1));
-		memcpy(claim->key, key, (size_t)n + 1);
-		HASH_ADD_STR(s->claims, key, claim);
-	}
+	struct policy_claim *claim = hash_table_get(&s->claims, key, (size_t)n, offsetof(struct policy_claim, key));
 	DL_APPEND(claim->claimants, c);
 	c->claim = claim;
 	if (!claim->winner || goes_before(c->b->entry, claim->winner->b->entry)) {
@@ -254,14 +248,8 @@ static int update_entry(struct policy_store *s, struct policy_entry *entry, bool
 // Counts one more entry of the namespace.
 static struct space *enter_space(struct policy_store *s, const char *namespace_name)
 {
-	struct space *space;
-	HASH_FIND_STR(s->spaces, namespace_name, space);
-	if (!space) {
-		size_t size = strlen(namespace_name) + 1;
-		space = must_alloc(calloc(1, sizeof *space + size));
-		memcpy(space->name, namespace_name, size);
-		HASH_ADD_STR(s->spaces, name, space);
-	}
+	struct space *space =
+	        hash_table_get(&s->spaces, namespace_name, strlen(namespace_name), offsetof(struct space, name));
 	space->n++;
 	return space;
 }

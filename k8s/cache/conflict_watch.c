@@ -70,7 +70,7 @@ static bool is_same(const char *a, const char *b)
 
 // ---- the conflicting autoscaler of a target ----
 
-static const struct conflict *first_of(const struct conflict_interest *w)
+const char *conflict_watch_find(const struct conflict_interest *w)
 {
 	const struct conflict *best = NULL, *c;
 	int n = 0;
@@ -84,13 +84,7 @@ static const struct conflict *first_of(const struct conflict_interest *w)
 		if (!best || c->rank < best->rank || (c->rank == best->rank && strcmp(c->text, best->text) < 0))
 			best = c;
 	}
-	return best;
-}
-
-const char *conflict_watch_find(const struct conflict_interest *w)
-{
-	const struct conflict *c = first_of(w);
-	return c ? c->text : NULL;
+	return best ? best->text : NULL;
 }
 
 bool conflict_watch_is_known(const struct conflict_interest *w)
@@ -162,15 +156,8 @@ static struct target *get_target(struct conflict_watch *s, const char *namespace
                                  const char *name)
 {
 	char key[KEY_BYTES];
-	struct target *t;
 	snprintf(key, sizeof key, "%s/%s/%s", namespace_name, kind, name);
-	HASH_FIND_STR(s->targets, key, t);
-	if (t)
-		return t;
-	t = must_alloc(calloc(1, sizeof *t + strlen(key) + 1));
-	memcpy(t->key, key, strlen(key) + 1);
-	HASH_ADD_STR(s->targets, key, t);
-	return t;
+	return hash_table_get(&s->targets, key, strlen(key), offsetof(struct target, key));
 }
 
 static void free_target_if_unused(struct conflict_watch *s, struct target *t)
@@ -305,15 +292,11 @@ static void open_one(struct namespace_watch *watched, const struct resource_watc
 
 static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, const char *namespace_name)
 {
-	struct namespace_watch *watched;
-	HASH_FIND_STR(s->namespaces, namespace_name, watched);
-	if (watched)
-		return watched;
-	watched = must_alloc(calloc(1, sizeof *watched));
-	snprintf(watched->namespace_name, sizeof watched->namespace_name, "%s", namespace_name);
-	HASH_ADD_STR(s->namespaces, namespace_name, watched);
-	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
+	struct namespace_watch *watched = hash_table_get(&s->namespaces, namespace_name, strlen(namespace_name),
+	                                                 offsetof(struct namespace_watch, namespace_name));
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT && watched->n_wants == 0; kind++)
 		open_one(watched, &s->of[kind]);
+	watched->n_wants++;
 	return watched;
 }
 
@@ -526,7 +509,6 @@ struct conflict_interest *conflict_watch_acquire(struct conflict_watch *s, const
 	w->user = user;
 	memcpy(w->group, group, strlen(group) + 1);
 	w->watched = namespace_watch_get(s, ref->namespace_name);
-	w->watched->n_wants++;
 	w->target = get_target(s, ref->namespace_name, ref->kind, ref->name);
 	DL_APPEND(w->target->wants, w);
 	DL_APPEND2(s->wants, w, all_prev, all_next);

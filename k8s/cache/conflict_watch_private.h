@@ -17,7 +17,7 @@ struct namespace_watch {
 	UT_hash_handle hh;
 	size_t n_wants;
 	struct informer_item of[AUTOSCALER_KIND__COUNT]; // all objects of the namespace; .space NULL: not watched
-	char namespace_name[AUTOSCALER_NAME_BYTES];
+	char namespace_name[];
 };
 
 enum served { SERVED_UNKNOWN, SERVED_NO, SERVED_YES };

@@ -523,14 +523,9 @@ static struct watch_scope *scope_new(struct informer *i, struct informer_namespa
 
 static struct informer_namespace *get_space(struct informer *i, const char *namespace_name, size_t len)
 {
-	struct informer_namespace *space;
-	HASH_FIND(hh, i->spaces, namespace_name, len, space);
-	if (space)
-		return space;
-	space = must_alloc(calloc(1, sizeof *space + len + 1));
-	memcpy(space->namespace_name, namespace_name, len);
+	struct informer_namespace *space =
+	        hash_table_get(&i->spaces, namespace_name, len, offsetof(struct informer_namespace, namespace_name));
 	space->informer = i;
-	HASH_ADD_KEYPTR(hh, i->spaces, space->namespace_name, len, space);
 	return space;
 }
 

@@ -229,22 +229,17 @@ static struct informer_state watch_of(const struct pod_namespace *space)
 
 static struct pod_namespace *space_of(struct pod_store *s, const char *namespace_name, struct err *e)
 {
-	struct pod_namespace *space;
 	char key[INFORMER_KEY_BYTES];
-	size_t size = strlen(namespace_name) + 1;
-	HASH_FIND_STR(s->spaces, namespace_name, space);
-	if (space)
+	struct pod_namespace *space = hash_table_get(&s->spaces, namespace_name, strlen(namespace_name),
+	                                             offsetof(struct pod_namespace, namespace_name));
+	if (space->store)
 		return space;
-	space = must_alloc(calloc(1, sizeof *space + size));
-	memcpy(space->namespace_name, namespace_name, size);
 	space->store = s;
 	snprintf(key, sizeof key, "%s/", namespace_name);
-	if (informer_put(s->informer, &space->watched, key, NULL, e) < 0) {
-		free(space);
-		return NULL;
-	}
-	HASH_ADD_STR(s->spaces, namespace_name, space);
-	return space;
+	if (informer_put(s->informer, &space->watched, key, NULL, e) == 0)
+		return space;
+	space_free(space);
+	return NULL;
 }
 
 // Reads the next "key=value" of a selector, a label that all its pods have, and moves *at behind it. Returns false when
@@ -310,13 +305,7 @@ static struct pod_set *find_set(const struct pod_namespace *space, const struct 
 
 static void add_to_index(struct pod_set *set, const char *text)
 {
-	struct pod_term *term = find_term(set->space, text);
-	if (!term) {
-		size_t size = strlen(text) + 1;
-		term = must_alloc(calloc(1, sizeof *term + size));
-		memcpy(term->text, text, size);
-		HASH_ADD_STR(set->space->terms, text, term);
-	}
+	struct pod_term *term = hash_table_get(&set->space->terms, text, strlen(text), offsetof(struct pod_term, text));
 	set->term = term;
 	LL_PREPEND2(term->sets, set, next_of_term);
 	term->n_sets++;

@@ -53,7 +53,7 @@ static bool may_be(struct json_span value, char kind)
 #define VALUE_BYTES 64
 
 struct rendered {
-	char *text; // in the buffer
+	const char *text; // in the buffer
 	size_t key_len;
 };
 
@@ -115,9 +115,8 @@ static int put_expression(struct buf *out, struct json_span expression, size_t *
 }
 
 struct rendering {
-	struct buf pieces; // each with its NUL
+	struct buf pieces; // each with its NUL; does not move
 	struct rendered list[LABEL_SELECTOR_REQUIREMENTS_MAX];
-	size_t starts[LABEL_SELECTOR_REQUIREMENTS_MAX];
 	size_t n;
 };
 
@@ -126,7 +125,7 @@ static int begin_piece(struct rendering *r, struct err *e)
 	if (r->n == LABEL_SELECTOR_REQUIREMENTS_MAX)
 		return err_set(e, ERR_LIMIT, "a selector has more than %d requirements",
 		               LABEL_SELECTOR_REQUIREMENTS_MAX);
-	r->starts[r->n] = r->pieces.len;
+	r->list[r->n].text = r->pieces.data + r->pieces.len;
 	return 0;
 }
 
@@ -167,9 +166,8 @@ int label_selector_render(struct json_span selector, char *out, size_t size, str
 	struct rendering r = {.n = 0};
 	buf_init(&r.pieces, SCALE_SELECTOR_BYTES_MAX);
 	out[0] = '\0';
-	int rc = render_pieces(&r, selector, e);
-	for (size_t i = 0; i < r.n; i++)
-		r.list[i].text = r.pieces.data + r.starts[i];
+	int rc = buf_reserve(&r.pieces, SCALE_SELECTOR_BYTES_MAX) < 0 ? err_no_memory(e)
+	                                                              : render_pieces(&r, selector, e);
 	size_t at = 0;
 	if (rc == 0)
 		qsort(r.list, r.n, sizeof r.list[0], by_key);

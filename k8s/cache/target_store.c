@@ -212,8 +212,9 @@ static void set_absent(struct target_record *r)
 }
 
 // Lets the loop call the waiters whose target is no longer TARGET_UNSYNCED.
-static void wake_waiters(struct target_store *s)
+static void wake_waiters(void *arg)
 {
+	struct target_store *s = arg;
 	if (s->waiters)
 		event_active(&s->wake, EV_TIMEOUT, 0);
 }
@@ -345,17 +346,6 @@ static int add_built_in_kinds(struct target_store *s, struct err *e)
 		snprintf(k->plural, sizeof k->plural, "%s", row->plural);
 	}
 	return 0;
-}
-
-static void free_kinds(struct target_store *s)
-{
-	while (s->n_kinds > 0) {
-		struct target_kind *k = s->kinds[--s->n_kinds];
-		if (k)
-			informer_free(k->informer);
-		free(k ? k->path : NULL);
-		free(k);
-	}
 }
 
 static struct target_record *find_ref(const struct target_store *s, const struct scale_ref *ref)
@@ -630,11 +620,6 @@ void target_store_note_scaled(struct target_store *s, const struct scale_ref *re
 		(void)informer_put(r->kind->informer, &r->item, r->key, scale->resource_version, NULL);
 }
 
-static void on_pods_change(void *arg)
-{
-	wake_waiters(arg);
-}
-
 static void on_pods_error(void *arg, const char *what, const struct err *error)
 {
 	const struct target_store_options *o = &((struct target_store *)arg)->options;
@@ -651,7 +636,7 @@ struct target_store *target_store_new(const struct target_store_options *options
 	s->options = *options;
 	s->pods = pod_store_new(
 	        &(struct pod_store_options){
-	                .client = options->client, .on_error = on_pods_error, .on_change = on_pods_change, .arg = s},
+	                .client = options->client, .on_error = on_pods_error, .on_change = wake_waiters, .arg = s},
 	        e);
 	if (s->pods && add_built_in_kinds(s, e) == 0)
 		return s;
@@ -683,7 +668,10 @@ void target_store_free(struct target_store *s)
 	assert(!s->waiters);
 	target_store_stop(s);
 	pod_store_free(s->pods);
-	free_kinds(s);
+	for (size_t i = 0; i < s->n_kinds; i++) {
+		if (s->kinds[i])
+			drop_kind(s, s->kinds[i]);
+	}
 	event_del(&s->wake);
 	free(s);
 }

@@ -46,16 +46,10 @@ static void report_object(struct k8s_watch *w, void (*fn)(void *arg, const char 
 // Reports an error, or with NULL that there is none, when it differs from the last report.
 static void report_error(struct k8s_watch *w, const struct err *error)
 {
-	if (error ? w->error && w->error->kind == error->kind && strcmp(w->error->msg, error->msg) == 0 : !w->error)
+	const struct err now = error ? *error : (struct err){0};
+	if (w->error.kind == now.kind && strcmp(w->error.msg, now.msg) == 0)
 		return;
-	if (!error) {
-		free(w->error);
-		w->error = NULL;
-	} else {
-		if (!w->error)
-			w->error = must_alloc(malloc(sizeof *w->error));
-		*w->error = *error;
-	}
+	w->error = now;
 	if (!w->callbacks.on_error)
 		return;
 	w->in_callback = true;
@@ -76,8 +70,7 @@ static void report_left_out(struct k8s_watch *w)
 {
 	if (w->too_large_bytes == 0)
 		return;
-	free(w->error);
-	w->error = NULL; // reported again
+	err_clear(&w->error); // reported again
 	report_too_large(w);
 }
 
@@ -616,7 +609,6 @@ void k8s_watch_free(struct k8s_watch *w)
 	watch_scan_done(&w->scan);
 	free(w->next_page);
 	free(w->page_next);
-	free(w->error);
 	free(w->path);
 	free(w->selectors);
 	free(w);

@@ -56,7 +56,7 @@ struct k8s_watch {
 	// Failures:
 	int failures, answered_failures, relists; // in a row
 	size_t too_large_bytes;                   // size of an object that was left out; 0: none
-	struct err *error;                        // the error that on_error last reported; NULL: none
+	struct err error;                         // the error that on_error last reported; kind ERR_NONE: none
 	struct k8s_watch_stats stats;
 };
 

@@ -35,14 +35,10 @@ static struct capacity_node *find_node(const struct capacity *c, const char *nam
 
 struct capacity_node *capacity_get_node(struct capacity *c, const char *name)
 {
-	struct capacity_node *n = find_node(c, name);
-	if (n)
-		return n;
-	size_t size = strlen(name) + 1;
-	n = must_alloc(calloc(1, sizeof *n + size));
-	memcpy(n->name, name, size);
-	n->slot = capacity_take_slot(c);
-	HASH_ADD_STR(c->nodes, name, n);
+	unsigned before = HASH_COUNT(c->nodes);
+	struct capacity_node *n = hash_table_get(&c->nodes, name, strlen(name), offsetof(struct capacity_node, name));
+	if (HASH_COUNT(c->nodes) > before)
+		n->slot = capacity_take_slot(c);
 	return n;
 }
 
@@ -229,19 +225,6 @@ static void hold(const struct capacity_pod *pod, int64_t sign)
 	pod->node->pods += (int32_t)sign;
 }
 
-static struct waiting_space *get_waiting_space(struct capacity *c, const char *name)
-{
-	struct waiting_space *s;
-	HASH_FIND_STR(c->waiting_spaces, name, s);
-	if (s)
-		return s;
-	size_t size = strlen(name) + 1;
-	s = must_alloc(calloc(1, sizeof *s + size));
-	memcpy(s->name, name, size);
-	HASH_ADD_STR(c->waiting_spaces, name, s);
-	return s;
-}
-
 static void free_space_if_unused(struct capacity *c, struct waiting_space *s)
 {
 	if (s->pods > 0)
@@ -374,7 +357,8 @@ static struct capacity_waiting *read_waiting(struct capacity *c, const char *nam
 static void start_waiting(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
                           struct json_span o, int64_t now_ms)
 {
-	struct waiting_space *space = get_waiting_space(c, namespace_name);
+	struct waiting_space *space = hash_table_get(&c->waiting_spaces, namespace_name, strlen(namespace_name),
+	                                             offsetof(struct waiting_space, name));
 	struct capacity_waiting *w = NULL;
 	pod->is_waiting = true;
 	if (has_room_for_waiting(c, space, 0))

@@ -73,13 +73,11 @@ static const struct label *model_of(struct capacity *c, struct json_span attribu
 
 static struct device_kind *kind_new(struct capacity *c, const struct buf *text, size_t driver_len, size_t capacity_at)
 {
-	struct device_kind *k = must_alloc(calloc(1, sizeof *k + text->len + 1));
-	memcpy(k->text, text->data, text->len);
+	struct device_kind *k = hash_table_get(&c->kinds, text->data, text->len, offsetof(struct device_kind, text));
 	k->driver = k->text;
 	k->attributes = (struct json_span){k->text + driver_len + 1, capacity_at - driver_len - 1};
 	k->capacity = (struct json_span){k->text + capacity_at, text->len - capacity_at};
 	k->model = model_of(c, k->attributes);
-	HASH_ADD_KEYPTR(hh, c->kinds, k->text, text->len, k);
 	return k;
 }
 
@@ -119,17 +117,11 @@ static struct device_pool *pool_take(struct capacity *c, const char *driver, con
 {
 	char key[2 * NAME_BYTES];
 	size_t driver_size = strlen(driver) + 1, size = driver_size + strlen(name) + 1;
-	struct device_pool *p;
 	memcpy(key, driver, driver_size);
 	memcpy(key + driver_size, name, size - driver_size);
-	HASH_FIND(hh, c->pools, key, size, p);
-	if (!p) {
-		p = must_alloc(calloc(1, sizeof *p + size));
-		memcpy(p->text, key, size);
-		p->driver = p->text;
-		p->name = p->text + driver_size;
-		HASH_ADD_KEYPTR(hh, c->pools, p->text, size, p);
-	}
+	struct device_pool *p = hash_table_get(&c->pools, key, size, offsetof(struct device_pool, text));
+	p->driver = p->text;
+	p->name = p->text + driver_size;
 	p->refs++;
 	return p;
 }
@@ -269,7 +261,6 @@ void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim)
 static void hold_device(struct capacity *c, struct capacity_claim *claim, struct json_span result)
 {
 	char driver[NAME_BYTES], pool[NAME_BYTES], device[NAME_BYTES], key[KEY_BYTES];
-	struct allocated_device *a;
 	// Administrative access occupies no device.
 	if (json_span_kind(json_span_get(result, "adminAccess")) == 't' ||
 	    !read_text(json_span_get(result, "driver"), driver) || !read_text(json_span_get(result, "pool"), pool) ||
@@ -278,12 +269,7 @@ static void hold_device(struct capacity *c, struct capacity_claim *claim, struct
 	size_t len = format_key(key, driver, pool, device);
 	if (!len)
 		return;
-	HASH_FIND(hh, c->allocated, key, len, a);
-	if (!a) {
-		a = must_alloc(calloc(1, sizeof *a + len + 1));
-		memcpy(a->text, key, len);
-		HASH_ADD_KEYPTR(hh, c->allocated, a->text, len, a);
-	}
+	struct allocated_device *a = hash_table_get(&c->allocated, key, len, offsetof(struct allocated_device, text));
 	a->refs++;
 	claim->devices[claim->n_devices++] = a;
 }
@@ -480,19 +466,13 @@ void capacity_remove_object(struct capacity *c, enum capacity_kind kind, const c
 
 void capacity_set_object(struct capacity *c, enum capacity_kind kind, const char *name, const char *json, size_t len)
 {
-	struct device_object *o;
-	size_t bytes = object_kinds[kind].bytes, size = strlen(name) + 1;
 	if (kind == CAPACITY_NODE) {
 		capacity_set_node(c, name, json, len);
 		return;
 	}
 	c->generation++;
-	HASH_FIND(hh, c->objects[kind], name, size - 1, o);
-	if (!o) {
-		o = must_alloc(calloc(1, bytes + size));
-		o->name = memcpy((char *)o + bytes, name, size);
-		HASH_ADD_KEYPTR(hh, c->objects[kind], o->name, size - 1, o);
-	}
+	struct device_object *o = hash_table_get(&c->objects[kind], name, strlen(name), object_kinds[kind].bytes);
+	o->name = o->hh.key;
 	object_kinds[kind].clear(c, o);
 	if (!object_kinds[kind].read(c, o, json_span_get((struct json_span){json, len}, "spec")))
 		object_free(c, kind, o);

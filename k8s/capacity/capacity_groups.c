@@ -15,9 +15,11 @@ static int compare(const struct capacity_group *g, const char *pool, const char 
 }
 
 // Returns the group, inserted in order when it is new; NULL at the limit or when memory is exhausted.
-static struct capacity_group *get_group(struct capacity_groups *g, const char *pool, const char *model,
-                                        const char *resource)
+static struct capacity_group *get_group(struct capacity_groups *g, const struct label *pool_label,
+                                        const struct label *model_label, const char *resource)
 {
+	const char *pool = pool_label ? pool_label->value : CAPACITY_UNKNOWN;
+	const char *model = model_label ? model_label->value : CAPACITY_UNKNOWN;
 	size_t low = 0, high = g->n;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
@@ -73,10 +75,8 @@ static int add_node(const struct capacity *c, const struct capacity_node *n, con
 		if (!resource_is_accelerator(name) ||
 		    (r->allocatable == 0 && (r->used == 0 || capacity_class_of(c, name))))
 			continue;
-		const struct label *pool = gpu_label_pool(n->labels, n->n_labels, pool_label),
-		                   *model = gpu_label_model(n->labels, n->n_labels);
-		struct capacity_group *group = get_group(g, pool ? pool->value : CAPACITY_UNKNOWN,
-		                                         model ? model->value : CAPACITY_UNKNOWN, name);
+		struct capacity_group *group = get_group(g, gpu_label_pool(n->labels, n->n_labels, pool_label),
+		                                         gpu_label_model(n->labels, n->n_labels), name);
 		if (group)
 			add(group, n, r);
 		else if (g->n == CAPACITY_GROUPS_MAX)
@@ -125,9 +125,7 @@ static int add_slice(const struct capacity *c, const struct device_slice *s, con
 		const struct slice_device *d = &s->devices[i];
 		if (d->is_shared)
 			continue;
-		const char *model = d->kind && d->kind->model ? d->kind->model->value : CAPACITY_UNKNOWN;
-		struct capacity_group *group =
-		        get_group(g, pool ? pool->value : CAPACITY_UNKNOWN, model, s->pool->driver);
+		struct capacity_group *group = get_group(g, pool, d->kind ? d->kind->model : NULL, s->pool->driver);
 		if (!group && g->n < CAPACITY_GROUPS_MAX)
 			return -1;
 		if (!group) {

@@ -20,20 +20,14 @@ uint32_t label_hash(const char *text)
 const struct label *label_pool_take(struct label_pool *p, const char *key, const char *value)
 {
 	char text[LABEL_POOL_TEXT_BYTES];
-	struct pooled_label *l;
 	size_t key_size = strlen(key) + 1, size = key_size + strlen(value) + 1;
 	if (size > sizeof text)
 		return NULL;
 	memcpy(text, key, key_size);
 	memcpy(text + key_size, value, size - key_size);
-	HASH_FIND(hh, p->labels, text, size, l);
-	if (!l) {
-		l = must_alloc(calloc(1, sizeof *l + size));
-		memcpy(l->text, text, size);
+	struct pooled_label *l = hash_table_get(&p->labels, text, size, offsetof(struct pooled_label, text));
+	if (l->refs++ == 0)
 		l->hashed = (struct hashed_label){{l->text, l->text + key_size}, label_hash(l->text)};
-		HASH_ADD_KEYPTR(hh, p->labels, l->text, size, l);
-	}
-	l->refs++;
 	return &l->hashed.label;
 }
 

@@ -101,15 +101,12 @@ static int read_selector(struct target_shape *t, struct json_span spec, const ch
 {
 	char text[SCALE_SELECTOR_BYTES_MAX];
 	struct json_span selector = json_span_get(spec, "selector");
-	if (scale_selector[0]) {
-		t->selector = label_selector_parse(scale_selector, e);
-		return t->selector ? 0 : -1;
-	}
-	if (json_span_kind(selector) != '{')
+	bool is_known = scale_selector[0];
+	if (!is_known && json_span_kind(selector) != '{')
 		return 0; // not a kind of apps/v1: its pods are not recognized
-	if (label_selector_render(selector, text, sizeof text, e) < 0)
+	if (!is_known && label_selector_render(selector, text, sizeof text, e) < 0)
 		return -1;
-	t->selector = label_selector_parse(text, e);
+	t->selector = label_selector_parse(is_known ? scale_selector : text, e);
 	return t->selector ? 0 : -1;
 }
 

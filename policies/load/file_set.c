@@ -195,7 +195,7 @@ static int read_into(struct loaded_file *f, const struct loaded_file *previous, 
 		return -1;
 	arena_init(&tree, FILE_TREE_MAX);
 	schema_errors_init(errors, f->path);
-	if (doc_read_yaml(&tree, f->path, &doc, &e) < 0) {
+	if (doc_read_yaml(&tree, f->path, false, &doc, &e) < 0) {
 		print_to(report, "%s\n", e.msg);
 		f->n_errors = 1;
 	} else {

@@ -70,7 +70,7 @@ int pool_set_load(struct pool_set *ret_set, const char *const *paths, size_t n_p
 	int rc = errors && ret_set->pools ? file_list_read(&a, paths, n_paths, &list, e) : err_no_memory(e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++) {
 		arena_init(&tree, FILE_TREE_MAX);
-		if (doc_read_yaml(&tree, list.files[i].path, &doc, &why) == 0) {
+		if (doc_read_yaml(&tree, list.files[i].path, false, &doc, &why) == 0) {
 			schema_errors_init(errors, doc.name);
 			for (size_t k = 0; rc == 0 && k < doc.n_roots; k++)
 				if (strcmp(doc_get_text(doc.roots[k], "kind", ""), POOL_KIND) == 0)

@@ -268,7 +268,7 @@ int price_book_read(const char *path, struct arena *a, struct price_book *ret_bo
 	*ret_book = (struct price_book){0};
 	size_t len;
 	const char *text = price_shipped_text(&len);
-	if ((path ? doc_read_yaml(a, path, &doc, e) : doc_parse_yaml(a, name, text, len, &doc, e)) < 0)
+	if ((path ? doc_read_yaml(a, path, false, &doc, e) : doc_parse_yaml(a, name, text, len, &doc, e)) < 0)
 		return -1;
 	if (doc.n_roots != 1)
 		return err_set(e, ERR_INPUT,

@@ -85,7 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				assert(strcmp(w.version, "10") == 0);
 		}
 		free(w.page_next);
-		free(w.error);
 	}
 	return 0;
 }

@@ -399,23 +399,23 @@ static void files_are_read_and_their_faults_named(void **state)
 	struct err e;
 	char want[ERR_MSG_BYTES];
 	arena_init(&a, ARENA_MAX_BYTES);
-	assert_int_equal(doc_read_yaml(&a, path, &file, &e), -1);
+	assert_int_equal(doc_read_yaml(&a, path, false, &file, &e), -1);
 	snprintf(want, sizeof want, "%s:1:4: this '[' is never closed: add ']', or the file was cut off", path);
 	assert_string_equal(e.msg, want);
 	assert_int_equal(write(fd, "1]\n", 3), 3);
-	assert_int_equal(doc_read_yaml(&a, path, &file, NULL), 0);
+	assert_int_equal(doc_read_yaml(&a, path, false, &file, NULL), 0);
 	assert_string_equal(file.name, path);
 	assert_int_equal(file.n_roots, 1);
 	assert_int_equal(ftruncate(fd, 2 * DOC_BYTES_MAX), 0);
-	assert_int_equal(doc_read_yaml(&a, path, &file, &e), -1);
+	assert_int_equal(doc_read_yaml(&a, path, false, &file, &e), -1);
 	snprintf(want, sizeof want, "%s: 2097152 bytes, the ceiling is 1048576: split the file", path);
 	assert_string_equal(e.msg, want);
 	assert_int_equal(e.kind, ERR_LIMIT);
 	close(fd);
 	unlink(path);
-	assert_int_equal(doc_read_yaml(&a, path, &file, &e), -1);
+	assert_int_equal(doc_read_yaml(&a, path, false, &file, &e), -1);
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
-	assert_int_equal(doc_read_yaml(&a, "/tmp", &file, &e), -1);
+	assert_int_equal(doc_read_yaml(&a, "/tmp", false, &file, &e), -1);
 	assert_int_equal(e.kind, ERR_INPUT); // a folder
 	arena_done(&a);
 }
@@ -432,7 +432,7 @@ static void standard_input_is_read_under_a_name_of_its_own(void **state)
 	struct doc_file file;
 	struct err e;
 	arena_init(&a, ARENA_MAX_BYTES);
-	int rc = doc_read_yaml(&a, "-", &file, &e);
+	int rc = doc_read_yaml(&a, "-", false, &file, &e);
 	if (saved >= 0) {
 		dup2(saved, STDIN_FILENO);
 		close(saved);

@@ -172,7 +172,7 @@ static void shipped_prices_equal_those_of_the_recording_rules(void **state)
 	buf_init(&report, 1 << 16);
 	assert_int_equal(price_book_read(NULL, &a, &book, &report, &e), 0);
 	assert_string_equal(book.currency, "USD");
-	assert_int_equal(doc_read_yaml(&a, RULES, &doc, &e), 0);
+	assert_int_equal(doc_read_yaml(&a, RULES, false, &doc, &e), 0);
 	const struct doc_node *rules = doc_get(doc_get(doc.roots[0], "groups")->child, "rules");
 	size_t n_rules = 0, n_names = 0;
 	bool has_default = false;

@@ -159,7 +159,6 @@ static void event_is_used_or_not_skipped(void **state)
 		struct err e;
 		int rc = read_text(&w, &heard, WATCH_SCAN_EVENTS, rows[i].text, &e);
 		bool is_used = rows[i].objects >= 0;
-		free(w.error);
 		if (rc != (is_used ? 0 : -1) || heard.objects != (is_used ? rows[i].objects : 0) ||
 		    heard.deleted != rows[i].deleted || strcmp(w.version, is_used ? "12" : "10") != 0)
 			fail_msg("%s: %d, %d and %d objects, version %s, %s", rows[i].text, rc, heard.objects,

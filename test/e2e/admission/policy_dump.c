@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 		buf_done(&text);
 	} else {
 		struct doc_file file;
-		if (doc_read_yaml(&a, argv[2], &file, &e) < 0) {
+		if (doc_read_yaml(&a, argv[2], false, &file, &e) < 0) {
 			printf("fault: %s\n", e.msg);
 			code = 1;
 		}
