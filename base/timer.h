@@ -5,7 +5,6 @@
 
 #include <event2/event.h>
 #include <stdint.h>
-#include <sys/time.h>
 
 static inline struct timeval timer_value(int64_t ms)
 {
@@ -18,6 +17,13 @@ static inline int timer_start(struct event *timer, int64_t ms)
 {
 	const struct timeval delay = timer_value(ms > 0 ? ms : 0);
 	return event_add(timer, &delay);
+}
+
+// Frees an event of event_new(); NULL is fine.
+static inline void timer_free(struct event *timer)
+{
+	if (timer)
+		event_free(timer);
 }
 
 #endif

@@ -82,17 +82,16 @@ static void on_clock_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 // With --once, the process exits soon, so nothing is checked in the background.
-static int watch_clock(struct controller *c, struct err *e)
+static void watch_clock(struct controller *c)
 {
 	const struct connections *to = c->connections;
 	c->start_ms = clock_wall_ms(&to->clock);
 	clock_step_detector_init(&c->clock_detector, &to->clock, CLOCK_STEP_MS);
 	if (c->options.once)
-		return 0;
-	c->clock_timer = event_new(to->loop, -1, EV_PERSIST, on_clock_timer, c);
-	if (c->clock_timer && timer_start(c->clock_timer, CONTROLLER_CLOCK_MS) == 0)
-		return 0;
-	return err_set(e, ERR_INTERNAL, "cannot create a timer");
+		return;
+	c->clock_timer = must_alloc(event_new(to->loop, -1, EV_PERSIST, on_clock_timer, c));
+	if (timer_start(c->clock_timer, CONTROLLER_CLOCK_MS) < 0)
+		abort(); // base/alloc.h
 }
 
 // ---- ticks ----
@@ -397,8 +396,9 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 		return -1;
 	env->prices = prices_of;
 	env->prices_arg = c;
+	watch_clock(c);
 	all->conflicts = conflicts_new(all, e);
-	if (!all->conflicts || open_status(c, e) < 0 || watch_clock(c, e) < 0 || add_events(c, e) < 0 ||
+	if (!all->conflicts || open_status(c, e) < 0 || add_events(c, e) < 0 ||
 	    ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
 		return -1;
 	const struct policy_pools_options pools = {
@@ -522,8 +522,7 @@ void controller_free(struct controller *c)
 	ownership_close(&c->ownership);
 	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.wake, c->clock_timer};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			event_free(events[i]);
+		timer_free(events[i]);
 	decision_history_free(c->history);
 	price_follower_free(c->prices);
 	free(c);

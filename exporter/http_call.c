@@ -11,7 +11,6 @@
 #include <event2/http.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <strings.h>
 
 #include "base/base.h"

@@ -6,7 +6,6 @@
 // EKS Pod Identity and ECS. Azure: the token endpoint, for the federated token of the service account. The places come
 // from the environment variables that each cloud sets in a pod, as in its own SDKs.
 #include <cjson/cJSON.h>
-#include <strings.h>
 
 #include "base/base.h"
 #include "base/http/http_text.h"

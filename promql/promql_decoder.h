@@ -7,7 +7,6 @@
 #include "promql/promql.h"
 
 struct arena;
-struct promql_answer;
 struct promql_decoder;
 struct err;
 

@@ -145,8 +145,7 @@ static void probe(struct promql_source *s)
 
 static void forget_waiting(struct source_call *call)
 {
-	if (call->expiry)
-		event_free(call->expiry);
+	timer_free(call->expiry);
 	call->expiry = NULL;
 	free(call->query);
 	call->query = NULL;

@@ -98,7 +98,6 @@ struct http_call {
 };
 TAILQ_HEAD(http_call_queue, http_call);
 
-struct http_socket;
 LIST_HEAD(http_socket_list, http_socket);
 
 struct http_client {

@@ -2,7 +2,6 @@
 // TLS settings of one transfer: CA, client certificate, expected name.
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <event2/buffer.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>

@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 struct err;
-struct http_exchange;
 struct http_site;
 
 #define HTTP_SITE_NAMES_MAX      64

@@ -17,7 +17,6 @@ struct kube_options;
 struct policy_ref;
 struct price_book;
 struct prometheus_options;
-struct prometheus_session;
 
 #define ADVISE_WORKLOADS_MAX 5000
 #define ADVISE_LATE_RATIO    0.01 // the objective that every candidate is judged by

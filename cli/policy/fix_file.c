@@ -10,7 +10,6 @@
 
 #include "base/file_open.h"
 #include "cli/term/cli.h"
-#include "policies/engine/policy.h"
 #include "policies/lint/lint_names.h"
 #include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"

@@ -107,16 +107,15 @@ struct delegated_auth {
 	struct authenticator *authenticator; // NULL: not known
 	bool seen;                           // the list in progress contains the ConfigMap
 	struct review_cache *tokens, *accesses;
-	int n_checks, n_waiting,
-	        n_strangers;     // checks in flight; of these, waiting for a review; of these, with a bearer token
-	struct check *strangers; // list of the latter
+	int n_checks, n_waiting; // checks in flight; of these, waiting for a review
+	struct check *strangers; // of the latter, those with a bearer token
 };
 
 // One request that passes through the reviews.
 struct check {
 	struct delegated_auth *auth;
 	bool is_stranger;          // presents a bearer token
-	bool is_waiting;           // counted in n_waiting, and in n_strangers if is_stranger
+	bool is_waiting;           // counted in n_waiting, and in the list of strangers if is_stranger
 	struct check *prev, *next; // of the strangers that wait
 	char peer[PEER_BYTES];     // address
 	struct k8s_user *user;     // once it is known
@@ -235,14 +234,19 @@ bool delegated_auth_is_ready(const struct delegated_auth *a)
 
 #define TOO_MANY "too many requests wait for the API server to say whether they may be answered"
 
-// An address that uses up the places of bearer tokens leaves some to each other address.
-static int strangers_max(const struct check *c)
+// Returns whether there is room for one more bearer token. An address that uses up their places leaves some to each
+// other address.
+static bool has_room(const struct check *c)
 {
 	const struct check *other;
+	int n = 0, max = DELEGATED_AUTH_STRANGERS_MAX + DELEGATED_AUTH_FIRSTS_MAX;
 	DL_FOREACH(c->auth->strangers, other)
-	if (strcmp(other->peer, c->peer) == 0)
-		return DELEGATED_AUTH_STRANGERS_MAX;
-	return DELEGATED_AUTH_STRANGERS_MAX + DELEGATED_AUTH_FIRSTS_MAX;
+	{
+		n++;
+		if (strcmp(other->peer, c->peer) == 0)
+			max = DELEGATED_AUTH_STRANGERS_MAX;
+	}
+	return n < max;
 }
 
 // Counts the check among those that wait for a review, until it ends. Returns false at the limit.
@@ -251,11 +255,10 @@ static bool may_wait(struct check *c)
 	struct delegated_auth *a = c->auth;
 	if (c->is_waiting)
 		return true;
-	if (a->n_waiting >= DELEGATED_AUTH_CHECKS_MAX || (c->is_stranger && a->n_strangers >= strangers_max(c)))
+	if (a->n_waiting >= DELEGATED_AUTH_CHECKS_MAX || (c->is_stranger && !has_room(c)))
 		return false;
 	c->is_waiting = true;
 	a->n_waiting++;
-	a->n_strangers += c->is_stranger;
 	if (c->is_stranger)
 		DL_APPEND(a->strangers, c);
 	return true;
@@ -268,10 +271,8 @@ static void end(struct check *c, int status, const char *message)
 	void *arg = c->arg;
 	a->n_checks--;
 	a->n_waiting -= c->is_waiting;
-	if (c->is_waiting && c->is_stranger) {
-		a->n_strangers--;
+	if (c->is_waiting && c->is_stranger)
 		DL_DELETE(a->strangers, c);
-	}
 	k8s_user_unref(c->user);
 	free(c);
 	done(arg, status, message);

@@ -3,7 +3,6 @@
 // ends when all writes are acknowledged, so that a fleet without a tick has no request in flight.
 #include "controller/fleet/fleet.h"
 
-#include <math.h>
 #include <utlist.h>
 
 #include "base/base.h"

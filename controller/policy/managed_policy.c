@@ -265,6 +265,5 @@ void ownership_close(struct ownership *o)
 	o->all->connections->write_guard = (struct write_guard){0};
 	shards_free(o->shards);
 	free(o->shard);
-	if (o->leaving)
-		event_free(o->leaving);
+	timer_free(o->leaving);
 }

@@ -56,7 +56,7 @@ static void clear_error(struct policy_report *p)
 void policy_report_reset(struct policy_report *p)
 {
 	clear_error(p);
-	sparkline_free(p->sparkline);
+	free(p->sparkline);
 	policy_report_init(p);
 }
 
@@ -82,7 +82,7 @@ void policy_report_set_policy(struct policy_report *p, const struct policy *befo
 	p->phase = STATUS_PHASE__COUNT;
 	if (has_same_columns(before, after))
 		return;
-	sparkline_free(p->sparkline);
+	free(p->sparkline);
 	p->sparkline = NULL;
 }
 

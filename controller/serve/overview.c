@@ -180,38 +180,27 @@ static void write_conditions(struct json_writer *w, const struct status_facts *f
 
 // ---- sparklines ----
 
-// Writes about four digits, which are enough to draw. One document may contain 200,000 values, so the common range
-// avoids printf's exact arithmetic.
+// Writes a value of a sparkline, which has three digits. One document may contain 200,000 values, so the common range
+// avoids printf's exact arithmetic of doubles.
 static void write_short(struct json_writer *w, double v)
 {
-	static const struct {
-		double from, scale;
-		int decimals;
-	} ranges[] = {{1000, 1, 0}, {100, 10, 1}, {10, 100, 2}, {1, 1e3, 3}, {0.1, 1e4, 4}, {0.01, 1e5, 5}};
+	static const int units[] = {1, 10, 100, 1000, 10000}; // of the decimals
+	char text[32];
 	double size = fabs(v);
-	size_t r = 0;
-	if (v == 0 || size >= 1e15 || size < ranges[sizeof ranges / sizeof ranges[0] - 1].from) {
-		char text[32];
-		snprintf(text, sizeof text, "%.4g", v);
+	int decimals = size < 1000 ? 4 : 0, n;
+	if (v == 0 || size >= 1e6 || size < 0.01) {
+		snprintf(text, sizeof text, "%.15g", v);
 		json_write_raw(w, text);
 		return;
 	}
-	while (size < ranges[r].from)
-		r++;
-	int64_t n = (int64_t)(size * ranges[r].scale + 0.5);
-	int decimals = ranges[r].decimals;
+	n = (int)(size * units[decimals] + 0.5);
 	for (; decimals > 0 && n % 10 == 0; decimals--)
 		n /= 10;
-	char text[32], *at = text + sizeof text; // written from its end
-	*--at = '\0';
-	for (int i = 0; n > 0 || i <= decimals; i++, n /= 10) {
-		if (i > 0 && i == decimals)
-			*--at = '.';
-		*--at = (char)('0' + n % 10);
-	}
-	if (v < 0)
-		*--at = '-';
-	json_write_raw(w, at);
+	int unit = units[decimals];
+	int len = snprintf(text, sizeof text, "%s%d", v < 0 ? "-" : "", n / unit);
+	if (decimals > 0)
+		snprintf(text + len, sizeof text - (size_t)len, ".%0*d", decimals, n % unit);
+	json_write_raw(w, text);
 }
 
 static void write_column(struct json_writer *w, const struct sparkline *t, size_t column)

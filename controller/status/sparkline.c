@@ -52,11 +52,6 @@ struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns)
 	return t;
 }
 
-void sparkline_free(struct sparkline *t)
-{
-	free(t);
-}
-
 static int16_t *row_at(struct sparkline *t, size_t row)
 {
 	return &t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns];

@@ -26,9 +26,8 @@ struct sparkline {
 	int16_t cells[];              // SPARKLINE_POINTS_MAX rows; the oldest is `first`
 };
 
-// interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. Makes its only allocation.
+// interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. free() releases it.
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns);
-void sparkline_free(struct sparkline *t); // NULL is fine
 // Records one tick as of now_ms. values: one per column; NaN, and what exceeds 9.99e17, is unknown; what is below 1e-16
 // counts as 0; NULL: all unknown. Of two ticks in one row, the later known value counts, per column. Skipped ticks
 // become rows of unknown values. A time before the last one means that the clock was set, and discards all rows.

@@ -87,7 +87,6 @@ static void on_sent(void *arg, const struct http_response *response, const struc
 	w->stats.sent += response != NULL;
 	w->stats.failed += response == NULL;
 	if (slot) {
-		slot->sending = false;
 		slot->call = NULL;
 		slot->fn(slot->arg, response ? NULL : error);
 	}
@@ -112,7 +111,6 @@ static void send_one(struct status_writer *w, struct status_slot *slot)
 	leave_queue(slot);
 	if (rc == 0) {
 		slot->call = call;
-		slot->sending = true;
 		w->in_flight++;
 		return;
 	}
@@ -141,7 +139,7 @@ static void send_some(struct status_writer *w)
 	w->sending = true;
 	while (w->in_flight < STATUS_WRITES_MAX) {
 		struct status_slot *slot;
-		DL_SEARCH_SCALAR(w->queue, slot, sending, false); // one at a time per object: they must not overtake
+		DL_SEARCH_SCALAR(w->queue, slot, call, NULL); // one at a time per object: they must not overtake
 		if (!slot)
 			break;
 		int64_t wait_ms = left_ms(w);
@@ -164,7 +162,7 @@ static void set_deferred(struct status_writer *w, struct status_slot *slot, bool
 
 enum status_room status_writer_room(const struct status_writer *w, const struct status_slot *slot)
 {
-	if (!w->queue && !slot->sending && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0)
+	if (!w->queue && !slot->call && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0)
 		return STATUS_ROOM_AT_ONCE;
 	return slot->path || w->stats.waiting < STATUS_QUEUE_MAX ? STATUS_ROOM_QUEUE : STATUS_ROOM_NONE;
 }
@@ -206,7 +204,6 @@ void status_writer_put_last(struct status_writer *w, struct status_slot *slot, c
 {
 	struct last_patch *last = must_alloc(calloc(1, sizeof *last));
 	last->slot.call = slot->call;
-	last->slot.sending = slot->sending;
 	slot->call = NULL;
 	if (last->slot.call)
 		last->slot.call->slot = &last->slot;

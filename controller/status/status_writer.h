@@ -32,7 +32,6 @@ struct status_slot {
 	struct status_slot *prev, *next; // the queue, while waiting
 	struct status_writer *writer;
 	char *path, *body; // waiting to be sent; owned
-	bool sending;
 	bool is_deferred;
 	status_written_fn *fn;
 	void *arg;

@@ -10,7 +10,6 @@
 #include "exporter/apiserver/pod_metadata.h"
 #include "exporter/backend.h"
 #include "exporter/kubelet/kubelet_pods.h"
-#include "exporter/kubelet/pod_resources.h"
 #include "exporter/otlp/otlp_push.h"
 #include "exporter/page/exporter_server.h"
 #include "exporter/page/render_page.h"

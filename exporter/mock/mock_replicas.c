@@ -40,8 +40,7 @@ void mock_replicas_free(struct mock_replicas *r)
 	if (!r)
 		return;
 	http_call_free(r->fetch);
-	if (r->timer)
-		event_free(r->timer);
+	timer_free(r->timer);
 	free(r);
 }
 

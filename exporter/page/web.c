@@ -286,8 +286,7 @@ void web_free(struct web *w)
 {
 	if (!w)
 		return;
-	if (w->tick)
-		event_free(w->tick);
+	timer_free(w->tick);
 	web_auth_free(w->auth);
 	web_config_done(&w->config);
 	free(w);

@@ -8,7 +8,6 @@
 
 #include "base/backoff.h"
 #include "base/base.h"
-#include "base/clock.h"
 #include "base/http/http_client.h"
 #include "base/timer.h"
 #include "k8s/client/discovery.h"

@@ -540,10 +540,8 @@ void remedy_agent_free(struct remedy_agent *a)
 		return;
 	health_feed_free(a->feed);
 	event_recorder_free(a->recorder);
-	if (a->on_term)
-		event_free(a->on_term);
-	if (a->on_int)
-		event_free(a->on_int);
+	timer_free(a->on_term);
+	timer_free(a->on_int);
 	arena_done(&a->arena);
 	free(a->block);
 	free(a);

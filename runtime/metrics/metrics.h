@@ -10,7 +10,6 @@
 #include "base/exposition.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/policy.h"
 
 struct buf;
 struct http_server;

@@ -5,7 +5,6 @@
 #include <event2/util.h>
 
 #include "base/base.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/process/log.h"

@@ -242,7 +242,7 @@ static void policy_says_what_was_decided(void **state)
 	          "1000000],\"signals\":[{\"name\":\"queue\",\"values\":[null,12.3]},{\"name\":\"sm_active\","
 	          "\"values\":[null,null]}]}");
 	cJSON_Delete(root);
-	sparkline_free((struct sparkline *)(uintptr_t)p.trend);
+	free((struct sparkline *)(uintptr_t)p.trend);
 }
 
 static void target_of_one_replica_comes_with_the_share_of_one(void **state)
@@ -372,7 +372,7 @@ static void numbers_of_a_sparkline_are_short_and_right(void **state)
 		if (fabs(got - want) > fabs(want) * 1e-6)
 			fail_msg("%g is written as %.17g, not %s", rows[i].value, got, rows[i].text);
 		cJSON_Delete(root);
-		sparkline_free(t);
+		free(t);
 	}
 }
 
@@ -407,7 +407,7 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 	assert_true(b.failed);
 	assert_in_range(b.len, 1, 100 * 1024);
 	buf_done(&b);
-	sparkline_free(trend);
+	free(trend);
 	free(list);
 }
 

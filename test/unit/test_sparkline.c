@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -67,7 +68,7 @@ static void rows_of_few_ticks(void **state)
 		if (strcmp(column(t, got, sizeof got), rows[r].column) != 0)
 			fail_msg("%s: got \"%s\", want \"%s\"", rows[r].name, got, rows[r].column);
 		assert_int_equal(sparkline_step_ms(t), 15000);
-		sparkline_free(t);
+		free(t);
 	}
 }
 
@@ -89,13 +90,13 @@ static void values_have_three_digits(void **state)
 		double got = sparkline_at(t, 0, 0), want = rows[i].kept;
 		if (isnan(got) != isnan(want) || fabs(got - want) > fabs(want) * 1e-15)
 			fail_msg("%.17g is kept as %.17g, not %.17g", rows[i].value, got, want);
-		sparkline_free(t);
+		free(t);
 	}
 	for (int n = 0; n < 1000; n++) {
 		struct sparkline *t = sparkline_new(15000, 1);
 		add(t, 0, n);
 		assert_true(sparkline_at(t, 0, 0) == n);
-		sparkline_free(t);
+		free(t);
 	}
 }
 
@@ -113,7 +114,7 @@ static void nothing_was_known_of_any_column(void **state)
 	assert_true(isnan(sparkline_at(t, 0, 0)) && isnan(sparkline_at(t, 0, 1)));
 	assert_true(sparkline_at(t, 1, 0) == 1 && sparkline_at(t, 1, 1) == 2);
 	assert_int_equal(t->end_ms, START_MS + 16000);
-	sparkline_free(t);
+	free(t);
 }
 
 static void neighbours_become_one_when_it_is_full(void **state)
@@ -139,7 +140,7 @@ static void neighbours_become_one_when_it_is_full(void **state)
 	add(t, 15, 2);
 	assert_int_equal(t->n, 2);
 	assert_int_equal(sparkline_step_ms(t), 15000);
-	sparkline_free(t);
+	free(t);
 }
 
 // Whatever the interval: the last hour at least (or all there was), in at most SPARKLINE_POINTS_MAX rows, each where
@@ -170,7 +171,7 @@ static void old_sparkline_has_the_last_hour(void **state)
 		int64_t step_ms = sparkline_step_ms(t);
 		assert_true(step_ms >= SPARKLINE_STEP_MS && step_ms < 2 * SPARKLINE_STEP_MS + interval_ms);
 		assert_int_equal(t->n, SPARKLINE_POINTS_MAX);
-		sparkline_free(t);
+		free(t);
 	}
 }
 
@@ -187,13 +188,12 @@ static void hour_without_ticks_is_an_hour_of_unknowns(void **state)
 	assert_true(sparkline_step_ms(t) >= 60000 - 1000);
 	assert_in_range(known, 2, 4); // the 100 s at the beginning, and the end
 	assert_true(sparkline_at(t, t->n - 1, 0) == 2);
-	sparkline_free(t);
+	free(t);
 }
 
 static void no_trend_is_freed_too(void **state)
 {
 	(void)state;
-	sparkline_free(NULL);
 }
 
 int main(void)
