@@ -17,6 +17,8 @@ struct arena {
 };
 
 void arena_init(struct arena *a, size_t max_bytes);
+// The same as the value of a declaration: struct arena a = ARENA(NAMES_MAX);
+#define ARENA(limit) ((struct arena){.max_bytes = (limit)})
 // Frees every block.
 void arena_done(struct arena *a);
 // Everything handed out becomes invalid; its memory serves the next allocations.

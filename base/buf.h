@@ -20,6 +20,8 @@ struct buf {
 
 // Empty buffer that may grow to max_bytes (below SIZE_MAX / 2). Allocates nothing.
 void buf_init(struct buf *b, size_t max_bytes);
+// The same as the value of a declaration: struct buf out = BUF(OUTPUT_MAX);
+#define BUF(limit) ((struct buf){.max = (limit)})
 // Frees the memory; the buffer is as after buf_init.
 void buf_done(struct buf *b);
 // As buf_done, and overwrites the memory before: for secrets.

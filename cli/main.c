@@ -69,8 +69,7 @@ static void put_help(struct buf *out)
 
 static int help(bool is_wanted)
 {
-	struct buf out;
-	buf_init(&out, HELP_BYTES_MAX);
+	struct buf out = BUF(HELP_BYTES_MAX);
 	put_help(&out);
 	if (is_wanted)
 		print_out(&out);

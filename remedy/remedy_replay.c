@@ -386,8 +386,9 @@ static int fold(struct remedy_replay *p, const struct remedy_line *line, struct 
 	return 0;
 }
 
-int remedy_replay_answer(struct remedy_replay *p, const char *line, size_t len, struct buf *out, struct err *e)
+int remedy_replay_answer(void *replay, const char *line, size_t len, struct buf *out, struct err *e)
 {
+	struct remedy_replay *p = replay;
 	struct remedy_line parsed;
 	arena_reset(&p->line);
 	p->n_lines++;

@@ -17,8 +17,9 @@ struct remedy_replay;
 struct remedy_replay *remedy_replay_new(const struct remedy_limits *limits);
 void remedy_replay_free(struct remedy_replay *p);
 
-// Reads one line (docs/remediation.md) and appends the actions that follow to `out`, a line each; often none. For an
-// invalid line it appends {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
-int remedy_replay_answer(struct remedy_replay *p, const char *line, size_t len, struct buf *out, struct err *e);
+// For filters, with a struct remedy_replay: reads one line (docs/remediation.md) and appends the actions that follow to
+// `out`, a line each; often none. For an invalid line it appends {"error": "line N: ..."} instead and returns -1 with
+// *e, which does not name the line.
+int remedy_replay_answer(void *replay, const char *line, size_t len, struct buf *out, struct err *e);
 
 #endif

@@ -394,16 +394,14 @@ static int set_engine(struct backtest *b, const struct policy *policy, struct er
 	if (most > ENGINE_REPLICAS_MAX)
 		return err_set(
 		        e, ERR_LIMIT,
-		        "--engine simulates at most %d replicas: lower spec.maxReplicas, --replicas or --fixed, now "
-		        "%d",
+		        "--engine simulates at most %d replicas: lower spec.maxReplicas, --replicas or --fixed, now %d",
 		        ENGINE_REPLICAS_MAX, most);
 	if (m->arrivals == ENGINE_ARRIVALS_REQUESTS) {
 		if (!d->weight)
-			return err_set(
-			        e, ERR_INPUT,
-			        "%s: has no column requests, which requests.arrivals: Requests of the engine model "
-			        "needs",
-			        b->file);
+			return err_set(e, ERR_INPUT,
+			               "%s: has no column requests, which requests.arrivals: Requests of the engine "
+			               "model needs",
+			               b->file);
 		double row_s = (double)b->recording->step_ms / 1000; // the weights are integrals over time
 		d->total = 0;
 		for (size_t i = 0; i < d->n; i++) {
@@ -418,8 +416,8 @@ static int set_engine(struct backtest *b, const struct policy *policy, struct er
 	d->weight = NULL;
 	if (d->total * m->max_requests_s > ENGINE_REQUESTS_MAX)
 		return err_set(e, ERR_LIMIT,
-		               "%s: the demand is about %.0f requests of the engine model, more than %d: use a "
-		               "shorter recording",
+		               "%s: the demand is about %.0f requests of the engine model, more than %d: use a shorter "
+		               "recording",
 		               b->file, d->total * m->max_requests_s, ENGINE_REQUESTS_MAX);
 	w->engine = (struct engine_setup){m, d->start_ms, b->config.wait_s};
 	if (w->capacity == 0 || w->capacity > ENGINE_REPLICAS_MAX)
@@ -486,8 +484,8 @@ static int add_factors(struct sweep *s, struct err *e)
 		has_any = has_any || has_target(&s->l->policy->signals[i]);
 	if (!has_any)
 		return err_set(e, ERR_UNSUPPORTED,
-		               "not supported: policy %s has neither an objective nor a target or watermarks, so "
-		               "there is nothing to vary",
+		               "not supported: policy %s has neither an objective nor a target or watermarks, so there "
+		               "is nothing to vary",
 		               s->l->policy->name);
 	for (size_t i = 0; i < COUNT_OF(factors); i++)
 		add_policy(s, factors[i]);
@@ -537,8 +535,7 @@ static int run_sweep(const struct loop *l, struct err *e)
 	if (add_references(l, e) < 0)
 		return -1;
 	atomic_init(&s.has_failed, false);
-	const struct parallel p = {play_task, NULL, &s};
-	parallel_run(&p, b->n_rows - s.first, b->config.sweep_threads);
+	parallel_run(b->n_rows - s.first, b->config.sweep_threads, play_task, NULL, &s);
 	for (size_t i = s.first; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_BOUND)
 			complete_bound(&s, &b->rows[i]);

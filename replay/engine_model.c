@@ -265,9 +265,8 @@ static int read_samples(const char *model_path, struct engine_model *m, struct a
 {
 	char path[2 * PATH_BYTES_MAX];
 	const char *slash = m->samples_file[0] == '/' ? NULL : strrchr(model_path, '/');
-	struct buf text;
+	struct buf text = BUF(SAMPLES_BYTES);
 	snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - model_path) : 0, model_path, m->samples_file);
-	buf_init(&text, SAMPLES_BYTES);
 	int rc = buf_read_file(&text, path, e);
 	if (rc == 0)
 		rc = engine_model_parse_samples(buf_str(&text), text.len, path, m, a, e);

@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 
 struct shared {
-	const struct parallel *p;
+	void (*run)(void *context, size_t i);
+	void *context;
 	size_t n;
 	atomic_size_t next;
 };
@@ -15,13 +16,14 @@ static void *work(void *arg)
 {
 	struct shared *s = arg;
 	for (size_t i; (i = atomic_fetch_add(&s->next, 1)) < s->n;)
-		s->p->run(s->p->context, i);
+		s->run(s->context, i);
 	return NULL;
 }
 
-void parallel_run(const struct parallel *p, size_t n, unsigned threads)
+void parallel_run(size_t n, unsigned threads, void (*run)(void *context, size_t i),
+                  void (*on_progress)(void *context, size_t started), void *context)
 {
-	struct shared s = {.p = p, .n = n};
+	struct shared s = {.run = run, .context = context, .n = n};
 	pthread_t started[PARALLEL_THREADS_MAX];
 	unsigned n_started = 0;
 	atomic_init(&s.next, 0);
@@ -29,9 +31,9 @@ void parallel_run(const struct parallel *p, size_t n, unsigned threads)
 	       pthread_create(&started[n_started], NULL, work, &s) == 0)
 		n_started++;
 	for (size_t i; (i = atomic_fetch_add(&s.next, 1)) < n;) {
-		p->run(p->context, i);
-		if (p->on_progress)
-			p->on_progress(p->context, i + 1);
+		run(context, i);
+		if (on_progress)
+			on_progress(context, i + 1);
 	}
 	for (unsigned i = 0; i < n_started; i++)
 		pthread_join(started[i], NULL);

@@ -80,8 +80,7 @@ static int bind_signal(struct policy_candidate *c, size_t i, struct err *e)
 	                          s->name)
 	       : names ? err_wrap(e,
 	                          "signal %s is not simulated (demand, backlog and utilization are; "
-	                          "--utilization-signal "
-	                          "%s makes it the utilization)",
+	                          "--utilization-signal %s makes it the utilization)",
 	                          s->name, s->name)
 	               : err_wrap(e, "signal %s", s->name);
 }

@@ -62,17 +62,12 @@ int64_t recording_usual_step_ms(const int64_t *time_ms, size_t n)
 
 // ---- columns ----
 
-static bool has_metric_name(const char *column, const char *name, size_t len)
-{
-	return strncmp(column, name, len) == 0 && column[len] == '{';
-}
-
 // Returns the first column from `from` on that is a series of the metric `name`, -1 if there is none.
 static int series_of(const struct recording *r, const char *name, size_t from)
 {
 	size_t len = strlen(name);
 	for (size_t i = from; i < r->n_columns; i++)
-		if (has_metric_name(r->names[i], name, len))
+		if (strncmp(r->names[i], name, len) == 0 && r->names[i][len] == '{')
 			return (int)i;
 	return -1;
 }

@@ -50,9 +50,6 @@ struct tune_broken {
 // it names, cannot be read or decoded.
 int tune_tests_load(const char *path, const struct policy *policy, struct tune_tests **ret_tests, struct err *e);
 void tune_tests_free(struct tune_tests *t); // t may be NULL
-// Runs the tests with `policy`, which differs from that of tune_tests_load() in numbers only, and returns how many
-// fail. *ret_broken, which may be NULL, names them until tune_tests_free(). Not for several threads at once.
-size_t tune_tests_run(struct tune_tests *t, const struct policy *policy, struct tune_broken *ret_broken);
 
 // ---- the search ----
 

@@ -132,14 +132,11 @@ static size_t block_end(const struct tune_search *s, size_t block)
 
 static void add_block(struct tune_score *sum, const struct score *s)
 {
-	sum->replica_s += s->replica_s;
-	sum->requests += s->requests;
-	sum->late += s->late;
-	sum->changes += s->changes;
-	sum->n_blocks += s->requests > 0;
-	sum->late_late += s->late * s->late;
-	sum->late_requests += s->late * s->requests;
-	sum->requests_requests += s->requests * s->requests;
+	double late = s->late, requests = s->requests;
+	const struct tune_score block = {s->replica_s,    requests,           late,
+	                                 s->changes,      requests > 0,       late * late,
+	                                 late * requests, requests * requests};
+	add(sum, &block);
 }
 
 static void play_part(struct tune_search *s, struct tune_trial *r, size_t part)
@@ -181,10 +178,9 @@ static void report_progress(void *context, size_t started)
 // Plays the parts from `from` to before `to` with each of s->runs, on the threads of the configuration.
 static int play_runs(struct tune_search *s, size_t from, size_t to, struct err *e)
 {
-	const struct parallel p = {play_run, report_progress, s};
 	s->from = from;
 	s->to = to;
-	parallel_run(&p, s->n_runs, s->config->threads);
+	parallel_run(s->n_runs, s->config->threads, play_run, report_progress, s);
 	return atomic_load(&s->has_failed) ? err_no_memory(e) : 0;
 }
 
@@ -359,10 +355,9 @@ static void put_policy(const struct tune_search *s, struct buf *out)
 
 static int decode(const struct tune_search *s, struct arena *a, struct policy *ret, struct err *e)
 {
-	struct buf text;
+	struct buf text = BUF(TEXT_MAX);
 	struct doc_file file;
 	struct schema_errors errors;
-	buf_init(&text, TEXT_MAX);
 	put_policy(s, &text);
 	schema_errors_init(&errors, "llm-demand");
 	int rc = doc_parse_yaml(a, "llm-demand", buf_str(&text), text.len, &file, e);

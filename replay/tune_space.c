@@ -232,10 +232,9 @@ static bool can_vary(struct tune_space *s, const struct tune_number *n)
 {
 	static const double shares[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
 	double values[TUNE_NUMBERS_MAX];
-	struct arena a;
+	struct arena a = ARENA(ARENA_MAX);
 	bool can = false;
 	size_t index = (size_t)(n - s->numbers);
-	arena_init(&a, ARENA_MAX);
 	for (size_t i = 0; i < sizeof shares / sizeof *shares && !can; i++) {
 		struct policy p;
 		for (size_t k = 0; k < s->n; k++)
@@ -618,19 +617,17 @@ static int apply_edits(struct patch *p, struct buf *out)
 // Whether the result says what was meant, and nothing else.
 static bool reads_back(const struct patch *p, const char *text, size_t len)
 {
-	struct tune_space *again = malloc(sizeof *again);
+	struct tune_space again;
 	struct err e;
-	bool same = again && tune_space_init(again, p->space->policy, text, len, &e) == 0;
+	bool same = tune_space_init(&again, p->space->policy, text, len, &e) == 0;
 	for (size_t i = 0; same && i < p->space->n; i++) {
 		size_t k = 0;
-		while (k < again->n && strcmp(again->numbers[k].path, p->space->numbers[i].path) != 0)
+		while (k < again.n && strcmp(again.numbers[k].path, p->space->numbers[i].path) != 0)
 			k++;
-		same = k < again->n ? fabs(again->numbers[k].present - p->values[i]) <= SAME * fabs(p->values[i])
-		                    : !differs(p, i);
+		same = k < again.n ? fabs(again.numbers[k].present - p->values[i]) <= SAME * fabs(p->values[i])
+		                   : !differs(p, i);
 	}
-	if (again)
-		tune_space_done(again);
-	free(again);
+	tune_space_done(&again);
 	return same;
 }
 

@@ -191,14 +191,11 @@ double world_demand(const struct world *w, int window_s)
 	return mean(w, w->demand, window_s, 0);
 }
 
-static double queue_wait_s(const struct world *w)
-{
-	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready / world_capacity_ratio(w->config) : INFINITY;
-}
-
 double world_wait_s(const struct world *w)
 {
-	return w->engine ? w->engine_wait_s : queue_wait_s(w);
+	if (w->engine)
+		return w->engine_wait_s;
+	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready / world_capacity_ratio(w->config) : INFINITY;
 }
 
 // ---- the closed loop ----

@@ -22,6 +22,8 @@ struct json_writer {
 
 // out stays the caller's; it is appended to.
 void json_write_init(struct json_writer *w, struct buf *out, int indent);
+// The same as the value of a declaration: struct json_writer w = JSON_WRITER(&out, 2);
+#define JSON_WRITER(to, spaces) ((struct json_writer){.out = (to), .indent = (spaces)})
 void json_write_object_begin(struct json_writer *w);
 void json_write_object_end(struct json_writer *w);
 void json_write_array_begin(struct json_writer *w);

@@ -49,13 +49,12 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	struct doc_file file;
 	struct err e;
 	struct schema_errors errors, warnings;
-	struct buf report;
+	struct buf report = BUF(CONVERT_TEXT_MAX);
 	if (doc_parse_yaml(a, name, buf_str(text), text->len, &file, &e) < 0) {
 		print_error("gpuscale convert: %s\n", e.msg);
 		totals->faults++;
 		return;
 	}
-	buf_init(&report, CONVERT_TEXT_MAX);
 	for (size_t i = 0; i < file.n_roots; i++) {
 		struct policy_document document = {0};
 		bool bad[POLICY_SIGNALS_MAX] = {false};
@@ -106,11 +105,9 @@ int cmd_convert(int argc, char **argv)
 {
 	struct convert_args args = {0};
 	args_parse(&command, argc, argv, &args);
-	struct arena a;
-	struct buf out;
+	struct arena a = ARENA(CONVERT_ARENA_MAX);
+	struct buf out = BUF(CONVERT_ARENA_MAX);
 	struct totals totals = {.progress = {.what = "converting", .delay_ms = PROGRESS_DELAY_MS}};
-	arena_init(&a, CONVERT_ARENA_MAX);
-	buf_init(&out, CONVERT_ARENA_MAX);
 	for (size_t i = 0; i < args.files.n; i++) {
 		struct doc_file file;
 		struct err e;

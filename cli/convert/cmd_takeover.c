@@ -84,9 +84,8 @@ static void deployment_path(const struct takeover *t, char out[PATH_BYTES])
 static int read_deployment(struct takeover *t, struct err *e)
 {
 	char path[PATH_BYTES], saved[NUM_TEXT_BYTES];
-	struct buf body;
+	struct buf body = BUF(BODY_BYTES_MAX);
 	deployment_path(t, path);
-	buf_init(&body, BODY_BYTES_MAX);
 	int rc = kube_request(&t->session, "GET", path, NULL, NULL, &body, e);
 	const struct json_span o = {buf_str(&body), body.len};
 	t->replicas = 1; // the default of the API server
@@ -124,11 +123,10 @@ static int scale_deployment(struct takeover *t, int64_t replicas, int64_t saved,
 static int read_lease(struct takeover *t, struct lease_record *ret_record, struct err *e)
 {
 	char path[PATH_BYTES];
-	struct buf body;
+	struct buf body = BUF(LEASE_OBJECT_BYTES_MAX);
 	snprintf(path, sizeof path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/" KEDA_LEASE,
 	         t->args->keda_namespace);
 	*ret_record = (struct lease_record){0};
-	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
 	int rc = kube_request(&t->session, "GET", path, NULL, NULL, &body, e);
 	if (rc == 0)
 		rc = lease_record_decode(buf_str(&body), body.len, ret_record, e);
@@ -145,9 +143,8 @@ static const char *any_source(void *arg, const struct convert_server *server, co
 {
 	const struct takeover *t = arg;
 	if (server->authentication && !t->args->authenticates) {
-		*ret_why =
-		        "not supported: authentication, unless the controller runs with --scaled-object-authentication "
-		        "and so does this command";
+		*ret_why = "not supported: authentication, unless the controller runs with "
+		           "--scaled-object-authentication and so does this command";
 		return NULL;
 	}
 	return "default";
@@ -158,13 +155,11 @@ static int on_scaled_object(void *arg, struct json_span object, struct err *e)
 	struct takeover *t = arg;
 	const struct convert_live live = {.source_of = any_source, .arg = t};
 	struct autoscaler_object o;
-	struct buf faults, state;
+	struct buf faults = BUF(FAULT_BYTES_MAX), state = BUF(SCALED_OBJECT_BYTES_MAX);
 	if (!autoscaler_decode(AUTOSCALER_SCALED_OBJECT, object.text, object.len, &o))
 		return err_set(e, ERR_PROTOCOL, "a ScaledObject has no name");
 	t->n_objects++;
 	struct policy_ref *body = must_alloc(policy_ref_new());
-	buf_init(&faults, FAULT_BYTES_MAX);
-	buf_init(&state, SCALED_OBJECT_BYTES_MAX);
 	bool is_supported = scaled_object_decode(object.text, object.len, &live, body, &faults) == 0;
 	bool has_hpa = json_span_kind(json_span_path(object, (const char *const[]){"status", "hpaName", NULL})) == '"';
 	bool acts = scaled_object_doc_read(&state, object.text, object.len) && !has_hpa;
@@ -285,11 +280,10 @@ static int await_zero(struct takeover *t, const size_t *count, struct err *e)
 static int take(struct takeover *t, struct err *e)
 {
 	if (t->n_unsupported && !t->args->leave_unsupported)
-		return err_set(
-		        e, ERR_UNSUPPORTED,
-		        "%zu of %zu ScaledObjects are not supported: nothing would scale them; --leave-unsupported "
-		        "goes on all the same",
-		        t->n_unsupported, t->n_objects);
+		return err_set(e, ERR_UNSUPPORTED,
+		               "%zu of %zu ScaledObjects are not supported: nothing would scale them; "
+		               "--leave-unsupported goes on all the same",
+		               t->n_unsupported, t->n_objects);
 	if (t->replicas > 0 && scale_deployment(t, 0, t->replicas, e) < 0)
 		return -1;
 	if (await_stop(t, e) < 0)

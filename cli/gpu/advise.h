@@ -29,10 +29,12 @@ struct prometheus_options;
 // name the labels that the series of a workload have on the server that was read.
 enum advise_engine { ADVISE_VLLM, ADVISE_SGLANG, ADVISE_TRITON, ADVISE_TGI, ADVISE_GPU, ADVISE_ENGINE__COUNT };
 
-// A metric of each engine, which exists while a pod of it runs.
 struct advise_engine_info {
-	const char *name, *probe;
-	const char *unit; // of the work
+	const char *name;
+	const char *probe;   // a metric that exists while a pod of the engine runs
+	const char *unit;    // of the work
+	bool has_queue;      // the probe is the metric of its queue, so that an objective has a backlog
+	const char *library; // name of the policy of the library that fits it
 };
 extern const struct advise_engine_info advise_engines[ADVISE_ENGINE__COUNT];
 
@@ -46,8 +48,6 @@ struct advise_subject {
 	int32_t min_replicas, max_replicas;
 };
 
-// Returns whether the engine reports a queue, so that an objective has a backlog.
-bool advise_engine_has_queue(enum advise_engine engine);
 // Appends the expression of the most scrapes within ADVISE_SCRAPES_S, over the last day.
 #define ADVISE_SCRAPES_S 600
 void advise_put_scrapes(struct buf *out, const struct advise_subject *s);
@@ -62,12 +62,8 @@ void advise_put_request_work(struct buf *out, const struct advise_subject *s);
 // Appends the expression of the share of the requests that waited longer than 10 s in the last `window_s` seconds.
 // Returns false when the engine has no histogram of its queue.
 bool advise_put_late(struct buf *out, const struct advise_subject *s, int64_t window_s);
-// Returns the metric of the queue; NULL: none.
-const char *advise_queue_metric(enum advise_engine engine);
 // Appends the policy of the library that fits the engine, for this workload: YAML, without the comment at its top.
 void advise_put_library(struct buf *out, const struct advise_subject *s);
-// Returns the name of that policy in the library.
-const char *advise_library_name(enum advise_engine engine);
 // Appends a policy with an objective: at most 1 % of the work waits longer than 10 s. `capacity` is the work of a busy
 // replica a second, in the unit of the engine. The engine has a queue.
 void advise_put_objective(struct buf *out, const struct advise_subject *s, double capacity);

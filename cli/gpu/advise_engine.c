@@ -8,11 +8,11 @@
 
 const struct advise_engine_info advise_engines[ADVISE_ENGINE__COUNT] = {
         // clang-format off
-	[ADVISE_VLLM]   = {"vLLM",   "vllm:num_requests_waiting",          "tokens"},
-	[ADVISE_SGLANG] = {"SGLang", "sglang:num_queue_reqs",              "tokens"},
-	[ADVISE_TRITON] = {"Triton", "nv_inference_pending_request_count", "seconds of inference"},
-	[ADVISE_TGI]    = {"TGI",    "tgi_queue_size",                     "tokens"},
-	[ADVISE_GPU]    = {"GPU",    "DCGM_FI_PROF_SM_ACTIVE",             "busy GPUs"},
+	[ADVISE_VLLM]   = {"vLLM",   "vllm:num_requests_waiting",          "tokens",               true,  "llm-queue"},
+	[ADVISE_SGLANG] = {"SGLang", "sglang:num_queue_reqs",              "tokens",               true,  "sglang-queue"},
+	[ADVISE_TRITON] = {"Triton", "nv_inference_pending_request_count", "seconds of inference", true,  "triton-queue"},
+	[ADVISE_TGI]    = {"TGI",    "tgi_queue_size",                     "tokens",               true,  "sm-active"},
+	[ADVISE_GPU]    = {"GPU",    "DCGM_FI_PROF_SM_ACTIVE",             "busy GPUs",            false, "sm-active"},
         // clang-format on
 };
 
@@ -51,33 +51,10 @@ __asm__(".section .rodata\n" LIBRARY("advise_llm_queue", "llm-queue") LIBRARY("a
                 LIBRARY("advise_triton_queue", "triton-queue") LIBRARY("advise_sm_active", "sm-active") ".previous\n");
 extern const char advise_llm_queue[], advise_sglang_queue[], advise_triton_queue[], advise_sm_active[];
 
-static const struct {
-	const char *name, *text;
-} library[ADVISE_ENGINE__COUNT] = {
-        // clang-format off
-	[ADVISE_VLLM]   = {"llm-queue",    advise_llm_queue},
-	[ADVISE_SGLANG] = {"sglang-queue", advise_sglang_queue},
-	[ADVISE_TRITON] = {"triton-queue", advise_triton_queue},
-	[ADVISE_TGI]    = {"sm-active",    advise_sm_active},
-	[ADVISE_GPU]    = {"sm-active",    advise_sm_active},
-        // clang-format on
+static const char *const library[ADVISE_ENGINE__COUNT] = {
+        [ADVISE_VLLM] = advise_llm_queue, [ADVISE_SGLANG] = advise_sglang_queue, [ADVISE_TRITON] = advise_triton_queue,
+        [ADVISE_TGI] = advise_sm_active,  [ADVISE_GPU] = advise_sm_active,
 };
-
-bool advise_engine_has_queue(enum advise_engine engine)
-{
-	return queries[engine].waiting;
-}
-
-const char *advise_library_name(enum advise_engine engine)
-{
-	return library[engine].name;
-}
-
-// The probe of an engine with a queue is the metric of the queue.
-const char *advise_queue_metric(enum advise_engine engine)
-{
-	return queries[engine].waiting ? advise_engines[engine].probe : NULL;
-}
 
 // ---- queries ----
 
@@ -207,7 +184,7 @@ void advise_put_library(struct buf *out, const struct advise_subject *s)
 	static const char *const replaced[] = {"#",     "apiVersion:",      "kind:",          "metadata:",
 	                                       "spec:", "  scaleTargetRef", "  minReplicas:", "  maxReplicas:"};
 	put_head(out, s);
-	for (const char *line = library[s->engine].text, *next; *line; line = next) {
+	for (const char *line = library[s->engine], *next; *line; line = next) {
 		size_t len = strcspn(line, "\n");
 		bool is_replaced = false;
 		next = line + len + (line[len] == '\n');
@@ -232,13 +209,12 @@ void advise_put_objective(struct buf *out, const struct advise_subject *s, doubl
 	           "      query: |\n        ",
 	           capacity);
 	advise_put_backlog(out, s);
-	buf_printf(
-	        out,
-	        " / %.6g\n"
-	        "  behavior:                           # the objective keeps what it has just ordered for a while\n"
-	        "    scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1000, periodSeconds: "
-	        "15}]}\n"
-	        "    scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 100, periodSeconds: "
-	        "15}]}\n",
-	        capacity);
+	buf_printf(out,
+	           " / %.6g\n"
+	           "  behavior:                           # the objective keeps what it has just ordered for a while\n"
+	           "    scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1000, periodSeconds: "
+	           "15}]}\n"
+	           "    scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 100, "
+	           "periodSeconds: 15}]}\n",
+	           capacity);
 }

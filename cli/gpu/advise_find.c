@@ -109,7 +109,7 @@ struct policy_ref *advise_policy(const char *text, struct err *e)
 	struct policy_document document = {0};
 	struct doc_file file;
 	struct schema_errors errors;
-	struct buf report;
+	struct buf report = BUF(POLICY_MAX);
 	if (!ref)
 		return err_no_memory(e), NULL;
 	schema_errors_init(&errors, "policy");
@@ -118,7 +118,6 @@ struct policy_ref *advise_policy(const char *text, struct err *e)
 		rc = err_set(e, ERR_INPUT, "expected one policy");
 	if (rc == 0 && (policy_decode(file.roots[0], &document, &ref->arena, &errors) < 0 ||
 	                policy_zones_load(&document.policy, file.roots[0], &ref->arena, &errors) < 0)) {
-		buf_init(&report, POLICY_MAX);
 		schema_errors_print(&errors, &report);
 		rc = err_set(e, ERR_INPUT, "%.*s", (int)strcspn(buf_str(&report), "\n"), buf_str(&report));
 		buf_done(&report);
@@ -134,15 +133,13 @@ struct policy_ref *advise_policy(const char *text, struct err *e)
 // The rules as a policy; otherwise w->present_fault.
 static int read_rules(struct finder *f, struct advise_workload *w, struct json_span object, struct err *e)
 {
-	struct arena arena;
-	struct buf text;
+	struct arena arena = ARENA(ARENA_MAX);
+	struct buf text = BUF(POLICY_MAX);
 	struct doc_node *root;
 	struct err fault = {0};
-	arena_init(&arena, ARENA_MAX);
-	buf_init(&text, POLICY_MAX);
 	struct conversion *c = arena_alloc(&arena, sizeof *c);
 	if (!c)
-		err_set(&fault, ERR_INTERNAL, "out of memory");
+		err_no_memory(&fault);
 	else if (doc_from_json(&arena, object.text, object.len, &root, &fault) == 0 &&
 	         convert_object(c, &arena, root, f->list, NULL, &fault) == 0) {
 		convert_write(&text, c);
@@ -421,19 +418,16 @@ static int add_use(struct finder *f, const struct cost_use *use, struct err *e)
 
 static int read_use(struct finder *f, struct prometheus_session *session, struct err *e)
 {
-	struct cost_use *use = calloc(1, sizeof *use);
+	struct cost_use use;
 	const struct gpu_use_parts parts = {.by_pod = true};
 	const struct cost_period period = {f->advice->start_s, f->advice->end_s};
-	if (!use)
-		return err_no_memory(e);
-	int rc = cost_fetch(session, &period, &parts, use, e);
+	int rc = cost_fetch(session, &period, &parts, &use, e);
 	if (rc == 0)
-		rc = add_use(f, use, e);
-	if (rc == 0 && !use->use.rows)
+		rc = add_use(f, &use, e);
+	if (rc == 0 && !use.use.rows)
 		buf_puts(&f->advice->notes,
 		         "no GPU reported in this period (DCGM_FI_DEV_FB_USED): costs and idle GPUs are unknown\n");
-	cost_use_done(use);
-	free(use);
+	gpu_use_done(&use.use);
 	return rc;
 }
 
@@ -464,9 +458,8 @@ static int on_probe(void *arg, const struct promql_series *s, struct err *e)
 // Looks for engines at several times, because a workload may have no pod now.
 static int find_engines(struct finder *f, struct prometheus_session *session, struct err *e)
 {
-	struct buf query;
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	buf_puts(&query, "group by (__name__, namespace, exported_namespace, pod, exported_pod) ({__name__=~\"");
 	for (int engine = 0; engine < ADVISE_ENGINE__COUNT; engine++) {
 		buf_puts(&query, engine ? "|" : "");
@@ -518,9 +511,7 @@ static int find_all(struct finder *f, struct prometheus_session *session, struct
 
 int advise_find(const struct advise_request *r, struct advice *ret, struct err *e)
 {
-	*ret = (struct advice){.currency = r->book->currency};
-	arena_init(&ret->arena, ARENA_MAX);
-	buf_init(&ret->notes, NOTES_MAX);
+	*ret = (struct advice){.arena = ARENA(ARENA_MAX), .notes = BUF(NOTES_MAX), .currency = r->book->currency};
 	struct finder f = {.request = r, .advice = ret};
 	ret->workloads = calloc(ADVISE_WORKLOADS_MAX, sizeof *ret->workloads);
 	f.known = calloc(ADVISE_WORKLOADS_MAX, sizeof *f.known);

@@ -97,16 +97,13 @@ static void add_candidate(struct replay *r, enum advise_candidate candidate)
 static int fetch(struct replay *r, struct err *e)
 {
 	struct advise_workload *w = r->workload;
-	struct buf demand, backlog, request_work, notes;
-	buf_init(&demand, QUERY_BYTES);
-	buf_init(&backlog, QUERY_BYTES);
-	buf_init(&request_work, QUERY_BYTES);
-	buf_init(&notes, NOTES_BYTES);
+	struct buf demand = BUF(QUERY_BYTES), backlog = BUF(QUERY_BYTES), request_work = BUF(QUERY_BYTES),
+	           notes = BUF(NOTES_BYTES);
 	advise_put_demand(&demand, &r->subject);
 	r->fetched.policy.namespace_name = w->namespace_name;
 	r->fetched.policy.name = w->target.name;
 	r->fetched.target = w->target;
-	if (advise_engine_has_queue(w->engine)) {
+	if (advise_engines[w->engine].has_queue) {
 		advise_put_backlog(&backlog, &r->subject);
 		advise_put_request_work(&request_work, &r->subject);
 		add_column(r, &(struct policy_signal){.query = buf_str(&backlog)}, BACKLOG);
@@ -238,7 +235,7 @@ static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 	struct candidate_run *run = &r->runs[candidate];
 	struct signal_binding *b = &run->bindings[i];
 	const struct policy_signal *s = &run->policy.signals[i];
-	const char *queue = advise_queue_metric(r->workload->engine);
+	const struct advise_engine_info *engine = &advise_engines[r->workload->engine];
 	const double *metrics[] = {
 	        [ORIGIN_DEMAND] = r->demand, [ORIGIN_BACKLOG] = r->backlog, [ORIGIN_UTILIZATION] = r->busy};
 	char name[16];
@@ -251,7 +248,7 @@ static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 		run->lacks_data |= s->on_missing == ON_MISSING_HOLD;
 		return;
 	}
-	if (queue && strstr(s->query, queue) && r->request_work > 0) {
+	if (engine->has_queue && strstr(s->query, engine->probe) && r->request_work > 0) {
 		struct fit f = fit(r, b->column, r->backlog);
 		*b = (struct signal_binding){
 		        ORIGIN_BACKLOG, f.factor > 0 ? f.factor : r->workload->capacity / r->request_work, b->column};
@@ -274,8 +271,7 @@ static void bind(struct replay *r, enum advise_candidate candidate, size_t i)
 
 static const char *write_policy(struct replay *r, enum advise_candidate candidate, struct err *e)
 {
-	struct buf text;
-	buf_init(&text, POLICY_BYTES);
+	struct buf text = BUF(POLICY_BYTES);
 	if (candidate == ADVISE_LIBRARY)
 		advise_put_library(&text, &r->subject);
 	else
@@ -419,8 +415,7 @@ static double ask_number(struct replay *r, struct prometheus_session *session, c
 
 static void measure(struct replay *r, struct prometheus_session *session)
 {
-	struct buf query;
-	buf_init(&query, QUERY_BYTES);
+	struct buf query = BUF(QUERY_BYTES);
 	advise_put_scrapes(&query, &r->subject);
 	r->subject.window = advise_window(ask_number(r, session, &query));
 	buf_reset(&query);
@@ -463,14 +458,13 @@ static int replay_recording(struct replay *r, struct err *e)
 		set_metrics(r);
 		set_bounds(r, 2 * most_replicas(r));
 		rc = set_candidate(r, ADVISE_LIBRARY, e);
-		if (rc == 0 && advise_engine_has_queue(w->engine))
+		if (rc == 0 && advise_engines[w->engine].has_queue)
 			rc = set_candidate(r, ADVISE_OBJECTIVE, e);
 	}
 	if (rc == 0 && !w->fault) {
 		for (int c = ADVISE_PRESENT; c < ADVISE_CANDIDATE__COUNT; c++)
 			prepare(r, (enum advise_candidate)c);
-		const struct parallel p = {.run = run_candidate, .context = r};
-		parallel_run(&p, ADVISE_CANDIDATE__COUNT, parallel_cores());
+		parallel_run(ADVISE_CANDIDATE__COUNT, parallel_cores(), run_candidate, NULL, r);
 		take_scores(r);
 		choose(w);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale advise: what the workloads of a cluster cost, and what another policy would have cost.
+#include <ctype.h>
 #include <strings.h>
 
 #include "base/html_page.h"
@@ -8,13 +9,11 @@
 #include "cli/term/cli.h"
 #include "insight/gpu_use_query.h"
 
-#define OUTPUT_MAX     ((size_t)64 * 1024 * 1024)
 #define SINCE_MS       (14 * INT64_C(86400000))
 #define LONGEST_MS     (90 * INT64_C(86400000))
 #define LEAST_MS       INT64_C(3600000)
 #define MONTH_DAYS     30.0
 #define DAY_S          86400.0
-#define CELL_BYTES     64
 #define COVERED_SHARE  0.95 // of the period: less is reported
 #define IDLE_SHARE     0.5  // of the cost: more is reported
 #define PAGE_BYTES_MAX ((size_t)48 * 1024 * 1024)
@@ -156,14 +155,11 @@ static void put_verdict(struct buf *out, const struct advice *a, const struct ad
 
 static void put_advise_command(struct buf *out, const struct advice *a, const struct advise_workload *w)
 {
-	char kind[CELL_BYTES];
-	size_t i = 0;
-	for (; w->target.kind[i] && i + 1 < sizeof kind; i++)
-		kind[i] = (char)(w->target.kind[i] >= 'A' && w->target.kind[i] <= 'Z' ? w->target.kind[i] + 32
-		                                                                      : w->target.kind[i]);
-	kind[i] = '\0';
-	print_to(out, "gpuscale advise %s/%s -n %s --prometheus %s > %s.yaml", kind, w->target.name, w->namespace_name,
-	         a->server, w->target.name);
+	buf_puts(out, "gpuscale advise ");
+	for (const char *c = w->target.kind; *c; c++)
+		buf_putc(out, (char)tolower((unsigned char)*c));
+	print_to(out, "/%s -n %s --prometheus %s > %s.yaml", w->target.name, w->namespace_name, a->server,
+	         w->target.name);
 }
 
 static void put_plan_command(struct buf *out, const struct advice *a, const struct advise_workload *w)
@@ -203,12 +199,10 @@ static void put_total(const struct advice *a, struct buf *out)
 
 static void put_table(const struct advice *a, struct buf *out)
 {
-	static const char *const head[] = {"NAMESPACE", "WORKLOAD",      "AUTOSCALER", "ENGINE", "GPU-HOURS", "COST",
-	                                   "IDLE",      "MEASURED-LATE", "LATE",       "RULES",  "POLICY",    "LIBRARY",
-	                                   "OBJECTIVE", "BEST-LATE",     "SAVES",      NULL};
 	struct table t;
 	put_total(a, out);
-	table_init(&t, head);
+	table_init(&t, "NAMESPACE\tWORKLOAD\tAUTOSCALER\tENGINE\tGPU-HOURS\tCOST\tIDLE\t"
+	               "MEASURED-LATE\tLATE\tRULES\tPOLICY\tLIBRARY\tOBJECTIVE\tBEST-LATE\tSAVES");
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advise_workload *w = &a->workloads[i];
 		table_put(&t, "%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t%s\t%s", w->namespace_name, w->target.name,
@@ -218,7 +212,7 @@ static void put_table(const struct advice *a, struct buf *out)
 		          table_amount(w->measured_late_percent, "%").text,
 		          table_amount(late_of(&w->outcomes[ADVISE_RAN]), "%").text,
 		          candidate_cost(w, ADVISE_PRESENT).text);
-		table_put(&t, "%s\t%s\t%s\t%s", w->has_engine ? advise_library_name(w->engine) : "-",
+		table_put(&t, "%s\t%s\t%s\t%s", w->has_engine ? advise_engines[w->engine].library : "-",
 		          candidate_cost(w, ADVISE_LIBRARY).text, candidate_cost(w, ADVISE_OBJECTIVE).text,
 		          table_amount(w->best == ADVISE_RAN ? NAN : late_of(&w->outcomes[w->best]), "%").text);
 		table_put(&t, w->saved_ratio > 0 ? "%.0f%%" : "-", 100 * w->saved_ratio);
@@ -288,7 +282,7 @@ static void put_policy(const struct advice *a, const struct advise_workload *w, 
 		return;
 	}
 	print_to(out, "# The policy: %s. Its decisions, which change nothing: ",
-	         c == ADVISE_LIBRARY ? advise_library_name(w->engine) : advise_candidate_names[c]);
+	         c == ADVISE_LIBRARY ? advise_engines[w->engine].library : advise_candidate_names[c]);
 	put_plan_command(out, a, w);
 	buf_puts(out, "\n");
 	buf_puts(out, text);
@@ -308,32 +302,23 @@ static void put_candidate(struct json_writer *w, const struct advise_workload *w
 	json_write_format(w, "policy:%s}", workload->policies[c]);
 }
 
-static void put_text(struct json_writer *w, const char *key, const struct buf *text)
-{
-	json_write_member_text(w, key, buf_str(text));
-}
-
 static void put_json(const struct advice *a, struct buf *out)
 {
 	const struct advise_totals t = sum(a);
-	struct json_writer w;
-	struct buf verdict;
-	buf_init(&verdict, TABLE_BYTES_MAX);
-	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_time(&w, "from", a->start_s * 1000);
-	json_write_member_time(&w, "to", a->end_s * 1000);
-	json_write_format(&w, "currency:%s,gpuHours:%g,cost:%g,idleCost:%g,fakeLoadCost:%g", a->currency, t.gpu_hours,
-	                  t.cost, t.idle_cost, t.fake_cost);
-	json_write_format(&w, "savedGPUHours:%g,savedCost:%g,savedCostPerMonth:%g", t.saved_hours, t.saved_cost,
-	                  t.saved_month);
-	json_write_format(&w, "otherGPUHours:%g,withoutGPUs:%zu,workloads:[", a->other_gpu_hours, a->n_without_gpus);
+	struct buf verdict = BUF(TABLE_BYTES_MAX);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{from:%jd,to:%jd,currency:%s,gpuHours:%g,cost:%g,idleCost:%g,fakeLoadCost:%g",
+	                  a->start_s * 1000, a->end_s * 1000, a->currency, t.gpu_hours, t.cost, t.idle_cost,
+	                  t.fake_cost);
+	json_write_format(&w, "savedGPUHours:%g,savedCost:%g,savedCostPerMonth:%g,otherGPUHours:%g,withoutGPUs:%zu",
+	                  t.saved_hours, t.saved_cost, t.saved_month, a->other_gpu_hours, a->n_without_gpus);
+	json_write_member_array(&w, "workloads");
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advise_workload *x = &a->workloads[i];
 		json_write_format(&w, "{namespace:%s,kind:%s,name:%s,autoscaler:%s,engine:%s,library:%s",
 		                  x->namespace_name, x->target.kind, x->target.name, x->autoscaler,
 		                  x->has_engine ? advise_engines[x->engine].name : NULL,
-		                  x->has_engine ? advise_library_name(x->engine) : NULL);
+		                  x->has_engine ? advise_engines[x->engine].library : NULL);
 		json_write_format(&w, "capacity:%g,gpuHours:%g,cost:%g,idleCost:%g,fakeLoadCost:%g", x->capacity,
 		                  x->gpu_hours, x->has_use ? x->cost : NAN, x->has_use ? x->idle_cost : NAN,
 		                  x->has_use ? x->fake_cost : NAN);
@@ -342,18 +327,18 @@ static void put_json(const struct advice *a, struct buf *out)
 		                  x->saved_hours, x->saved_cost);
 		buf_reset(&verdict);
 		put_verdict(&verdict, a, x);
-		put_text(&w, "verdict", &verdict);
+		json_write_member_text(&w, "verdict", buf_str(&verdict));
 		json_write_member_array(&w, "candidates");
 		for (int c = 0; c < ADVISE_CANDIDATE__COUNT; c++)
 			put_candidate(&w, x, (enum advise_candidate)c);
 		json_write_array_end(&w);
 		buf_reset(&verdict);
 		put_advise_command(&verdict, a, x);
-		put_text(&w, "command", &verdict);
+		json_write_member_text(&w, "command", buf_str(&verdict));
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
-	put_text(&w, "notes", &a->notes);
+	json_write_member_text(&w, "notes", buf_str(&a->notes));
 	json_write_object_end(&w);
 	buf_done(&verdict);
 }
@@ -373,8 +358,7 @@ extern const char advise_page_begin[];
 static void put_sentence(struct buf *out, const struct advice *a, const struct advise_workload *w,
                          void (*put)(struct buf *, const struct advice *, const struct advise_workload *))
 {
-	struct buf text;
-	buf_init(&text, TEXT_BYTES);
+	struct buf text = BUF(TEXT_BYTES);
 	put(&text, a, w);
 	out->failed = out->failed || text.failed;
 	print_xml(out, "%s", buf_str(&text));
@@ -415,7 +399,7 @@ static void put_candidate_row(struct buf *out, const struct advise_workload *w, 
 	buf_puts(out, w->best == c && c != ADVISE_RAN ? "<tr class=\"best\">" : "<tr>");
 	print_xml(out, "<th scope=\"row\">%s", advise_candidate_names[c]);
 	if (c == ADVISE_LIBRARY)
-		print_xml(out, ": %s", advise_library_name(w->engine));
+		print_xml(out, ": %s", advise_engines[w->engine].library);
 	buf_puts(out, "</th>");
 	if (o->is_known && isfinite(ratio))
 		buf_printf(out, "<td>%.2f</td><td>%.1f</td><td>%.2f</td><td>%.2f%%</td><td>%d</td><td>", o->replicas,
@@ -434,11 +418,10 @@ static void put_details(struct buf *out, const struct advice *a, const struct ad
 	buf_puts(out, "</p>\n");
 	if (!w->fault) {
 		buf_puts(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-		              "aria-label=\"Candidates\"><table><thead><tr>"
-		              "<th scope=\"col\">Rules</th><th scope=\"col\">Mean replicas</th><th "
-		              "scope=\"col\">GPU-hours</th>"
-		              "<th scope=\"col\">Cost</th><th scope=\"col\">Late</th><th scope=\"col\">Changes</th>"
-		              "<th scope=\"col\">Limits</th></tr></thead><tbody>\n");
+		              "aria-label=\"Candidates\"><table><thead><tr><th scope=\"col\">Rules</th><th "
+		              "scope=\"col\">Mean replicas</th><th scope=\"col\">GPU-hours</th><th "
+		              "scope=\"col\">Cost</th><th scope=\"col\">Late</th><th scope=\"col\">Changes</th><th "
+		              "scope=\"col\">Limits</th></tr></thead><tbody>\n");
 		for (int c = 0; c < ADVISE_CANDIDATE__COUNT; c++)
 			put_candidate_row(out, w, (enum advise_candidate)c);
 		buf_puts(out, "</tbody></table></div>\n");
@@ -479,9 +462,9 @@ static void put_workload(struct buf *out, const struct advice *a, const struct a
 
 static void put_notes(struct buf *out, const struct advice *a)
 {
-	buf_puts(out, "<section><h2>What limits the result</h2><ul class=\"notes\">"
-	              "<li>A replay divides the work by what a replica did in its busiest percent of the time; where a "
-	              "replica can do more, the saving is larger. Late work waits longer than 10 s.</li>\n");
+	buf_puts(out, "<section><h2>What limits the result</h2><ul class=\"notes\"><li>A replay divides the work by "
+	              "what a replica did in its busiest percent of the time; where a replica can do more, the saving "
+	              "is larger. Late work waits longer than 10 s.</li>\n");
 	if (a->other_gpu_hours > 0)
 		buf_printf(out, "<li>%.1f GPU-hours (%.2f) are of pods of no Deployment or StatefulSet.</li>\n",
 		           a->other_gpu_hours, a->other_cost);
@@ -495,17 +478,15 @@ static void put_notes(struct buf *out, const struct advice *a)
 // Appends a self-contained page. Returns 0, or -1 and *e: ERR_LIMIT.
 static int put_page(const struct advice *a, struct buf *out, struct err *e)
 {
-	struct buf page;
-	buf_init(&page, PAGE_BYTES_MAX);
+	struct buf page = BUF(PAGE_BYTES_MAX);
 	const char *rest = html_page_until(&page, advise_page_begin, "title");
 	buf_puts(&page, "GPU workloads: cost and savings");
 	rest = html_page_until(&page, rest, "content");
 	put_totals(&page, a);
-	buf_puts(
-	        &page,
-	        "<section><h2>Workloads</h2><p>The largest saving first.</p>\n<div class=\"head\" aria-hidden=\"true\">"
-	        "<span></span><span>Workload</span><span>Autoscaler</span><span>Engine</span><span>Cost</span>"
-	        "<span>Late</span><span>Saves</span></div>\n");
+	buf_puts(&page,
+	         "<section><h2>Workloads</h2><p>The largest saving first.</p>\n"
+	         "<div class=\"head\" aria-hidden=\"true\"><span></span><span>Workload</span><span>Autoscaler</span>"
+	         "<span>Engine</span><span>Cost</span><span>Late</span><span>Saves</span></div>\n");
 	for (size_t i = 0; i < a->n; i++)
 		put_workload(&page, a, &a->workloads[i], i == 0);
 	buf_puts(&page, "</section>\n");
@@ -525,8 +506,7 @@ static int put_page(const struct advice *a, struct buf *out, struct err *e)
 
 static int print(const struct advise_args *a, const struct advice *advice, struct err *e)
 {
-	struct buf out;
-	buf_init(&out, OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	int rc = 0;
 	if (a->output == OUTPUT_HTML)
 		rc = put_page(advice, &out, e);
@@ -569,9 +549,8 @@ int cmd_advise(int argc, char **argv)
 	args_parse(&command, argc, argv, &args);
 
 	struct err e;
-	struct arena arena;
+	struct arena arena = ARENA(PRICE_OPTION_ARENA_MAX);
 	struct price_book book;
-	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale advise") < 0 ? EXIT_FAILED : EXIT_OK;
 	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0))
 		code = command_failed("gpuscale advise", &e);

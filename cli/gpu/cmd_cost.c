@@ -18,8 +18,6 @@
 #include "replay/backtest.h"
 #include "replay/recording.h"
 
-#define OUTPUT_MAX   ((size_t)256 * 1024 * 1024)
-#define REPORT_MAX   ((size_t)16 * 1024 * 1024)
 #define KEYS_MAX     ((size_t)256 * 1024 * 1024)
 #define SINCE_MS     INT64_C(86400000)
 #define SINCE_MAX_MS (400 * INT64_C(86400000))
@@ -128,7 +126,7 @@ static int replay(const struct policy *policy, const struct recording *recording
 	struct backtest_config config = {.hpa_only = true, .per_replica = 1, .late_ratio = NAN, .wait_s = NAN};
 	struct backtest *b = malloc(sizeof *b);
 	if (!b)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	replay_config_complete(&config, policy, recording);
 	int rc = backtest_run(&config, policy, recording, "Prometheus", b, e);
 	const struct backtest_row *ran = rc == 0 ? find_row(b, BACKTEST_ACTUAL) : NULL;
@@ -222,8 +220,7 @@ static void save_against_hpa(const struct cost_args *a, const struct policy *p, 
 	                                   .step_ms = since_s > LONG_PERIOD_S ? LONG_STEP_MS : STEP_MS};
 	struct recording recording;
 	struct err e;
-	struct buf missing;
-	buf_init(&missing, REPORT_MAX);
+	struct buf missing = BUF(REPORT_MAX);
 	print_to(notes, "Savings of %s: ", row->key);
 	if (replay_fetch(&fetch, &recording, &missing, &e) < 0 ||
 	    replay(p, &recording, gpus, row, notes, &missing, &e) < 0)
@@ -427,19 +424,19 @@ static void put_row(struct table *t, const char *name, const struct gpu_cost_row
 static void print_table(const struct cost_report *r, bool is_wide, struct buf *out)
 {
 	const struct gpu_cost *c = r->cost;
-	const char *by_text = r->args->by_text;
-	char by[CELL_BYTES], cost[CELL_BYTES];
-	const char *head[FIGURES + 2] = {by};
-	size_t n = 1;
-	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
-	for (const struct figure *f = figures; f < figures + FIGURES; f++)
-		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
-			head[n++] = f->unit == MONEY && f->of == COST_TOTAL ? cost : f->head;
-	snprintf(by, sizeof by, "%.*s", (int)sizeof by - 1, strchr(by_text, '=') ? strchr(by_text, '=') + 1 : by_text);
-	for (char *p = by; *p; p++)
-		*p = (char)toupper((unsigned char)*p);
+	const char *by = r->args->by == BY_LABEL ? strchr(r->args->by_text, '=') + 1 : r->args->by_text;
+	struct buf head = BUF(TABLE_CELL_BYTES);
 	struct table t;
-	table_init(&t, head);
+	for (size_t i = 0; by[i] && i + 1 < CELL_BYTES; i++)
+		buf_putc(&head, (char)toupper((unsigned char)by[i]));
+	for (const struct figure *f = figures; f < figures + FIGURES; f++) {
+		bool has_currency = f->unit == MONEY && f->of == COST_TOTAL;
+		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))
+			print_to(&head, has_currency ? "\t%s(%s)" : "\t%s%s", f->head,
+			         has_currency ? c->book->currency : "");
+	}
+	table_init(&t, buf_str(&head));
+	buf_done(&head);
 	for (size_t i = 0; i < c->n; i++)
 		put_row(&t, c->rows[i].key, &c->rows[i], r, is_wide);
 	put_row(&t, "TOTAL", &c->total, r, is_wide); // what it saved is not known: its policies may not be all
@@ -468,12 +465,9 @@ static void print_json(const struct cost_report *r, struct buf *out)
 {
 	const struct gpu_cost *c = r->cost;
 	char cell[CELL_BYTES];
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_format(&w, "{currency:%s", c->book->currency);
-	json_write_member_time(&w, "from", r->period->start_s * 1000);
-	json_write_member_time(&w, "to", r->period->end_s * 1000);
-	json_write_member_str(&w, "by", r->args->by_text);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{currency:%s,from:%jd,to:%jd,by:%s", c->book->currency, r->period->start_s * 1000,
+	                  r->period->end_s * 1000, r->args->by_text);
 	if (r->args->by == BY_POLICY)
 		json_write_member_str(&w, "savedAgainst", against_names[r->args->against]);
 	json_write_format(&w, "discount:%s,rows:[", c->discount ? c->discount->name : NULL);
@@ -530,10 +524,8 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 // Notes that the format has no place for go to standard error: all notes of a CSV, and those on savings of the JSON.
 static int print_report(const struct cost_report *r, struct err *e)
 {
-	struct buf out, notes;
+	struct buf out = BUF(OUTPUT_MAX), notes = BUF(REPORT_MAX);
 	enum output_format format = r->args->output;
-	buf_init(&out, OUTPUT_MAX);
-	buf_init(&notes, REPORT_MAX);
 	if (output_is_document(format)) {
 		print_json(r, &out);
 		buf_puts(&notes, r->savings);
@@ -561,15 +553,13 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
                   const struct cost_use *use, const struct cost_period *period, struct err *e)
 {
 	struct gpu_cost cost;
-	struct arena keys;
-	struct buf savings;
+	struct arena keys = ARENA(KEYS_MAX);
+	struct buf savings = BUF(REPORT_MAX);
 	if (!use->use.rows)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reported in this period: check that gpuscale-exporter or dcgm-exporter is "
 		               "scraped (DCGM_FI_DEV_FB_USED)");
 	gpu_cost_init(&cost, book, a->discount ? price_book_discount(book, a->discount) : NULL);
-	arena_init(&keys, KEYS_MAX);
-	buf_init(&savings, REPORT_MAX);
 	struct cost_report r = {.cost = &cost, .use = use, .args = a, .period = period};
 	int rc = add_costs(a, set, &use->use, &cost, &keys);
 	if (rc == 0 && a->by == BY_POLICY)
@@ -589,19 +579,16 @@ static int run(const struct cost_args *a, const struct file_set *set, const stru
 		return -1;
 	struct gpu_use_parts parts = {.by_pod = a->by == BY_POD || a->by == BY_POLICY};
 	struct cost_period period = period_of(a, clock_wall_ms(&session.connections.clock));
-	struct cost_use *use = calloc(1, sizeof *use);
-	struct buf label;
-	buf_init(&label, 2 * LABEL_BYTES);
+	struct cost_use use;
+	struct buf label = BUF(2 * LABEL_BYTES);
 	if (a->by == BY_LABEL) {
 		gpu_label_name(&label, strchr(a->by_text, '=') + 1);
 		parts.label = buf_str(&label);
 	}
-	int rc = use ? cost_fetch(&session, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = cost_fetch(&session, &period, &parts, &use, e);
 	if (rc == 0)
-		rc = report(a, set, book, use, &period, e);
-	if (use)
-		cost_use_done(use);
-	free(use);
+		rc = report(a, set, book, &use, &period, e);
+	gpu_use_done(&use.use);
 	buf_done(&label);
 	prometheus_session_close(&session);
 	return rc;
@@ -610,8 +597,7 @@ static int run(const struct cost_args *a, const struct file_set *set, const stru
 static int load(const struct cost_args *a, struct arena *arena, struct price_book *ret_book, struct file_set *ret_set,
                 struct err *e)
 {
-	struct buf text;
-	buf_init(&text, REPORT_MAX);
+	struct buf text = BUF(REPORT_MAX);
 	int rc = price_book_read(a->prices, arena, ret_book, &text, e);
 	if (rc == 0 && a->discount && !price_book_discount(ret_book, a->discount))
 		rc = err_set(e, ERR_INPUT, "--discount: the price book has no discount \"%s\": add it to `discounts`",
@@ -639,18 +625,15 @@ int cmd_cost(int argc, char **argv)
 		return print_outn(text, len) == 0 ? EXIT_OK : EXIT_FAILED;
 	}
 
-	struct err e;
-	struct arena arena;
+	struct err e = {0};
+	struct arena arena = ARENA(REPORT_MAX);
 	struct price_book book;
 	struct file_set set = {0};
-	arena_init(&arena, REPORT_MAX);
-	err_clear(&e);
 	int rc = load(&args, &arena, &book, &set, &e);
 	if (rc == 0)
 		rc = run(&args, &set, &book, &e);
-	if (rc < 0)
-		print_error("gpuscale cost: %s\n", e.msg);
+	int code = rc < 0 ? command_failed("gpuscale cost", &e) : EXIT_OK;
 	file_set_done(&set);
 	arena_done(&arena);
-	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;
+	return code;
 }

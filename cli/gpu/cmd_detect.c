@@ -12,7 +12,7 @@
 #include "insight/training_ranks.h"
 #include "promql/promql.h"
 
-#define OUTPUT_MAX (64 * 1024 * 1024)
+#define EVENTS_MAX (64 * 1024 * 1024)
 #define SINCE_MS   INT64_C(3600000)
 #define STEP_MS    INT64_C(15000)
 
@@ -87,14 +87,12 @@ struct detect_context {
 	struct detect *detect;
 };
 
-static const char *const head[] = {"TIME", "JOB", "EVENT", "RANK", "INPUT", "DETAILS", NULL};
 #define N_TEXTS 4 // columns of text behind the time, as in the members of an event
 
 static void put_row(struct table *t, const cJSON *event)
 {
 	const cJSON *c = event->child;
-	struct buf details;
-	buf_init(&details, TABLE_CELL_BYTES);
+	struct buf details = BUF(TABLE_CELL_BYTES);
 	table_put(t, "%.15g", c ? c->valuedouble : 0);
 	for (size_t i = 0; i < N_TEXTS; i++, c = c ? c->next : NULL)
 		table_put(t, "%s", c && c->next && c->next->valuestring ? c->next->valuestring : "");
@@ -111,7 +109,7 @@ static void put_row(struct table *t, const cJSON *event)
 
 static void put_event(struct detect_context *c, const char *line, size_t len, struct buf *out)
 {
-	struct buf list;
+	struct buf list = BUF(len + 3);
 	cJSON *event = NULL;
 	switch (c->output) {
 	case OUTPUT_JSON:
@@ -119,7 +117,6 @@ static void put_event(struct detect_context *c, const char *line, size_t len, st
 		buf_putc(out, '\n');
 		break;
 	case OUTPUT_YAML: // an item of one list
-		buf_init(&list, len + 3);
 		buf_putc(&list, '[');
 		buf_put(&list, line, len);
 		buf_putc(&list, ']');
@@ -151,9 +148,8 @@ static void context_init(struct detect_context *c, enum output_format output)
 {
 	// Rows are printed as they come: the widths are a guess.
 	static const size_t widths[] = {10, 20, 10, 16, 8};
-	*c = (struct detect_context){.output = output};
-	buf_init(&c->events, OUTPUT_MAX);
-	table_init(&c->table, head);
+	*c = (struct detect_context){.output = output, .events = BUF(EVENTS_MAX)};
+	table_init(&c->table, "TIME\tJOB\tEVENT\tRANK\tINPUT\tDETAILS");
 	memcpy(c->table.widths, widths, sizeof widths);
 }
 
@@ -353,8 +349,7 @@ static int read_names(struct prometheus_session *session, const struct detect_fe
 
 static int read_all(struct prometheus_session *session, const struct detect_fetch *o, struct fetch *f, struct err *e)
 {
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	int rc = read_columns(session, o, f, &query, e);
 	if (rc == 0 && !o->pods)
 		rc = read_names(session, o, f, &query, e);
@@ -480,14 +475,14 @@ static int detect_fetch(struct prometheus_session *session, const struct detect_
 		return err_set(e, ERR_INPUT,
 		               "expected a namespace and a regular expression of pods without quotes and "
 		               "backslashes");
-	struct fetch f = {.n_steps = (size_t)(fetch->since_ms / fetch->step_ms), .step_ms = fetch->step_ms};
+	struct fetch f = {.step_ms = fetch->step_ms, .arena = ARENA(EVENTS_MAX)};
+	f.n_steps = (size_t)(fetch->since_ms / fetch->step_ms);
 	if (f.n_steps < 1 || f.n_steps > PROMQL_STEPS_MAX)
 		return err_set(e, ERR_INPUT, "--since has %zu times --step: expected 1 to %d", f.n_steps,
 		               PROMQL_STEPS_MAX);
 	int64_t end_ms = clock_wall_ms(&session->connections.clock) / f.step_ms * f.step_ms;
 	f.start_ms = end_ms - (int64_t)(f.n_steps - 1) * f.step_ms;
 	f.columns = calloc(SERIES_MAX, sizeof *f.columns);
-	arena_init(&f.arena, OUTPUT_MAX);
 	int rc = f.columns ? read_all(session, fetch, &f, e) : err_no_memory(e);
 	progress_clear(&session->progress);
 	if (rc == 0)
@@ -516,10 +511,9 @@ static int run_past(const struct detect_args *a, struct err *e)
 {
 	struct prometheus_session session;
 	struct detect_context view;
-	struct buf out;
+	struct buf out = BUF(EVENTS_MAX);
 	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	buf_init(&out, OUTPUT_MAX);
 	context_init(&view, a->output);
 	struct detect *d = detect_new(&view.events);
 	struct detect_fetch fetch = a->fetch;
@@ -552,17 +546,13 @@ int cmd_detect(int argc, char **argv)
 	args_parse(&command, argc, argv, &args);
 	if (!args.fetch.pods && !args.fetch.job)
 		return filter_lines(&args);
-	struct err e;
-	struct arena arena;
-	err_clear(&e);
-	arena_init(&arena, OUTPUT_MAX);
+	struct err e = {0};
+	struct arena arena = ARENA(EVENTS_MAX);
 	args.has_namespace = args.scope.namespace_name != NULL;
 	int rc = policy_scope_resolve(&args.scope, &arena, &e);
 	args.fetch.namespace_name = args.scope.namespace_name;
 	if (rc == 0)
 		rc = run_past(&args, &e);
 	arena_done(&arena);
-	if (rc == 0)
-		return EXIT_OK;
-	return command_failed("gpuscale detect", &e);
+	return rc < 0 ? command_failed("gpuscale detect", &e) : EXIT_OK;
 }

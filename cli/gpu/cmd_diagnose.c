@@ -10,8 +10,6 @@
 #include "promql/promql.h"
 #include "promql/similar.h"
 
-#define OUTPUT_MAX     ((size_t)256 * 1024 * 1024)
-#define REPORT_MAX     ((size_t)16 * 1024 * 1024)
 #define WINDOW_MAX_MS  INT64_C(86400000)
 #define WATCH_S        15
 #define CELL_BYTES     64
@@ -110,9 +108,7 @@ static int fetch_measures(struct prometheus_session *session, int64_t window_s, 
 {
 	static const char *const labels[] = {FUSE_LABEL, "UUID", "GPU_I_ID", "namespace", "pod", "nodename", NULL};
 	int together = measures_together(set), rc = 0;
-	struct buf query, one;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	buf_init(&one, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX), one = BUF(PROMQL_QUERY_BYTES_MAX);
 	while (rc == 0 && first < end) {
 		struct question q = {.set = set};
 		buf_reset(&query);
@@ -133,8 +129,7 @@ static int fetch_measures(struct prometheus_session *session, int64_t window_s, 
 static void fetch_optional(struct prometheus_session *session, int64_t window_s, struct workload_set *set)
 {
 	struct err e;
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
 	if (ask(session, &query, NULL, workload_set_add_labels, set, &e) < 0)
 		print_error("Labels of pods are not used: %s\n", e.msg);
@@ -145,8 +140,7 @@ static void fetch_optional(struct prometheus_session *session, int64_t window_s,
 
 static int fetch(struct prometheus_session *session, int64_t window_s, struct workload_set *set, struct err *e)
 {
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
 	int rc = ask(session, &query, verdict_owner_labels, workload_set_add_owner, set, e);
 	buf_done(&query);
@@ -296,12 +290,9 @@ static void put_evidence(struct buf *out, const struct workload *w)
 // Prints a row per workload, faults first, then by money lost.
 static void print_table(const struct diagnosis *r, bool with_head, struct buf *out)
 {
-	static const char *const head[] = {"NAMESPACE", "WORKLOAD", "GPUS",   "!VERDICT", "COST/H",
-	                                   "LOST/H",    "EVIDENCE", "ADVICE", NULL};
 	struct table t;
-	struct buf evidence;
-	buf_init(&evidence, EVIDENCE_BYTES);
-	table_init_wide(&t, head, false, tone_of);
+	struct buf evidence = BUF(EVIDENCE_BYTES);
+	table_init_wide(&t, "NAMESPACE\tWORKLOAD\tGPUS\t!VERDICT\tCOST/H\tLOST/H\tEVIDENCE\tADVICE", false, tone_of);
 	for (size_t i = 0; i < r->n_lines; i++) {
 		const struct line *l = &r->lines[i];
 		const struct workload *w = l->workload;
@@ -358,7 +349,6 @@ static struct totals totals_of(const struct diagnosis *r)
 
 static void print_summary(const struct diagnosis *r, struct buf *out)
 {
-	static const char *const head[] = {"VERDICT", "!LEVEL", "WORKLOADS", "COST/H", "LOST/H", "MEANS", NULL};
 	struct totals totals = totals_of(r);
 	struct table t;
 	for (size_t k = 0; k < N_LIMITS; k++)
@@ -368,7 +358,7 @@ static void print_summary(const struct diagnosis *r, struct buf *out)
 	if (totals.measured < totals.gpus)
 		print_to(out, "GPUs without a measured activity: %zu\n", totals.gpus - totals.measured);
 	buf_putc(out, '\n');
-	table_init_wide(&t, head, false, tone_of);
+	table_init_wide(&t, "VERDICT\t!LEVEL\tWORKLOADS\tCOST/H\tLOST/H\tMEANS", false, tone_of);
 	for (int v = 0; v < VERDICT__COUNT; v++) {
 		const struct verdict_info *info = &verdict_infos[v];
 		if (totals.workloads[v] == 0)
@@ -420,11 +410,9 @@ static void put_summary(struct json_writer *w, const struct totals *t)
 static void print_json(const struct diagnosis *r, struct buf *out)
 {
 	struct totals totals = totals_of(r);
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_time(&w, "time", clock_wall_ms(&r->session->connections.clock));
-	json_write_format(&w, "windowSeconds:%ld,currency:%s,items:[", r->args->window_ms / 1000, r->book->currency);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{time:%jd,windowSeconds:%ld,currency:%s,items:[",
+	                  clock_wall_ms(&r->session->connections.clock), r->args->window_ms / 1000, r->book->currency);
 	for (size_t i = 0; i < r->n_lines; i++)
 		put_item(&w, &r->lines[i]);
 	json_write_array_end(&w);
@@ -437,7 +425,7 @@ static void print_json(const struct diagnosis *r, struct buf *out)
 static int print_once(struct diagnosis *l, double *counts, struct err *e)
 {
 	const char *namespace_name = l->args->scope.namespace_name;
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	if (select_lines(l, e) < 0)
 		return -1;
 	for (size_t i = 0; i < l->n_lines; i++) {
@@ -450,7 +438,6 @@ static int print_once(struct diagnosis *l, double *counts, struct err *e)
 		               "none of the %zu workloads with a GPU is in namespace %s or matches: list them with "
 		               "gpuscale diagnose -A",
 		               l->set.n, namespace_name ? namespace_name : "<any>");
-	buf_init(&out, OUTPUT_MAX);
 	if (output_is_document(l->args->output))
 		print_json(l, &out);
 	else if (l->args->output == OUTPUT_NAME) {
@@ -499,13 +486,12 @@ static int print_changed(struct diagnosis *l, struct printed **printed, size_t *
 {
 	bool is_first = !*printed;
 	bool *only = calloc(l->set.n ? l->set.n : 1, sizeof *only);
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	l->only = only;
 	int rc = only && select_changed(&l->set, printed, n_printed, only) == 0 ? select_lines(l, e) : err_no_memory(e);
 	free(only);
 	if (rc < 0)
 		return -1;
-	buf_init(&out, OUTPUT_MAX);
 	print_table(l, is_first, &out);
 	return output_write(&out, OUTPUT_TEXT, e);
 }
@@ -556,9 +542,8 @@ static int run(const struct diagnose_args *a, const struct price_book *book, dou
 
 static int print_generated(int what, int64_t window_s)
 {
-	struct buf out;
+	struct buf out = BUF(REPORT_MAX);
 	struct err e;
-	buf_init(&out, REPORT_MAX);
 	if (what == 0)
 		verdict_rules_print(&out, window_s);
 	else
@@ -576,10 +561,9 @@ int cmd_diagnose(int argc, char **argv)
 		return print_generated(args.print, args.window_ms / 1000);
 
 	struct err e;
-	struct arena arena;
+	struct arena arena = ARENA(PRICE_OPTION_ARENA_MAX);
 	struct price_book book;
 	double counts[FAIL_METRIC__COUNT] = {0};
-	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale diagnose") < 0 ? EXIT_FAILED : EXIT_OK;
 	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, counts, &e) < 0))
 		code = command_failed("gpuscale diagnose", &e);

@@ -6,7 +6,6 @@
 #include "insight/gpu_use_query.h"
 #include "promql/promql.h"
 
-#define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
 #define FOR_MS      INT64_C(1800000)
 #define LOOKBACK_MS INT64_C(86400000)
 #define LONGEST_MS  (31 * INT64_C(86400000))
@@ -128,10 +127,9 @@ static int fetch(struct prometheus_session *session, struct idle_report *r, stru
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	const struct idle_args *a = r->args;
-	struct buf query;
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	if (prometheus_session_find_gpus(session, e) < 0)
 		return -1;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
 	for (int what = 0; rc == 0 && what < GPU_IDLE__COUNT; what++) {
 		r->asked = (enum gpu_idle)what;
@@ -194,11 +192,10 @@ static double rounded(double v, double unit)
 
 static void print_table(const struct idle_report *r, struct buf *out)
 {
-	char per_hour[24], so_far[24];
-	snprintf(per_hour, sizeof per_hour, "%s/H", r->book->currency);
-	snprintf(so_far, sizeof so_far, "%s-SO-FAR", r->book->currency);
-	const char *const head[] = {"NAMESPACE", "POD", "GPUS", "MODEL", per_hour, so_far, "IDLE", NULL};
+	char head[TABLE_CELL_BYTES];
+	const char *currency = r->book->currency;
 	struct table t;
+	snprintf(head, sizeof head, "NAMESPACE\tPOD\tGPUS\tMODEL\t%s/H\t%s-SO-FAR\tIDLE", currency, currency);
 	table_init(&t, head);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_row *c = &r->rows[i];
@@ -213,17 +210,14 @@ static void print_table(const struct idle_report *r, struct buf *out)
 
 static void print_json(const struct idle_report *r, struct buf *out)
 {
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_object_begin(&w);
-	json_write_member_time(&w, "time", r->now_s * 1000);
-	json_write_format(&w, "currency:%s,items:[", r->book->currency);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{time:%jd,currency:%s,items:[", r->now_s * 1000, r->book->currency);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_row *c = &r->rows[i];
 		bool is_held = c->namespace_name[0];
-		json_write_format(&w, "{namespace:%s,pod:%s,model:%s,gpus:%g", is_held ? c->namespace_name : NULL,
-		                  is_held ? c->pod : NULL, c->model, rounded(c->gpus, 1000));
-		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
+		json_write_format(&w, "{namespace:%s,pod:%s,model:%s,gpus:%g,since:%jd",
+		                  is_held ? c->namespace_name : NULL, is_held ? c->pod : NULL, c->model,
+		                  rounded(c->gpus, 1000), (int64_t)c->since_s * 1000);
 		json_write_format(&w, "isOlder:%i,isPriced:%i,costPerHour:%g,costSoFar:%g}", c->is_older, c->is_priced,
 		                  rounded(c->per_hour, 1e6), rounded(c->so_far, 100));
 	}
@@ -265,8 +259,7 @@ static void note_unpriced(const struct idle_report *r)
 static int print(const struct idle_report *r, struct err *e)
 {
 	const char *namespace_name = r->args->scope.namespace_name;
-	struct buf out;
-	buf_init(&out, OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	if (output_is_document(r->args->output))
 		print_json(r, &out);
 	else if (r->args->output == OUTPUT_CSV)
@@ -292,8 +285,8 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 	struct prometheus_session session;
 	if (prometheus_session_open(&session, &a->prometheus, e) < 0)
 		return -1;
-	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&session.connections.clock) / 1000};
-	arena_init(&r.names, NAMES_MAX);
+	struct idle_report r = {.args = a, .book = book, .names = ARENA(NAMES_MAX)};
+	r.now_s = clock_wall_ms(&session.connections.clock) / 1000;
 	r.rows = err_calloc(IDLE_ROWS_MAX * sizeof *r.rows, e);
 	int rc = r.rows ? fetch(&session, &r, e) : -1;
 	if (rc == 0) {
@@ -313,9 +306,8 @@ int cmd_idle(int argc, char **argv)
 	args_parse(&command, argc, argv, &args);
 
 	struct err e;
-	struct arena arena;
+	struct arena arena = ARENA(PRICE_OPTION_ARENA_MAX);
 	struct price_book book;
-	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
 	int code = price_option_read(args.prices, &arena, &book, "gpuscale idle") < 0 ? EXIT_FAILED : EXIT_OK;
 	if (code == EXIT_OK && (policy_scope_resolve(&args.scope, &arena, &e) < 0 || run(&args, &book, &e) < 0))
 		code = command_failed("gpuscale idle", &e);

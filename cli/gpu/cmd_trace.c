@@ -118,17 +118,12 @@ static int read_file(const char *path, struct trace_report *r, struct err *e)
 
 // ---- tables ----
 
-#define TIME_BYTES 32
 #define NAME_WIDTH 60
 
-struct time_text {
-	char text[TIME_BYTES];
-};
-
 // "1.234s", "56.7ms", "8.9us"
-static struct time_text show_ns(double ns)
+static struct table_text show_ns(double ns)
 {
-	struct time_text t;
+	struct table_text t;
 	if (ns >= 1e9)
 		snprintf(t.text, sizeof t.text, "%.3fs", ns / 1e9);
 	else if (ns >= 1e6)
@@ -150,16 +145,14 @@ static size_t n_kernels(const struct trace_report *r)
 
 static void put_gpus(const struct gpu_trace *t, struct buf *out)
 {
-	static const char *const head[] = {"GPU",    "BUSY",       "IDLE",    "DATA-LOADING", "COPY",
-	                                   "LAUNCH", "COLLECTIVE", "UNKNOWN", "LONGEST-GAP",  "COLLECTIVE-KERNELS",
-	                                   NULL};
 	static const enum trace_activity order[] = {TRACE_DATA_LOADING, TRACE_COPY, TRACE_LAUNCH, TRACE_COLLECTIVE,
 	                                            TRACE_UNKNOWN};
 	_Static_assert(sizeof order / sizeof *order == TRACE_ACTIVITY__COUNT, "every activity has a column");
 	int64_t window_ns = gpu_trace_window_ns(t);
 	struct table table;
 	char name[GPU_TRACE_TEXT];
-	table_init(&table, head);
+	table_init(&table,
+	           "GPU\tBUSY\tIDLE\tDATA-LOADING\tCOPY\tLAUNCH\tCOLLECTIVE\tUNKNOWN\tLONGEST-GAP\tCOLLECTIVE-KERNELS");
 	for (size_t i = 0; i < t->n_gpus; i++) {
 		const struct trace_gpu *g = t->gpus[i];
 		table_put(&table, "%s\t%.1f%%\t%.1f%%", gpu_trace_name(g, name),
@@ -175,10 +168,9 @@ static void put_gpus(const struct gpu_trace *t, struct buf *out)
 
 static void put_gaps(const struct gpu_trace *t, struct buf *out)
 {
-	static const char *const head[] = {"GPU", "START", "LENGTH", "HOST-ACTIVITY", "HOST-OPERATION", NULL};
 	struct table table;
 	char name[GPU_TRACE_TEXT];
-	table_init(&table, head);
+	table_init(&table, "GPU\tSTART\tLENGTH\tHOST-ACTIVITY\tHOST-OPERATION");
 	for (size_t i = 0; i < t->n_longest; i++) {
 		const struct trace_gap *g = &t->longest[i];
 		table_put(&table, "%s\t+%s\t%s\t%s\t%.*s", gpu_trace_name(g->gpu, name),
@@ -199,10 +191,9 @@ static int64_t busy_ns(const struct gpu_trace *t)
 
 static void put_kernels(const struct trace_report *r, struct buf *out)
 {
-	static const char *const head[] = {"TIME", "OF-BUSY", "COUNT", "MEAN", "MAX", "KERNEL", NULL};
 	int64_t busy = busy_ns(r->trace);
 	struct table table;
-	table_init(&table, head);
+	table_init(&table, "TIME\tOF-BUSY\tCOUNT\tMEAN\tMAX\tKERNEL");
 	for (size_t i = 0; i < n_kernels(r); i++) {
 		const struct kernel_time *k = &r->trace->kernels.rows[i];
 		table_put(&table, "%s\t%.1f%%\t%zu\t%s\t%s\t%.*s", show_ns((double)k->total_ns).text,
@@ -273,8 +264,7 @@ static void put_gpu_json(struct json_writer *w, const struct gpu_trace *t, const
 static void trace_report_json(const struct trace_report *r, struct buf *out)
 {
 	const struct gpu_trace *t = r->trace;
-	struct json_writer w;
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	json_write_format(&w, "{apiVersion:%s,kind:%s,windowSeconds:%g,events:%zu,eventsLeftOut:%zu,gpus:[",
 	                  "gpuscale.dev/v1alpha1", "TraceReport", (double)gpu_trace_window_ns(t) / 1e9, r->n_events,
 	                  r->n_negative + r->n_unmatched + t->n_zero);
@@ -347,9 +337,8 @@ static void trace_report_svg(const struct trace_report *r, struct buf *out)
 		                                        .n = GPU_TRACE_BINS + 1};
 	const struct chart c = {.id = "trace",
 	                        .title = title,
-	                        .description =
-	                                "The share of each interval in which a kernel, memcpy or memset ran, and "
-	                                "the shares in which none ran, by what the host did.",
+	                        .description = "The share of each interval in which a kernel, memcpy or memset ran, "
+	                                       "and the shares in which none ran, by what the host did.",
 	                        .x = {"seconds since the start of the trace", CHART_LINEAR, true},
 	                        .y = {"% of the time", CHART_LINEAR, true},
 	                        .series = line->series,
@@ -359,9 +348,8 @@ static void trace_report_svg(const struct trace_report *r, struct buf *out)
 	free(line);
 }
 
-#define OUTPUT_MAX ((size_t)64 * 1024 * 1024)
-#define ROWS       10
-#define ROWS_MAX   GPU_TRACE_LONG_MAX
+#define ROWS     10
+#define ROWS_MAX GPU_TRACE_LONG_MAX
 
 static void (*const formats[OUTPUT__COUNT])(const struct trace_report *, struct buf *) = {
         [OUTPUT_TABLE] = trace_report_table, [OUTPUT_WIDE] = trace_report_table, [OUTPUT_JSON] = trace_report_json,
@@ -440,9 +428,7 @@ static int check_limits(const struct trace_args *a, const struct gpu_trace *t)
 
 static int print(const struct trace_args *a, const struct trace_report *r)
 {
-	struct buf out, notes;
-	buf_init(&out, OUTPUT_MAX);
-	buf_init(&notes, OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX), notes = BUF(OUTPUT_MAX);
 	formats[a->output](r, &out);
 	trace_report_notes(r, &notes);
 	int rc = output_print("gpuscale trace", &out, a->output);
@@ -451,16 +437,17 @@ static int print(const struct trace_args *a, const struct trace_report *r)
 	return rc;
 }
 
-static int run(const struct trace_args *a, struct err *e)
+static int run(const struct trace_args *a)
 {
-	struct gpu_trace *t = err_calloc(sizeof *t, e);
+	struct err e;
+	struct gpu_trace *t = err_calloc(sizeof *t, &e);
 	struct trace_report report = {.trace = t, .n_kernels = a->n_rows};
 	if (!t)
-		return EXIT_FAILED;
+		return command_failed("gpuscale trace", &e);
 	gpu_trace_init(t, a->n_rows);
 	t->classes = &a->classes;
-	int rc = read_file(a->path, &report, e);
-	int code = rc < 0                  ? err_kind_info(e->kind)->exit_code
+	int rc = read_file(a->path, &report, &e);
+	int code = rc < 0                  ? command_failed("gpuscale trace", &e)
 	           : print(a, &report) < 0 ? EXIT_FAILED
 	                                   : check_limits(a, t);
 	gpu_trace_done(t);
@@ -472,11 +459,7 @@ int cmd_trace(int argc, char **argv)
 {
 	struct trace_args args = {.n_rows = ROWS, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	args_parse(&command, argc, argv, &args);
-	struct err e;
-	err_clear(&e);
-	int code = run(&args, &e);
+	int code = run(&args);
 	trace_classes_done(&args.classes);
-	if (e.kind != ERR_NONE)
-		print_error("gpuscale trace: %s\n", e.msg);
 	return code;
 }

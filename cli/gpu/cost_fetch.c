@@ -26,7 +26,7 @@ static int add_count(struct cost_use *use, const char *model, double gpus, struc
 		return err_set(e, ERR_LIMIT, "GPUs of more than %d models", COST_MODELS_MAX);
 	char *name = arena_strdup(&use->use.names, model);
 	if (!name)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	use->models[use->n_models++] = (struct cost_model_count){name, (int64_t)gpus};
 	return 0;
 }
@@ -72,8 +72,7 @@ static int ask_steps(struct prometheus_session *session, int64_t end_s, int64_t 
 static int fetch_part(struct prometheus_session *session, int64_t end_s, int64_t steps,
                       const struct gpu_use_parts *parts, struct cost_use *use, struct err *e)
 {
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	int rc = 0;
 	for (int m = 0; rc == 0 && m <= GPU_MEASURE__COUNT; m++) {
 		struct question q = {.use = use,
@@ -106,9 +105,4 @@ int cost_fetch(struct prometheus_session *session, const struct cost_period *per
 	progress_clear(&session->progress);
 	gpu_use_close(&ret_use->use);
 	return rc;
-}
-
-void cost_use_done(struct cost_use *use)
-{
-	gpu_use_done(&use->use);
 }

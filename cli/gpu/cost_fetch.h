@@ -31,9 +31,8 @@ struct cost_period {
 
 // Fills *ret_use from the source of `c` that is called default, or is the only one; waits for the answers. Returns -1
 // and *e when a question fails or its answer is incomplete: a sum without it would be wrong. The caller calls
-// cost_use_done() in either case.
+// gpu_use_done(&ret_use->use) in either case.
 int cost_fetch(struct prometheus_session *session, const struct cost_period *period, const struct gpu_use_parts *parts,
                struct cost_use *ret_use, struct err *e);
-void cost_use_done(struct cost_use *use);
 
 #endif

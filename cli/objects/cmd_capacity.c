@@ -3,23 +3,200 @@
 #include <event2/event.h>
 
 #include "cli/objects/kube_pages.h"
-#include "cli/objects/kueue_quota.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/term/cli.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
+#include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"
+#include "k8s/client/accelerators.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
 #include "k8s/targets/workload_kind.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
+#include "promql/promql.h"
 
-#define CAPACITY_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
-#define COMMAND             "gpuscale capacity"
-#define NEEDS_BYTES         256
+#define COMMAND     "gpuscale capacity"
+#define NEEDS_BYTES 256
+
+// ---- the quota of Kueue ----
+
+// Quota of Kueue's ClusterQueues, from the metrics of Kueue in a Prometheus. Kueue exports them when its configuration
+// has metrics.enableClusterQueueResources.
+#define KUEUE_QUOTAS_MAX 4096
+#define KUEUE_NAME_BYTES 254 // of a ClusterQueue, a ResourceFlavor: a DNS subdomain, and the NUL
+#define KUEUE_UNLIMITED  INT64_MAX
+#define KUEUE_UNKNOWN    INT64_C(-1)
+
+// The quota of one accelerator.
+struct kueue_quota {
+	char cluster_queue[KUEUE_NAME_BYTES], flavor[KUEUE_NAME_BYTES];
+	char cohort[KUEUE_NAME_BYTES]; // "": none, so that the queue cannot borrow
+	char resource[RESOURCE_NAME_BYTES];
+	int64_t nominal;  // KUEUE_UNLIMITED: no limit
+	int64_t reserved; // for workloads that are admitted or about to be; KUEUE_UNKNOWN: Prometheus has no sample
+};
+struct kueue_quotas {
+	struct kueue_quota *items; // by queue, flavor and resource
+	size_t n;
+};
+
+#define COHORT        "cohort"
+#define CLUSTER_QUEUE "cluster_queue"
+#define FLAVOR        "flavor"
+#define RESOURCE      "resource"
+#define OBJECT_BYTES  ((size_t)1024 * 1024)
+
+// Every replica of Kueue reports the same quota, with its role as a label. Kueue: pkg/metrics/metrics.go.
+#define QUERY_OF(metric) "max by (" COHORT ", " CLUSTER_QUEUE ", " FLAVOR ", " RESOURCE ") (" metric ")"
+
+enum kueue_metric { KUEUE_NOMINAL, KUEUE_RESERVED, KUEUE_METRIC__COUNT };
+static const char *const queries[] = {
+        [KUEUE_NOMINAL] = QUERY_OF("kueue_cluster_queue_nominal_quota"),
+        [KUEUE_RESERVED] = QUERY_OF("kueue_cluster_queue_resource_reservation"),
+};
+_Static_assert(sizeof queries / sizeof *queries == KUEUE_METRIC__COUNT, "one query per metric");
+
+struct question {
+	struct kueue_quotas *quotas;
+	enum kueue_metric metric;
+};
+
+static int read_labels(const struct promql_series *s, struct kueue_quota *q, struct err *e)
+{
+	const struct {
+		const char *label;
+		char *to;
+		size_t size;
+	} rows[] = {{COHORT, q->cohort, sizeof q->cohort},
+	            {CLUSTER_QUEUE, q->cluster_queue, sizeof q->cluster_queue},
+	            {FLAVOR, q->flavor, sizeof q->flavor},
+	            {RESOURCE, q->resource, sizeof q->resource}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (snprintf(rows[i].to, rows[i].size, "%s", promql_label(s, rows[i].label)) >= (int)rows[i].size)
+			return err_set(e, ERR_LIMIT, "the label %s has more than %zu bytes", rows[i].label,
+			               rows[i].size - 1);
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct kueue_quota *x = a, *y = b;
+	int by_queue = strcmp(x->cluster_queue, y->cluster_queue), by_flavor = strcmp(x->flavor, y->flavor);
+	return by_queue ? by_queue : by_flavor ? by_flavor : strcmp(x->resource, y->resource);
+}
+
+static int add_series(void *arg, const struct promql_series *s, struct err *e)
+{
+	const struct question *q = arg;
+	struct kueue_quotas *all = q->quotas;
+	struct kueue_quota quota = {.reserved = KUEUE_UNKNOWN};
+	if (read_labels(s, &quota, e) < 0)
+		return -1;
+	if (!resource_is_accelerator(quota.resource) || s->n_samples == 0)
+		return 0;
+	double value = s->samples[0].value;
+	if (isnan(value) || value < 0)
+		return err_set(e, ERR_PROTOCOL, "expected an amount of quota, got %g", value);
+	// An accelerator is counted in whole pieces. A quota without a limit is infinite.
+	int64_t amount = value > RESOURCE_DEVICES_MAX ? KUEUE_UNLIMITED : (int64_t)floor(value);
+	if (q->metric == KUEUE_RESERVED) {
+		for (size_t i = 0; i < all->n; i++)
+			if (compare(&all->items[i], &quota) == 0)
+				all->items[i].reserved = amount;
+		return 0;
+	}
+	if (all->n == KUEUE_QUOTAS_MAX)
+		return err_set(e, ERR_LIMIT, "more than %d quotas of ClusterQueues", KUEUE_QUOTAS_MAX);
+	quota.nominal = amount;
+	all->items[all->n++] = quota;
+	return 0;
+}
+
+// Asks the source of the session that is called default, or is the only one, and waits. Without the metrics, ret->n is
+// 0. Returns 0, or -1 and *e. The caller frees ret->items in any case.
+static int kueue_quotas_fetch(struct prometheus_session *session, struct kueue_quotas *ret, struct err *e)
+{
+	*ret = (struct kueue_quotas){.items = calloc(KUEUE_QUOTAS_MAX, sizeof *ret->items)};
+	if (!ret->items)
+		return err_no_memory(e);
+	int rc = 0;
+	for (int m = 0; rc == 0 && m < KUEUE_METRIC__COUNT; m++) {
+		struct question q = {.quotas = ret, .metric = (enum kueue_metric)m};
+		const struct promql_question question = {.query = queries[m], .max_series = 16 * KUEUE_QUOTAS_MAX};
+		rc = prometheus_session_ask(session, &question, add_series, &q, e);
+	}
+	if (rc < 0) {
+		ret->n = 0; // a quota is wrong without the amount that is in use
+		return err_wrap(e, "quota of Kueue");
+	}
+	qsort(ret->items, ret->n, sizeof *ret->items, compare);
+	return 0;
+}
+
+// Returns the quota that is left; 0 when the queue borrows; KUEUE_UNKNOWN when the reservation of a limited quota is.
+static int64_t kueue_quota_free(const struct kueue_quota *q)
+{
+	if (q->nominal == KUEUE_UNLIMITED || q->reserved == KUEUE_UNKNOWN)
+		return q->nominal == KUEUE_UNLIMITED ? KUEUE_UNLIMITED : KUEUE_UNKNOWN;
+	return q->nominal > q->reserved ? q->nominal - q->reserved : 0;
+}
+
+// Reads which ClusterQueue a LocalQueue belongs to, in the newest version that the server has. Returns 0, or -1 and *e.
+static int kueue_read_cluster_queue(struct connections *session, const char *namespace_name, const char *local_queue,
+                                    char out[KUEUE_NAME_BYTES], struct err *e)
+{
+	static const char *const versions[] = {"v1beta2", "v1beta1"};
+	static const char *const path[] = {"spec", "clusterQueue", NULL};
+	struct buf body = BUF(OBJECT_BYTES);
+	if (!k8s_name_is_valid(local_queue))
+		return err_set(e, ERR_INPUT, "invalid name of a LocalQueue: %s", local_queue);
+	int rc = -1;
+	for (size_t i = 0; rc < 0 && i < 2 && (i == 0 || e->code == 404); i++) {
+		char url[K8S_PATH_BYTES_MAX];
+		snprintf(url, sizeof url, "/apis/kueue.x-k8s.io/%s/namespaces/%s/localqueues/%s", versions[i],
+		         namespace_name, local_queue);
+		buf_reset(&body);
+		rc = kube_request(session, "GET", url, NULL, NULL, &body, e);
+	}
+	const struct json_span object = {buf_str(&body), body.len};
+	if (rc == 0 && json_span_text(json_span_path(object, path), out, KUEUE_NAME_BYTES) <= 0)
+		rc = err_set(e, ERR_PROTOCOL, "the object has no spec.clusterQueue");
+	buf_done(&body);
+	return rc < 0 ? err_wrap(e, "LocalQueue %s", local_queue) : 0;
+}
+
+// Returns how many replicas that need `each` (> 0) of `resource` the quota of the queue admits, and what is left of it;
+// -1: the quota limits nothing, because it is not among `q`, has no limit, or the queue is in a cohort and can borrow.
+// *ret_free is KUEUE_UNKNOWN, and the result 0, if the quota limits and the reservation of one flavor is unknown.
+static int64_t kueue_quotas_admit(const struct kueue_quotas *q, const char *cluster_queue, const char *resource,
+                                  int64_t each, int64_t *ret_free)
+{
+	int64_t replicas = -1;
+	bool is_unknown = false;
+	*ret_free = 0;
+	for (size_t i = 0; i < q->n; i++) {
+		const struct kueue_quota *row = &q->items[i];
+		if (strcmp(row->cluster_queue, cluster_queue) != 0 || strcmp(row->resource, resource) != 0)
+			continue;
+		int64_t left = kueue_quota_free(row);
+		if (row->cohort[0] || left == KUEUE_UNLIMITED)
+			return -1;
+		is_unknown |= left == KUEUE_UNKNOWN;
+		// Every pod is a workload of its own, which takes a resource from one flavor.
+		replicas = (replicas < 0 ? 0 : replicas) + left / each;
+		*ret_free += left;
+	}
+	if (!is_unknown)
+		return replicas;
+	*ret_free = KUEUE_UNKNOWN;
+	return 0;
+}
+
+// ---- the command line ----
 
 struct capacity_args {
 	struct policy_scope scope;
@@ -229,7 +406,7 @@ static void report_done(struct report *s)
 	for (size_t i = 0; i < s->n; i++)
 		target_shape_done(&s->targets[i].target);
 	free(s->targets);
-	kueue_quotas_done(&s->quotas);
+	free(s->quotas.items);
 	capacity_groups_done(&s->groups);
 	if (s->has_views)
 		policy_views_done(&s->views);
@@ -306,10 +483,8 @@ static const char *why_no_more(const struct capacity_target *t)
 
 static void render_groups(struct buf *out, const struct capacity_groups *g)
 {
-	static const char *const head[] = {"POOL", "MODEL", "RESOURCE", "NODES",   "ALLOCATABLE",
-	                                   "USED", "FREE",  "TAINTED",  "UNREADY", NULL};
 	struct table t;
-	table_init(&t, head);
+	table_init(&t, "POOL\tMODEL\tRESOURCE\tNODES\tALLOCATABLE\tUSED\tFREE\tTAINTED\tUNREADY");
 	for (size_t i = 0; i < g->n; i++) {
 		const struct capacity_group *row = &g->items[i];
 		table_put(&t, "%s\t%s\t%s\t%zu\t%ld\t%ld\t%ld\t%ld\t%ld", row->pool, row->model, row->resource,
@@ -333,13 +508,11 @@ static struct table_text show_quota(int64_t amount)
 
 static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 {
-	static const char *const head[] = {"CLUSTERQUEUE", "COHORT", "FLAVOR", "RESOURCE",
-	                                   "QUOTA",        "USED",   "FREE",   NULL};
 	struct table t;
 	if (q->n == 0)
 		return;
 	buf_putc(out, '\n');
-	table_init(&t, head);
+	table_init(&t, "CLUSTERQUEUE\tCOHORT\tFLAVOR\tRESOURCE\tQUOTA\tUSED\tFREE");
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
 		table_put(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s", row->cluster_queue, table_or_none(row->cohort), row->flavor,
@@ -359,10 +532,9 @@ static void put_uncounted(struct buf *out, int rules)
 static void render_target(struct table *t, const struct report *r, const struct capacity_target *target)
 {
 	char needs[NEEDS_BYTES] = "<unknown>";
-	struct buf rules;
+	struct buf rules = BUF(TABLE_CELL_BYTES);
 	if (target->target.has_shape)
 		capacity_target_needs(target, &r->capacity->names, needs);
-	buf_init(&rules, TABLE_CELL_BYTES);
 	put_uncounted(&rules, target->target.shape.uncounted);
 	table_put(t, "%s\t%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\t%s", target->namespace_name, target->name, target->kind,
 	          target->target_name, needs,
@@ -375,13 +547,12 @@ static void render_target(struct table *t, const struct report *r, const struct 
 
 static void render_targets(struct buf *out, const struct report *r, bool wide)
 {
-	static const char *const head[] = {"NAMESPACE", "NAME", "+TARGET",      "NEEDS",       "REPLICAS",
-	                                   "PENDING",   "FIT",  "+NOT COUNTED", "WHY NO MORE", NULL};
 	struct table t;
 	if (r->n == 0)
 		return;
 	buf_putc(out, '\n');
-	table_init_wide(&t, head, wide, NULL);
+	table_init_wide(&t, "NAMESPACE\tNAME\t+TARGET\tNEEDS\tREPLICAS\tPENDING\tFIT\t+NOT COUNTED\tWHY NO MORE", wide,
+	                NULL);
 	for (size_t i = 0; i < r->n; i++)
 		render_target(&t, r, &r->targets[i]);
 	table_finish(&t, out, 0, true);
@@ -463,12 +634,11 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 
 static void capacity_render_json(struct buf *out, const struct report *r)
 {
-	struct json_writer w;
 	struct capacity_faults f;
 	int64_t n_waiting = 0;
 	for (const struct capacity_waiting *p = r->capacity->waiting; p; p = p->next)
 		n_waiting++;
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	json_write_format(&w, "{apiVersion:%s,kind:%s,gpus:[", CRD_GROUP "/v1alpha1", "Capacity");
 	for (size_t i = 0; i < r->groups.n; i++) {
 		const struct capacity_group *g = &r->groups.items[i];
@@ -498,8 +668,7 @@ static void capacity_render_json(struct buf *out, const struct report *r)
 
 static int print(const struct capacity_args *a, const struct report *r)
 {
-	struct buf out;
-	buf_init(&out, CAPACITY_OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	if (output_is_document(a->format))
 		capacity_render_json(&out, r);
 	else if (a->format == OUTPUT_NAME)

@@ -148,10 +148,8 @@ static void crd_write(struct json_writer *w, enum object_kind kind, bool with_ru
 
 static void put_yaml(struct buf *out, enum object_kind kind, bool with_rules)
 {
-	struct buf json;
-	struct json_writer w;
-	buf_init(&json, CRD_TEXT_MAX);
-	json_write_init(&w, &json, 0);
+	struct buf json = BUF(CRD_TEXT_MAX);
+	struct json_writer w = JSON_WRITER(&json, 0);
 	crd_write(&w, kind, with_rules);
 	buf_puts(out, out->len ? "---\n" : "");
 	out->failed |= json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0;
@@ -162,8 +160,7 @@ static void put_yaml(struct buf *out, enum object_kind kind, bool with_rules)
 static void write_text(const struct crd_args *args, struct buf *out)
 {
 	bool is_json = args->output == OUTPUT_JSON, is_list = is_json && args->kind == OBJECT_KIND__COUNT;
-	struct json_writer w;
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	if (is_list)
 		json_write_format(&w, "{apiVersion:%s,kind:%s,items:[", "v1", "List");
 	for (enum object_kind i = 0; i < CRD_COUNT; i++) {
@@ -186,8 +183,7 @@ int cmd_crd(int argc, char **argv)
 {
 	struct crd_args args = {.output = OUTPUT_YAML, .kind = OBJECT_KIND__COUNT};
 	args_parse(&command, argc, argv, &args);
-	struct buf text;
-	buf_init(&text, CRD_TEXT_MAX);
+	struct buf text = BUF(CRD_TEXT_MAX);
 	write_text(&args, &text);
 	int code = EXIT_OK;
 	if (text.failed) {

@@ -88,10 +88,9 @@ static void policy_events_write(const struct policy_events *v, struct json_write
 
 void policy_events_render(const struct policy_events *v, struct buf *out, int64_t now_ms)
 {
-	static const char *const heads[] = {"LAST SEEN", "!TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
 	struct table t;
 	buf_puts(out, "Events:\n");
-	table_init_wide(&t, heads, false, policy_render_tone);
+	table_init_wide(&t, "LAST SEEN\t!TYPE\tREASON\tCOUNT\tFROM\tMESSAGE", false, policy_render_tone);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct policy_event *x = &v->items[i];
 		table_put(&t, "%s\t%s\t%s\t%lld\t%s\t%s", table_age(x->last_ms, now_ms).text, table_or_none(x->type),
@@ -110,9 +109,8 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 
 static void put_line(struct buf *out, const char *label, const char *text)
 {
-	static const char *const columns[] = {"", "", NULL};
 	struct table t;
-	table_init(&t, columns);
+	table_init(&t, "\t");
 	t.gap = 2;
 	t.widths[0] = LABEL_WIDTH - 2;
 	table_put(&t, "%s\t%s", label, text);
@@ -217,8 +215,6 @@ static void put_decision(struct table *t, const struct status_view *s, size_t i,
 	          d->to, table_or_none(d->reason), d->message ? d->message : "");
 }
 
-#define SECTION_COLUMNS_MAX 8
-
 // The lists of a status, each a table; one that is empty is shown as "<none>" where has_none is true.
 // clang-format off
 static const struct section {
@@ -226,12 +222,12 @@ static const struct section {
 	size_t count; // offset of the number of its rows
 	bool has_none;
 	void (*put_row)(struct table *t, const struct status_view *s, size_t i, int64_t now_ms);
-	const char *heads[SECTION_COLUMNS_MAX];
+	const char *heads;
 } sections[] = {
-	{"Signals:",    offsetof(struct status_view, n_signals),    true,  put_signal,    {"NAME", "VALUE", "TARGET", "WANTS", "!STATE", "!REASON", "SAMPLE"}},
-	{"Variants:",   offsetof(struct status_view, n_variants),   false, put_variant,   {"NAME", "TARGET", "REPLICAS", "READY", "DESIRED", "!REASON", "MESSAGE"}},
-	{"Conditions:", offsetof(struct status_view, n_conditions), true,  put_condition, {"TYPE", "STATUS", "!REASON", "SINCE", "MESSAGE"}},
-	{"Decisions:",  offsetof(struct status_view, n_decisions),  true,  put_decision,  {"AGE", "ACTION", "FROM", "TO", "!REASON", "MESSAGE"}},
+	{"Signals:",    offsetof(struct status_view, n_signals),    true,  put_signal,    "NAME\tVALUE\tTARGET\tWANTS\t!STATE\t!REASON\tSAMPLE"},
+	{"Variants:",   offsetof(struct status_view, n_variants),   false, put_variant,   "NAME\tTARGET\tREPLICAS\tREADY\tDESIRED\t!REASON\tMESSAGE"},
+	{"Conditions:", offsetof(struct status_view, n_conditions), true,  put_condition, "TYPE\tSTATUS\t!REASON\tSINCE\tMESSAGE"},
+	{"Decisions:",  offsetof(struct status_view, n_decisions),  true,  put_decision,  "AGE\tACTION\tFROM\tTO\t!REASON\tMESSAGE"},
 };
 // clang-format on
 
@@ -335,9 +331,8 @@ static int fetch_events(struct connections *session, const char *kind, const str
 static void describe_all(struct buf *out, struct connections *session, const struct policy_views *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
-		struct err e;
+		struct err e = {0};
 		struct policy_events events;
-		err_clear(&e);
 		int rc = fetch_events(session, object_kind_info(v->kind)->kind, &v->items[i], &events, &e);
 		buf_puts(out, i > 0 ? "\n\n" : "");
 		policy_render_describe(out, &v->items[i], rc < 0 ? NULL : &events, e.msg,
@@ -348,13 +343,11 @@ static void describe_all(struct buf *out, struct connections *session, const str
 // A List of the objects, each with its Events; "eventsError" where these cannot be read.
 static void write_all(struct buf *out, struct connections *session, const struct policy_views *v)
 {
-	struct json_writer w;
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	json_write_format(&w, "{items:[");
 	for (size_t i = 0; i < v->n; i++) {
-		struct err e;
+		struct err e = {0};
 		struct policy_events events;
-		err_clear(&e);
 		json_write_object_begin(&w);
 		json_write_key(&w, "object");
 		policy_render_object(&w, &v->items[i]);

@@ -8,7 +8,6 @@
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_render.h"
-#include "cli/objects/remediation_list.h"
 #include "cli/term/cli.h"
 #include "controller/fleet/fleet_targets.h"
 #include "controller/source/policy_object.h"
@@ -17,6 +16,9 @@
 #include "k8s/cache/watch.h"
 #include "k8s/targets/workload_kind.h"
 #include "policies/load/policy_ref.h"
+#include "remedy/agent/node_view.h"
+#include "remedy/plan/remedy_state.h"
+#include "remedy/remedy_record.h"
 
 #define KINDS (1U << OBJECT_POLICY | 1U << OBJECT_POOL | 1U << OBJECT_REMEDIATION | 1U << OBJECT_SCALED_OBJECT)
 
@@ -69,8 +71,7 @@ static const struct flag_set command = {
 
 // ---- watch ----
 
-#define WATCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
-#define SELECTOR_BYTES   300
+#define SELECTOR_BYTES 300
 
 // The version of each object printed last: a list after a broken stream does not repeat unchanged objects.
 struct seen {
@@ -119,8 +120,7 @@ static void print_changes(struct watcher *w, const struct policy_views *v, bool 
 {
 	bool all = w->scope->all_namespaces;
 	int64_t now_ms = clock_wall_ms(&w->session->clock);
-	struct buf out;
-	buf_init(&out, WATCH_OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	bool is_table = w->output == OUTPUT_TABLE || w->output == OUTPUT_WIDE;
 	if (is_table) {
 		for (size_t i = 0; i < v->n; i++)
@@ -186,8 +186,7 @@ static void on_synced(void *arg)
 static void on_error(void *arg, const struct err *error)
 {
 	struct watcher *w = arg;
-	struct err e;
-	err_clear(&e);
+	struct err e = {0};
 	if (!error) {
 		if (w->is_troubled)
 			print_error("gpuscale get: watching again\n");
@@ -277,11 +276,11 @@ static struct table_text show_money(bool is_known, double money)
 static void put_pools(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide,
                       int64_t now_ms)
 {
-	static const char *const heads[] = {"NAME",    "GPUS",      "USED",   "MEMBERS",   "LIMITED",
-	                                    "+COST/H", "+PER-HOUR", "+SPENT", "PROJECTED", "+PER-MONTH",
-	                                    "AGE",     "+MESSAGE",  NULL};
 	struct table t;
-	table_init_wide(&t, heads, wide, NULL);
+	table_init_wide(
+	        &t,
+	        "NAME\tGPUS\tUSED\tMEMBERS\tLIMITED\t+COST/H\t+PER-HOUR\t+SPENT\tPROJECTED\t+PER-MONTH\tAGE\t+MESSAGE",
+	        wide, NULL);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct pool_view *p = &pools[i];
 		const struct doc_node *spec = doc_get(v->items[i].root, "spec"), *budget = doc_get(spec, "budget");
@@ -304,10 +303,8 @@ static void put_pools(struct buf *out, const struct policy_views *v, const struc
 
 static void put_members(struct buf *out, const struct policy_views *v, const struct pool_view *pools, bool wide)
 {
-	static const char *const heads[] = {"POOL", "MEMBER",  "REQUESTED", "GRANTED",
-	                                    "GPUS", "!REASON", "+MESSAGE",  NULL};
 	struct table t;
-	table_init_wide(&t, heads, wide, policy_render_tone);
+	table_init_wide(&t, "POOL\tMEMBER\tREQUESTED\tGRANTED\tGPUS\t!REASON\t+MESSAGE", wide, policy_render_tone);
 	for (size_t i = 0; i < v->n; i++)
 		for (size_t k = 0; k < pools[i].status.n_members; k++) {
 			const struct pool_status_member *m = &pools[i].status.members[k];
@@ -340,7 +337,7 @@ static void render_pools(struct buf *out, struct policy_views *v, bool wide, int
 #define PATH_BYTES 512
 #define TEXT_BYTES 256
 
-static const char *const target_heads[] = {"TARGET", "REPLICAS", "READY", "MIN", "MAX", "STATE", "MESSAGE", NULL};
+static const char target_heads[] = "TARGET\tREPLICAS\tREADY\tMIN\tMAX\tSTATE\tMESSAGE";
 
 struct listing {
 	const struct policy_view *policy;
@@ -457,7 +454,7 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 	}
 	schema_errors_init(&errors[0], "");
 	schema_errors_init(&errors[1], "");
-	buf_init(&l.spaces, WATCH_OUTPUT_MAX);
+	buf_init(&l.spaces, OUTPUT_MAX);
 	table_init(&l.table, target_heads);
 	if (policy_object_decode(policy->json, strlen(policy->json), &body->arena, &object, &document, &errors[0],
 	                         &errors[1]) < 0)
@@ -476,6 +473,207 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 	buf_done(&l.spaces);
 	policy_ref_release(body);
 	free(errors);
+	return code;
+}
+
+// ---- remediations ----
+
+// The GPUs that are or were out of service, from the annotations of their nodes, and the latest Events of the agent,
+// which a dry run writes as well.
+
+#define NODE_PAGES_MAX    200
+#define OBJECT_NAME_BYTES 256
+#define EVENT_TEXT_BYTES  1100
+#define TIME_BYTES        64
+#define RECORD_BYTES      (REMEDY_RECORD_BYTES_MAX + 1)
+
+struct remediations {
+	enum output_format format;
+	struct table nodes, events;
+	struct buf names;                  // "node/NAME" per line
+	struct buf document;               // both lists as JSON
+	struct json_writer w, after_nodes; // of the document
+	size_t n_bytes;                    // of the document after the nodes
+	int64_t now_ms;
+	struct remedy_node record;
+	char text[RECORD_BYTES], node[OBJECT_NAME_BYTES]; // node: of the last name
+};
+
+static const char *state_of(const struct remedy_node *n, int gpu, const struct remedy_fault *f, int64_t now_ms)
+{
+	const struct remedy_gpu *g = &n->gpus[gpu];
+	if (g->out_ms >= 0)
+		return "Out";
+	if (f)
+		return "Failing";
+	return g->was_out_ms >= 0 && now_ms - g->was_out_ms < REMEDY_DAY_MS ? "Returned" : NULL;
+}
+
+static void add_name(struct remediations *l, const char *node)
+{
+	if (strcmp(l->node, node) != 0)
+		print_to(&l->names, "node/%s\n", node);
+	snprintf(l->node, sizeof l->node, "%s", node);
+}
+
+static void add_gpus(struct remediations *l, const char *node)
+{
+	const struct remedy_node *n = &l->record;
+	for (int i = 0; i < n->n_gpus; i++) {
+		const struct remedy_gpu *g = &n->gpus[i];
+		const struct remedy_fault *f = remedy_evidence_of(n, i, l->now_ms);
+		const char *state = state_of(n, i, f, l->now_ms), *name = i > 0 ? g->uuid : "node";
+		char fault[REMEDY_FAULT_NAME_BYTES] = "-", need[NUM_TEXT_BYTES] = "-";
+		int64_t since_ms = f ? f->first_ms : g->was_out_ms;
+		if (!state)
+			continue;
+		if (f)
+			remedy_evidence_name(f->id, fault);
+		if (g->out_ms >= 0)
+			num_format_duration_ms(need, g->need_ms);
+		add_name(l, node);
+		table_put(&l->nodes, "%s\t%s\t%s\t%s\t%s\t%d\t%s", node, name, state, fault, need, n->n_attempts,
+		          table_age(since_ms, l->now_ms).text);
+		json_write_format(&l->w, "{node:%s,gpu:%s,state:%s", node, name, state);
+		if (f)
+			json_write_member_str(&l->w, "fault", fault);
+		if (g->out_ms >= 0)
+			json_write_member_f64(&l->w, "cleanSeconds", (double)g->need_ms / 1000);
+		json_write_format(&l->w, "attempts:%d,since:%jd}", n->n_attempts, since_ms);
+	}
+}
+
+static int add_node(void *listing, struct json_span node, struct err *e)
+{
+	struct remediations *l = listing;
+	static const char *const annotation[] = {"metadata", "annotations", NODE_ANNOTATION, NULL};
+	char name[OBJECT_NAME_BYTES];
+	struct err fault;
+	struct json_span text = json_span_path(node, annotation);
+	if (json_span_text(json_span_get(json_span_get(node, "metadata"), "name"), name, sizeof name) < 0 ||
+	    json_span_kind(text) != '"')
+		return 0;
+	int len = json_span_text(text, l->text, sizeof l->text);
+	if (len >= 0 && remedy_record_read(l->text, (size_t)len, l->now_ms, &l->record, &fault) == 0) {
+		add_gpus(l, name);
+		return 0;
+	}
+	add_name(l, name);
+	table_put(&l->nodes, "%s\t-\tBadRecord\t-\t-\t-\t<unknown>", name);
+	json_write_format(&l->w, "{node:%s,state:%s}", name, "BadRecord");
+	return 0;
+}
+
+static int add_event(void *listing, struct json_span event, struct err *e)
+{
+	struct remediations *l = listing;
+	static const char *const of[] = {"involvedObject", "name", NULL}, *const by[] = {"source", "component", NULL};
+	char node[OBJECT_NAME_BYTES], reason[OBJECT_NAME_BYTES], message[EVENT_TEXT_BYTES], time[TIME_BYTES];
+	int64_t last_ms = 0, count = 1;
+	if (!json_span_is(json_span_path(event, by), "gpuscale-remediate") ||
+	    json_span_text(json_span_path(event, of), node, sizeof node) < 0 ||
+	    json_span_text(json_span_get(event, "reason"), reason, sizeof reason) < 0 ||
+	    json_span_text(json_span_get(event, "message"), message, sizeof message) < 0)
+		return 0;
+	int len = json_span_text(json_span_get(event, "lastTimestamp"), time, sizeof time);
+	if (len > 0)
+		(void)num_parse_rfc3339_ms(time, (size_t)len, &last_ms, NULL);
+	(void)json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &count);
+	table_put(&l->events, "%s\t%s\t%s\t%lld\t%s", node, reason, message, (long long)count,
+	          table_age(last_ms, l->now_ms).text);
+	json_write_format(&l->w, "{node:%s,event:%s,message:%s,count:%ld,last:%jd}", node, reason, message, count,
+	                  last_ms);
+	return 0;
+}
+
+static const char node_head[] = "NODE\tGPU\tSTATE\tFAULT\tCLEAN-TIME\tATTEMPTS\tAGE";
+static const char event_head[] = "NODE\tEVENT\tMESSAGE\tCOUNT\tLAST";
+
+static void restart_nodes(void *arg)
+{
+	struct remediations *l = arg;
+	table_done(&l->nodes);
+	table_init(&l->nodes, node_head);
+	buf_reset(&l->names);
+	l->node[0] = '\0';
+	buf_reset(&l->document);
+	json_write_init(&l->w, &l->document, 2);
+	json_write_format(&l->w, "{gpus:[");
+}
+
+static void restart_events(void *arg)
+{
+	struct remediations *l = arg;
+	table_done(&l->events);
+	table_init(&l->events, event_head);
+	l->document.len = l->n_bytes;
+	l->w = l->after_nodes;
+}
+
+static int fetch_remediations(struct connections *session, struct remediations *l, struct err *e)
+{
+	static const struct kube_pages nodes = {"nodes", NODE_PAGES_MAX, add_node, restart_nodes};
+	static const struct kube_pages events = {"Events", NODE_PAGES_MAX, add_event, restart_events};
+	restart_nodes(l);
+	if (kube_pages_fetch(session, &nodes, "/api/v1/nodes", "", l, e) < 0)
+		return -1;
+	json_write_format(&l->w, "],events:[");
+	l->n_bytes = l->document.len;
+	l->after_nodes = l->w;
+	restart_events(l);
+	int rc = kube_pages_fetch(session, &events, "/api/v1/namespaces/default/events",
+	                          "fieldSelector=involvedObject.kind=Node", l, e);
+	json_write_format(&l->w, "]}");
+	return rc;
+}
+
+static int print_remediations(struct remediations *l)
+{
+	struct buf tables = BUF(OUTPUT_MAX);
+	if (l->nodes.n_cells)
+		table_print(&l->nodes, &tables, 0, true);
+	if (tables.len && l->events.n_cells)
+		buf_putc(&tables, '\n');
+	if (l->events.n_cells)
+		table_print(&l->events, &tables, 0, true);
+	tables.failed |= l->nodes.cells.failed || l->events.cells.failed;
+	bool is_document = output_is_document(l->format), is_table = !is_document && l->format != OUTPUT_NAME;
+	if (is_table && tables.len == 0 && !tables.failed)
+		print_error("No remediations found.\n");
+	struct buf *report = is_document ? &l->document : is_table ? &tables : &l->names;
+	int code = output_print("gpuscale get", report, l->format) < 0 ? EXIT_FAILED : EXIT_OK;
+	buf_done(&tables);
+	return code;
+}
+
+// Fetches and prints both lists in `format`; OUTPUT_NAME: the nodes. Prints errors, and returns the exit code.
+static int get_remediations(const struct kube_options *kube, enum output_format format)
+{
+	struct connections session;
+	struct err e;
+	struct remediations *l = calloc(1, sizeof *l);
+	int code = EXIT_FAILED;
+	if (!l) {
+		print_error("gpuscale get: out of memory\n");
+		return EXIT_FAILED;
+	}
+	if (connections_open(&session, NULL, kube, NULL, NULL, &e) < 0) {
+		free(l);
+		return command_failed("gpuscale get", &e);
+	}
+	l->format = format;
+	l->now_ms = clock_wall_ms(&session.clock);
+	l->names = l->document = BUF(OUTPUT_MAX);
+	if (fetch_remediations(&session, l, &e) == 0)
+		code = print_remediations(l);
+	else
+		print_error("gpuscale get: %s\n", e.msg);
+	table_done(&l->nodes);
+	table_done(&l->events);
+	buf_done(&l->names);
+	buf_done(&l->document);
+	free(l);
+	connections_close(&session);
 	return code;
 }
 
@@ -513,9 +711,8 @@ int cmd_get(int argc, char **argv)
 	struct get_args args = {.output = OUTPUT_TABLE, .scope.kinds = KINDS};
 	args_parse(&command, argc, argv, &args);
 	if (args.scope.kind == OBJECT_REMEDIATION)
-		return remediation_list_print(&args.scope.kube, args.output);
-	struct arena prices;
-	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
+		return get_remediations(&args.scope.kube, args.output);
+	struct arena prices = ARENA(PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;
 	if (args.output != OUTPUT_WIDE || price_option_read(args.prices, &prices, &args.book, "gpuscale get") == 0)
 		code = get_all(&args);

@@ -39,12 +39,10 @@ static int patch(struct connections *session, const struct policy_view *p, const
 {
 	char path[POLICY_PATH_BYTES_MAX];
 	struct policy_scope where = {.namespace_name = p->namespace_name};
-	struct buf body;
-	struct json_writer w;
+	struct buf body = BUF(PATCH_BYTES_MAX);
 	if (policy_path(&where, p->name, path, e) < 0)
 		return -1;
-	buf_init(&body, PATCH_BYTES_MAX);
-	json_write_init(&w, &body, 0);
+	struct json_writer w = JSON_WRITER(&body, 0);
 	// null removes an annotation
 	json_write_format(&w,
 	                  "{metadata:{annotations:{" POLICY_ANNOTATION_PAUSED ":%s," POLICY_ANNOTATION_REASON ":%s}}}",
@@ -98,8 +96,7 @@ static int change_all(void *arg, struct connections *session, struct policy_view
 	const struct pause_args *a = arg;
 	int code = EXIT_OK;
 	for (size_t i = 0; i < v->n; i++) {
-		struct err e;
-		err_clear(&e);
+		struct err e = {0};
 		const struct policy_view *p = &v->items[i];
 		if ((a->pause ? pause_one(session, p, a, &e) : resume_one(session, p, a, &e)) == 0)
 			continue;

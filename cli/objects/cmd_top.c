@@ -41,8 +41,7 @@ int cmd_top(int argc, char **argv)
 {
 	struct top_args args = {0};
 	args_parse(&command, argc, argv, &args);
-	struct arena prices;
-	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
+	struct arena prices = ARENA(PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;
 	if (price_option_read(args.prices, &prices, &args.book, "gpuscale top") == 0)
 		code = policy_fetch_run(&args.scope, "gpuscale top", args.output, print, &args);

@@ -43,13 +43,12 @@ static int find_leader(const struct ui_args *a, char ret_pod[LEASE_IDENTITY_BYTE
 {
 	struct connections session;
 	struct lease_record lease;
-	struct buf body;
+	struct buf body = BUF(LEASE_OBJECT_BYTES_MAX);
 	char path[PATH_BYTES];
 	if (!k8s_name_is_valid(a->namespace_name) || !k8s_name_is_valid(a->lease_name))
 		return err_set(e, ERR_INPUT, "-n and --lease-name take names of Kubernetes");
 	if (connections_open(&session, NULL, &a->kube, NULL, NULL, e) < 0)
 		return -1;
-	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
 	snprintf(path, sizeof path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s-0", a->namespace_name,
 	         a->lease_name);
 	int rc = kube_request(&session, "GET", path, NULL, NULL, &body, e);

@@ -68,10 +68,8 @@ static int read_continue(const struct kube_pages *p, const struct buf *body, cha
 static int fetch_page(struct connections *c, const struct kube_pages *p, const char *collection, const char *selector,
                       char more[KUBE_PAGES_CONTINUE_BYTES], void *arg, struct err *e)
 {
-	struct buf path, body;
+	struct buf path = BUF(PATH_BYTES_MAX), body = BUF(JSON_BYTES_MAX);
 	size_t name_len = strcspn(selector, "=");
-	buf_init(&path, PATH_BYTES_MAX);
-	buf_init(&body, JSON_BYTES_MAX);
 	buf_printf(&path, "%s?limit=%d", collection, KUBE_PAGES_OBJECTS);
 	if (selector[0]) {
 		buf_printf(&path, "&%.*s=", (int)name_len, selector);
@@ -161,7 +159,7 @@ int32_t shape_read_gpus(struct connections *c, const struct scale_ref *ref, stru
 	struct resource_names names;
 	int32_t n = 0;
 	if (resource_names_init(&names) < 0) {
-		err_set(e, ERR_INTERNAL, "out of memory");
+		err_no_memory(e);
 		return 0;
 	}
 	if (shape_read(c, ref, &names, &shape, e) == 0) {

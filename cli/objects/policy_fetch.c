@@ -16,8 +16,7 @@
 
 void policy_views_init(struct policy_views *v, enum object_kind kind)
 {
-	*v = (struct policy_views){.kind = kind};
-	arena_init(&v->arena, POLICY_VIEWS_ARENA_BYTES_MAX);
+	*v = (struct policy_views){.kind = kind, .arena = ARENA(POLICY_VIEWS_ARENA_BYTES_MAX)};
 }
 
 void policy_views_done(struct policy_views *v)
@@ -46,7 +45,7 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 		return 0;
 	struct schema_errors *errors = malloc(2 * sizeof *errors);
 	if (!errors)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	struct schema_errors *unknown = errors + 1;
 	schema_errors_init(errors, NULL);
 	schema_errors_init(unknown, NULL);
@@ -206,7 +205,7 @@ int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e
 	cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "metadata"), "managedFields");
 	char *text = cJSON_PrintUnformatted(object);
 	if (!text)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	struct policy_view *p = &v->items[v->n];
 	struct doc_node *root;
 	*p = (struct policy_view){.json = arena_strdup(&v->arena, text)};
@@ -388,8 +387,7 @@ int policy_fetch_explain(struct err *e, enum object_kind kind, const char *name)
 		return err_set_code(e, ERR_NOT_FOUND, e->code, "the cluster has no CRD for ScaledObjects");
 	if (e->code == 404 && !is_about_name)
 		return err_set_code(e, ERR_NOT_FOUND, e->code,
-		                    "the cluster has no CRD for %s; install it: "
-		                    "gpuscale crd%s%s | kubectl apply -f -",
+		                    "the cluster has no CRD for %s; install it: gpuscale crd%s%s | kubectl apply -f -",
 		                    object_kind_info(kind)->kinds, kind == OBJECT_POLICY ? "" : " ",
 		                    kind == OBJECT_POLICY ? "" : object_kind_info(kind)->kind);
 	if (e->code == 403 && kind == OBJECT_POLICY)
@@ -432,8 +430,7 @@ static int fetch_one(struct connections *session, const struct policy_scope *s, 
 	char path[POLICY_PATH_BYTES_MAX];
 	if (policy_path(s, name, path, e) < 0)
 		return -1;
-	struct buf body;
-	buf_init(&body, JSON_BYTES_MAX);
+	struct buf body = BUF(JSON_BYTES_MAX);
 	int rc = kube_request(session, "GET", path, NULL, NULL, &body, e);
 	if (rc < 0) {
 		policy_fetch_explain(e, s->kind, name);
@@ -452,8 +449,7 @@ static int fetch_one(struct connections *session, const struct policy_scope *s, 
 
 int policy_fetch_open(struct connections *session, struct policy_scope *s, const char *command)
 {
-	struct err e;
-	err_clear(&e);
+	struct err e = {0};
 	if (connections_open(session, NULL, &s->kube, NULL, NULL, &e) < 0)
 		return command_failed(command, &e);
 	if (!s->namespace_name)
@@ -498,12 +494,11 @@ int policy_fetch_run(struct policy_scope *s, const char *command, enum output_fo
 {
 	struct connections session;
 	struct policy_views v;
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	int code = policy_fetch_open(&session, s, command);
 	if (code != EXIT_OK)
 		return code;
 	code = policy_fetch_named(&session, s, command, &v);
-	buf_init(&out, POLICY_OUTPUT_MAX);
 	// A missing object was reported; a document without it would look complete.
 	if (v.n > 0 || (code == EXIT_OK && output_is_document(format))) {
 		int print_code = print(arg, &session, &v, &out);

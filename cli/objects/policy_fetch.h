@@ -74,7 +74,6 @@ const char *policy_view_mode(const struct policy_view *p);
 
 #define POLICY_FETCH_NAMES_MAX 256
 #define POLICY_PATH_BYTES_MAX  1024
-#define POLICY_OUTPUT_MAX      ((size_t)512 * 1024 * 1024) // of a command
 
 // What the command line selects, with kubectl's meaning of -n, -A and -l. The command adds the arguments itself.
 struct policy_scope {

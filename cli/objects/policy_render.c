@@ -77,10 +77,9 @@ static void put_name(struct buf *out, enum object_kind kind, const struct policy
 
 void policy_render_table(struct table *t, bool wide, bool with_namespace)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",    "TARGET", "MIN",    "MAX",      "CURRENT",
-	                                    "DESIRED",   "!REASON", "+READY", "+!MODE", "+SIGNALS", "+LAST SCALE",
-	                                    "+GPUS",     "+COST/H", "AGE",    NULL};
-	table_init_wide(t, heads + !with_namespace, wide, policy_render_tone);
+	static const char heads[] = "NAMESPACE\tNAME\tTARGET\tMIN\tMAX\tCURRENT\tDESIRED\t!REASON\t+READY\t+!MODE\t"
+	                            "+SIGNALS\t+LAST SCALE\t+GPUS\t+COST/H\tAGE";
+	table_init_wide(t, heads + (with_namespace ? 0 : strlen("NAMESPACE\t")), wide, policy_render_tone);
 }
 
 static void put_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool with_namespace,
@@ -149,8 +148,7 @@ void policy_render_object(struct json_writer *w, const struct policy_view *p)
 
 static void write_list(struct buf *out, const struct policy_views *v, bool is_single)
 {
-	struct json_writer w;
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	if (is_single && v->n == 1) {
 		policy_render_object(&w, &v->items[0]);
 	} else {
@@ -280,8 +278,8 @@ static void write_load(struct json_writer *w, const struct load *l, const struct
 void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
                        enum output_format format, bool with_namespace, bool with_head, int64_t now_ms)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
-	                                    "REPLICAS",  "WANTS", "!STATE", "COST/H", "SEEN",   NULL};
+	static const char heads[] =
+	        "NAMESPACE\tNAME\tSIGNAL\tVALUE\tTARGET\tLOAD\tREPLICAS\tWANTS\t!STATE\tCOST/H\tSEEN";
 	size_t n = collect_loads(v, NULL);
 	struct load *loads = calloc(n ? n : 1, sizeof *loads);
 	if (!loads) {
@@ -291,8 +289,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 	collect_loads(v, loads);
 	qsort(loads, n, sizeof *loads, compare_loads);
 	if (output_is_document(format)) {
-		struct json_writer w;
-		json_write_init(&w, out, 2);
+		struct json_writer w = JSON_WRITER(out, 2);
 		json_write_format(&w, "{currency:%s,items:[", prices ? prices->currency : NULL);
 		for (size_t i = 0; i < n; i++)
 			write_load(&w, &loads[i], prices);
@@ -303,7 +300,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 				put_name(out, v->kind, loads[i].policy);
 	} else if (n > 0) {
 		struct table t;
-		table_init_wide(&t, heads + !with_namespace, false, policy_render_tone);
+		table_init_wide(&t, heads + (with_namespace ? 0 : strlen("NAMESPACE\t")), false, policy_render_tone);
 		for (size_t i = 0; i < n; i++)
 			load_row(&t, &loads[i], prices, with_namespace, now_ms);
 		table_finish(&t, out, 0, with_head);
@@ -315,10 +312,10 @@ void policy_render_top(struct buf *out, const struct policy_views *v, const stru
 
 static void put_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
 {
-	static const char *const head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "+READY",   "+PENDING",
-	                                   "+RANGE",    "DESIRED", "ACTION", "!REASON", "+MESSAGE", NULL};
 	struct table t;
-	table_init_wide(&t, head, wide, policy_render_tone);
+	table_init_wide(
+	        &t, "NAMESPACE\tNAME\tTARGET\tCURRENT\t+READY\t+PENDING\t+RANGE\tDESIRED\tACTION\t!REASON\t+MESSAGE",
+	        wide, policy_render_tone);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = items[i].policy;
 		const struct decision *d = items[i].decision;
@@ -335,9 +332,8 @@ static void put_summary(struct buf *out, const struct decided *items, size_t n, 
 // As explain_trace(), on a terminal with wrapped sentences and colours.
 static void put_trace(struct buf *out, const struct decided *d)
 {
-	static const char *const columns[] = {"", "", "!", "", NULL};
 	struct table t;
-	table_init_wide(&t, columns, false, policy_render_tone);
+	table_init_wide(&t, "\t\t!\t", false, policy_render_tone);
 	t.gap = 2;
 	t.widths[0] = 9;
 	t.widths[1] = 10;

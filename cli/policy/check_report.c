@@ -184,8 +184,7 @@ static void write_rules(struct json_writer *w, struct rules *r)
 // A reference to a file (RFC 3986): bytes that are not unreserved are encoded.
 static void write_uri(struct json_writer *w, struct text file)
 {
-	struct buf uri;
-	buf_init(&uri, 4 * file.len + 16);
+	struct buf uri = BUF(4 * file.len + 16);
 	buf_puts(&uri, file.start[0] == '/' ? "file://" : "");
 	for (size_t i = 0; i < file.len; i++) {
 		unsigned char c = (unsigned char)file.start[i];
@@ -215,9 +214,8 @@ static void write_location(struct json_writer *w, const struct finding *f)
 
 static void write_sarif(struct json_writer *w, const char *report)
 {
-	struct rules rules = {.n = 0};
+	struct rules rules = {.arena = ARENA(RULES_BYTES_MAX)};
 	struct finding f;
-	arena_init(&rules.arena, RULES_BYTES_MAX);
 	json_write_format(w, "{$schema:%s,version:%s,runs:[{columnKind:%s,results:[",
 	                  "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
 	                  "2.1.0", "unicodeCodePoints");
@@ -274,12 +272,11 @@ static void write_commands(struct buf *out, const char *report)
 void check_report_write(struct buf *out, const char *report, const struct check_counts *counts,
                         enum output_format format)
 {
-	struct json_writer w;
 	if (format == OUTPUT_GITHUB) {
 		write_commands(out, report);
 		return;
 	}
-	json_write_init(&w, out, 2);
+	struct json_writer w = JSON_WRITER(out, 2);
 	if (format == OUTPUT_SARIF)
 		write_sarif(&w, report);
 	else

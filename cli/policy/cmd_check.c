@@ -18,9 +18,7 @@
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 
-#define CHECK_REPORT_MAX (16 * 1024 * 1024)
-#define CHECK_OUTPUT_MAX (256 * 1024 * 1024)
-#define FORMATS          (OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(SARIF) | OUTPUT_SET(GITHUB))
+#define FORMATS (OUTPUT_SET(TEXT) | OUTPUT_SET(JSON) | OUTPUT_SET(YAML) | OUTPUT_SET(SARIF) | OUTPUT_SET(GITHUB))
 
 enum { FAIL_WARNINGS, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {{"warnings", FAIL_COUNT}};
@@ -98,20 +96,18 @@ static int ask_history(struct connections *source, const struct policy *p, const
 {
 	if (!p->forecast.set || p->forecast.model != FORECAST_HOLT_WINTERS)
 		return 0;
-	bool had = false;
 	char ago[NUM_TEXT_BYTES];
+	const struct policy_signal *signal = &p->signals[p->forecast.signal_index];
 	int64_t then_ms = clock_wall_ms(&source->clock) - 2 * p->forecast.season_ms;
-	if (lint_source_had_data(source, p->namespace_name, &p->signals[p->forecast.signal_index], then_ms, &had, e) <
-	    0)
-		return -1;
+	int had = lint_source_had_data(source, p->namespace_name, signal, then_ms, e);
 	num_format_duration_ms(ago, 2 * p->forecast.season_ms);
-	if (!had)
+	if (had == 0)
 		schema_report(warnings, lint_nearest(doc_get(root, "spec"), "forecast", "season"),
 		              "spec.forecast.season",
 		              "needs two seasons of history, and the source had no data %s ago: nothing is forecast "
 		              "until then",
 		              ago);
-	return 0;
+	return had < 0 ? -1 : 0;
 }
 
 struct lists {
@@ -220,14 +216,12 @@ static int lint_root(const struct doc_node *root, const char *text, struct conne
 static int lint_file(const char *path, struct connections *source, bool ask_source, int dialect, struct buf *out,
                      struct lint_totals *totals, struct err *e)
 {
-	struct arena a;
-	arena_init(&a, LINT_ARENA_MAX);
+	struct arena a = ARENA(LINT_ARENA_MAX);
 	struct lists *lists = malloc(sizeof *lists);
 	struct doc_file doc = {0};
-	struct buf text;
-	buf_init(&text, DOC_BYTES_MAX);
+	struct buf text = BUF(DOC_BYTES_MAX);
 	path = strcmp(path, "-") == 0 ? STDIN_SHOWN : path;
-	int rc = lists ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = lists ? 0 : err_no_memory(e);
 	if (rc == 0)
 		rc = read_text(path, &text, e);
 	if (rc == 0)
@@ -279,8 +273,7 @@ static int lint(const struct check_args *args, const struct path_list *list, str
 static int lint_all(struct check_args *args, const struct path_list *list, struct buf *report,
                     struct lint_totals *totals)
 {
-	struct err e;
-	err_clear(&e);
+	struct err e = {0};
 	struct prometheus_session session;
 	bool named = prometheus_options_given(&args->prometheus);
 	args->ask |= args->prometheus.query.url != NULL;
@@ -340,10 +333,9 @@ static void print_summary(const struct check_counts *c, bool has_policies)
 
 static int print_findings(struct buf *report, const struct check_counts *counts, enum output_format format)
 {
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	if (format == OUTPUT_TEXT || report->failed)
 		return output_print("gpuscale check", report, OUTPUT_TEXT);
-	buf_init(&out, CHECK_OUTPUT_MAX);
 	check_report_write(&out, buf_str(report), counts, format);
 	return output_print("gpuscale check", &out, format);
 }
@@ -406,15 +398,13 @@ int cmd_check(int argc, char **argv)
 	                          .dialect = PROMQL_KIND_AUTO,
 	                          .fail_on = FAIL_OPTIONS(fail_metrics)};
 	args_parse(&command, argc, argv, &args);
-	struct arena a;
-	struct buf report;
+	struct arena a = ARENA(REPORT_MAX);
+	struct buf report = BUF(REPORT_MAX);
 	struct path_list list;
 	struct file_set set;
 	struct lint_totals totals = {.has_note = args.quiet};
 	struct err e;
 	int code = EXIT_OK;
-	arena_init(&a, CHECK_REPORT_MAX);
-	buf_init(&report, CHECK_REPORT_MAX);
 	if (load(&args, &a, &list, &set, &report, &e) < 0) {
 		print_error("gpuscale check: %s\n", e.msg);
 		buf_done(&report);

@@ -10,7 +10,6 @@
 #include "replay/engine_model.h"
 #include "runtime/metrics/metrics.h"
 
-#define EXPLAIN_TEXT_MAX   (256 * 1024)
 #define EXPLAIN_PATH_BYTES 512
 
 struct explain_args {
@@ -105,8 +104,7 @@ int cmd_explain(int argc, char **argv)
 {
 	struct explain_args args = {0};
 	args_parse(&command, argc, argv, &args);
-	struct buf out;
-	buf_init(&out, EXPLAIN_TEXT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	struct err e;
 	int code = EXIT_OK;
 	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;

@@ -65,8 +65,7 @@ static const struct flag_set command = {
 static void say(const struct session *s, const char *colour, const char *word, const char *path, int line,
                 const char *name)
 {
-	struct buf out;
-	buf_init(&out, TEST_REPORT_MAX);
+	struct buf out = BUF(TEST_REPORT_MAX);
 	test_report_coloured(&out, &s->style, colour, word);
 	if (line > 0)
 		print_to(&out, " %s:%d: %s\n", path, line, name);
@@ -113,9 +112,7 @@ static void record_result(struct session *s, const struct file *f, const struct 
                           const struct scenario_result *result)
 {
 	const struct test_style plain_style = {.diff = s->style.diff};
-	struct buf shown, plain;
-	buf_init(&shown, TEST_REPORT_MAX);
-	buf_init(&plain, TEST_REPORT_MAX);
+	struct buf shown = BUF(TEST_REPORT_MAX), plain = BUF(TEST_REPORT_MAX);
 	test_report_findings(&shown, &s->style, f->path, result);
 	test_report_findings(&plain, &plain_style, f->path, result);
 	complete(s, f->path, t->line, t->name, result->n ? JUNIT_FAILED : JUNIT_PASSED, started_ms, buf_str(&shown),
@@ -138,8 +135,7 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 	}
 	arena_reset(&f->test);
 	schema_errors_init(&s->errors, f->path);
-	struct buf why;
-	buf_init(&why, TEST_REPORT_MAX);
+	struct buf why = BUF(TEST_REPORT_MAX);
 	if (scenario_bind(t, node, index, interval_ms, &f->policies, &f->test, &s->errors) < 0) {
 		schema_errors_print(&s->errors, &why);
 	} else {
@@ -154,44 +150,21 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 	buf_done(&why);
 }
 
-// Reads the policies in policyFiles of one document, relative to the test file. Returns -1 and writes the reason to
-// `why` on failure.
-static int load_policies(struct file *f, const struct scenario_file *doc, struct buf *why)
-{
-	const char *slash = strrchr(f->path, '/');
-	const char **paths = arena_calloc(&f->arena, doc->n_policy_files, sizeof *paths);
-	struct err e;
-	for (size_t i = 0; paths && i < doc->n_policy_files; i++) {
-		paths[i] = doc->policy_files[i][0] == '/' || !slash
-		                   ? doc->policy_files[i]
-		                   : arena_printf(&f->arena, "%.*s/%s", (int)(slash - f->path), f->path,
-		                                  doc->policy_files[i]);
-		if (!paths[i])
-			paths = NULL;
-	}
-	if (!paths)
-		return buf_puts(why, "out of memory\n"), -1;
-	if (file_set_load(&f->policies, paths, doc->n_policy_files, NULL, why, &e) < 0) {
-		print_to(why, "%s\n", e.msg);
-		return -1;
-	}
-	if (f->policies.n_errors == 0)
-		return 0;
-	file_set_done(&f->policies);
-	return -1;
-}
-
 static void run_document(struct session *s, struct file *f, const struct doc_node *root)
 {
 	struct scenario_file doc = {0};
-	struct buf why;
-	buf_init(&why, TEST_REPORT_MAX);
+	struct err e;
+	struct buf why = BUF(TEST_REPORT_MAX);
 	schema_errors_init(&s->errors, f->path);
 	if (schema_decode(&scenario_schema, root, &doc, &f->arena, &s->errors, "") < 0) {
 		schema_errors_print(&s->errors, &why);
 		fail_file(s, f->path, buf_str(&why));
-	} else if (load_policies(f, &doc, &why) < 0) {
+	} else if (scenario_load_policies(&doc, f->path, &f->arena, &f->policies, &why, &e) < 0) {
+		print_to(&why, "%s\n", e.msg);
 		fail_file(s, f->path, buf_str(&why));
+	} else if (f->policies.n_errors > 0) {
+		fail_file(s, f->path, buf_str(&why));
+		file_set_done(&f->policies);
 	} else {
 		const struct doc_node *node = doc_get(root, "tests")->child;
 		for (size_t i = 0; i < doc.n_tests; i++, node = node->next) {
@@ -206,12 +179,10 @@ static void run_document(struct session *s, struct file *f, const struct doc_nod
 
 static void run_file(struct session *s, const char *path)
 {
-	struct file f = {.path = path};
+	struct file f = {.path = path, .arena = ARENA(TEST_ARENA_MAX), .test = ARENA(TEST_ARENA_MAX)};
 	struct doc_file doc;
 	struct err e;
 	size_t n = 0;
-	arena_init(&f.arena, TEST_ARENA_MAX);
-	arena_init(&f.test, TEST_ARENA_MAX);
 	if (s->args->junit)
 		junit_begin_suite(&s->junit, path);
 	if (doc_read_yaml(&f.arena, path, false, &doc, &e) < 0) {
@@ -277,8 +248,7 @@ static void run_folder(struct session *s, const char *path)
 
 static int write_junit(const struct session *s)
 {
-	struct buf out;
-	buf_init(&out, 2 * TEST_REPORT_MAX);
+	struct buf out = BUF(2 * TEST_REPORT_MAX);
 	FILE *f = NULL;
 	int rc = junit_print(&s->junit, &out);
 	if (rc < 0) {
@@ -310,8 +280,7 @@ static int run_all(struct session *s)
 	if (s->args->junit && write_junit(s) < 0)
 		ok = false;
 	if (s->args->coverage) {
-		struct buf out;
-		buf_init(&out, TEST_REPORT_MAX);
+		struct buf out = BUF(TEST_REPORT_MAX);
 		coverage_print(&s->coverage, &out);
 		print_out(&out);
 		buf_done(&out);

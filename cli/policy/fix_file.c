@@ -234,7 +234,6 @@ static int replace_file_write(struct replace_file *f, const struct buf *was, con
 // ---- fixing ----
 
 #define FIX_ARENA_MAX  (64 * 1024 * 1024)
-#define REPORT_MAX     ((size_t)16 * 1024 * 1024)
 #define NAME_BYTES_MIN 4  // no metric of the table has a shorter name
 #define SAVES_MAX      50 // by another program, while the file is fixed
 
@@ -292,13 +291,10 @@ static void apply(const char *path, const struct buf *text, struct lint_edit *ed
 // Returns 0; 1 when the file was saved meanwhile and is to be read again; or -1 and *e.
 static int fix_once(const char *path, struct replace_file *f, struct buf *report, struct err *e)
 {
-	struct arena a;
-	struct buf text, fixed;
+	struct arena a = ARENA(FIX_ARENA_MAX);
+	struct buf text = BUF(DOC_BYTES_MAX), fixed = BUF(2 * DOC_BYTES_MAX);
 	struct doc_file doc = {0};
 	struct err unparsed;
-	arena_init(&a, FIX_ARENA_MAX);
-	buf_init(&text, DOC_BYTES_MAX);
-	buf_init(&fixed, 2 * DOC_BYTES_MAX);
 	int rc = replace_file_open(f, path, &text, e);
 	// Errors of the format are reported by the check that follows.
 	if (rc == 0 && doc_parse_yaml(&a, path, buf_str(&text), text.len, &doc, &unparsed) == 0) {
@@ -323,9 +319,8 @@ static int fix_once(const char *path, struct replace_file *f, struct buf *report
 int fix_file(const char *path, struct buf *out, struct err *e)
 {
 	struct replace_file f;
-	struct buf report;
+	struct buf report = BUF(REPORT_MAX);
 	int rc = 1;
-	buf_init(&report, REPORT_MAX);
 	for (int i = 0; i < SAVES_MAX && rc == 1; i++) {
 		buf_reset(&report);
 		rc = fix_once(path, &f, &report, e);

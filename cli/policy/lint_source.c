@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/policy/lint_source.h"
 
-#include <event2/event.h>
-
 #include "cli/term/cli.h"
 #include "insight/gpu_names.h"
 #include "policies/engine/policy.h"
@@ -210,9 +208,8 @@ static int ask(struct connections *c, const char *namespace_name, const struct p
                struct answer *a, struct err *e)
 {
 	static const char *const labels[] = {"pod", "exported_pod", NULL};
-	struct buf confined;
+	struct buf confined = BUF(PROMQL_QUERY_BYTES_MAX);
 	*a = (struct answer){0};
-	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
 	struct promql_source *source = promql_sources_find(c->promql, signal->source, e);
 	const char *query =
 	        promql_sources_admit(c->promql, signal->source, namespace_name, signal->query, &confined, NULL, e);
@@ -221,23 +218,15 @@ static int ask(struct connections *c, const char *namespace_name, const struct p
 	int rc = source && query ? promql_failover_ask(source, &question, &ticket, keep, a, e) : -1;
 	a->is_confined = query && query != signal->query;
 	buf_done(&confined);
-	if (rc < 0)
+	if (rc == 0 && connections_wait(c, &a->done, &a->error, e) < 0 && !is_about_the_query(a->error.kind))
 		return -1;
-	while (!a->done) // terminates: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	if (a->failed && !is_about_the_query(a->error.kind)) {
-		*e = a->error;
-		return -1;
-	}
-	return 0;
+	return rc;
 }
 
 bool lint_source_admits(const struct connections *c, const char *namespace_name, const struct policy_signal *signal,
                         size_t *ret_offset, struct err *e)
 {
-	struct buf confined;
-	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
+	struct buf confined = BUF(PROMQL_QUERY_BYTES_MAX);
 	bool ok = promql_sources_admit(c->promql, signal->source, namespace_name, signal->query, &confined, ret_offset,
 	                               e) != NULL;
 	buf_done(&confined);
@@ -245,13 +234,12 @@ bool lint_source_admits(const struct connections *c, const char *namespace_name,
 }
 
 int lint_source_had_data(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
-                         int64_t time_ms, bool *ret_had, struct err *e)
+                         int64_t time_ms, struct err *e)
 {
 	struct answer a;
 	if (ask(c, namespace_name, signal, time_ms, &a, e) < 0)
 		return -1;
-	*ret_had = a.failed ? a.error.kind != ERR_REJECTED : a.n_series > 0;
-	return 0;
+	return a.failed ? a.error.kind != ERR_REJECTED : a.n_series > 0;
 }
 
 static bool has_series(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
@@ -269,9 +257,8 @@ const char *lint_source_hint(struct connections *c, const char *namespace_name, 
 	char written[LINT_LABEL_BYTES], other[LINT_LABEL_BYTES];
 	struct answer a;
 	struct err e;
-	struct buf query;
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	out[0] = '\0';
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	if (lint_source_label_query(signal->query, &query, written, other) &&
 	    has_series(c, namespace_name, signal, buf_str(&query), &a))
 		snprintf(out, LINT_HINT_BYTES, "no series with %s; %.0f with %s", written, a.first, other);

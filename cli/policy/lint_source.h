@@ -20,10 +20,10 @@ struct schema_errors;
 // fills `e` if the server could not be queried.
 int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e);
-// True if the query of the signal had data at `time_ms`. Otherwise like the function above, but a rejected query is
-// not an error.
+// Returns 1 if the query of the signal had data at `time_ms`, 0 if not. Otherwise like the function above, but a
+// rejected query is not an error.
 int lint_source_had_data(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
-                         int64_t time_ms, bool *ret_had, struct err *e);
+                         int64_t time_ms, struct err *e);
 // Writes to `out` (LINT_HINT_BYTES) why the query of the signal selects no series: a label has another name ("no series
 // with exported_namespace; 5 with namespace"), or the metrics of the GPUs have the names of another exporter, which
 // rules can record; else "", also after an error of the source. Sends at most two queries.

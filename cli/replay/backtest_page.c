@@ -374,7 +374,7 @@ static int put_worst(struct buf *out, const struct backtest_report *r, const str
 	struct closeup *c = calloc(1, sizeof *c);
 	struct backtest *again = calloc(1, sizeof *again);
 	struct tracks *d = calloc(1, sizeof *d);
-	int rc = c && again && d ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = c && again && d ? 0 : err_no_memory(e);
 	if (rc == 0) {
 		enum history_worst why = backtest_history_worst(h, &c->from_ms, &c->to_ms);
 		struct backtest_config config = r->backtest->config;
@@ -457,8 +457,7 @@ static void put_header(struct buf *out, const struct backtest_report *r)
 {
 	print_xml(out,
 	          "<header><p class=\"product\">gpuscale backtest</p><div class=\"line1\"><h1>%s/%s</h1><span "
-	          "class=\"tag "
-	          "strong\">%s</span></div>\n",
+	          "class=\"tag strong\">%s</span></div>\n",
 	          r->policy->namespace_name, r->policy->name, backtest_report_mode(r->backtest));
 	put_facts(out, r);
 	buf_puts(out, "</header>\n");
@@ -473,16 +472,14 @@ static void put_closed_verdict(struct buf *out, const struct backtest_report *r)
 		buf_puts(out, "Nothing arrives, so nothing is late.");
 		return;
 	}
-	buf_printf(
-	        out,
-	        "This policy <strong class=\"%s\">%s the objective</strong>: %.2f%% of the requests wait longer than "
-	        "%s, and %g%% may. It uses %.2f GPU-hours.",
-	        keeps_objective(b, policy) ? "good" : "bad", keeps_objective(b, policy) ? "keeps" : "misses", late,
-	        backtest_report_duration(llround(b->config.wait_s * 1000)).text, 100 * b->config.late_ratio,
-	        backtest_gpu_hours(r, policy));
+	buf_printf(out,
+	           "This policy <strong class=\"%s\">%s the objective</strong>: %.2f%% of the requests wait longer "
+	           "than %s, and %g%% may. It uses %.2f GPU-hours.",
+	           keeps_objective(b, policy) ? "good" : "bad", keeps_objective(b, policy) ? "keeps" : "misses", late,
+	           backtest_report_duration(llround(b->config.wait_s * 1000)).text, 100 * b->config.late_ratio,
+	           backtest_gpu_hours(r, policy));
 	for (enum backtest_kind kind = BACKTEST_PEER; kind <= BACKTEST_FIXED; kind++) {
-		struct buf beside;
-		buf_init(&beside, VERDICT_BYTES);
+		struct buf beside = BUF(VERDICT_BYTES);
 		bool cheaper = backtest_report_beside(r, kind, &beside);
 		print_xml(out, cheaper ? " <strong class=\"bad\">%s%s</strong>" : " %s%s", buf_str(&beside),
 		          beside.len > 0 ? "." : "");
@@ -575,13 +572,12 @@ static void put_table(struct buf *out, const struct backtest_report *r)
 		              "hindsight; clairvoyant is a schedule that knows the future.</p>\n");
 	}
 	buf_puts(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-	              "aria-labelledby=\"h-results\"><table>\n<thead><tr>"
-	              "<th scope=\"col\">Name</th><th scope=\"col\" class=\"kind\">Kind</th><th "
-	              "scope=\"col\">GPU-hours</th>");
+	              "aria-labelledby=\"h-results\"><table>\n<thead><tr><th scope=\"col\">Name</th><th scope=\"col\" "
+	              "class=\"kind\">Kind</th><th scope=\"col\">GPU-hours</th>");
 	if (!isnan(r->price))
 		buf_puts(out, "<th scope=\"col\">Cost</th>");
-	buf_puts(out, "<th scope=\"col\">Late</th><th scope=\"col\">p95 wait</th><th scope=\"col\">Changes</th>"
-	              "<th scope=\"col\">At max</th>");
+	buf_puts(out, "<th scope=\"col\">Late</th><th scope=\"col\">p95 wait</th><th scope=\"col\">Changes</th><th "
+	              "scope=\"col\">At max</th>");
 	if (b->config.engine)
 		buf_puts(out, "<th scope=\"col\">p95 ITL</th><th scope=\"col\">Capacity</th>");
 	buf_puts(out, "</tr></thead>\n<tbody>\n");
@@ -594,8 +590,7 @@ static void put_table(struct buf *out, const struct backtest_report *r)
 
 static void put_notes(struct buf *out, const struct backtest_report *r)
 {
-	struct buf notes;
-	buf_init(&notes, NOTES_BYTES);
+	struct buf notes = BUF(NOTES_BYTES);
 	backtest_report_notes(r, &notes);
 	out->failed = out->failed || notes.failed;
 	buf_puts(out, "<section aria-labelledby=\"h-notes\"><h2 id=\"h-notes\">What limits the result</h2>\n<ul "
@@ -636,8 +631,7 @@ static int put_content(struct buf *out, const struct backtest_report *r, const s
 
 static int render(struct buf *out, const struct backtest_report *r, const struct backtest_history *h, struct err *e)
 {
-	struct buf page;
-	buf_init(&page, PAGE_BYTES_MAX);
+	struct buf page = BUF(PAGE_BYTES_MAX);
 	const char *rest = html_page_until(&page, backtest_page_begin, "title");
 	print_xml(&page, "Backtest of %s on %s", r->policy->name, r->backtest->file);
 	rest = html_page_until(&page, rest, "toggles");
@@ -661,9 +655,8 @@ static int render(struct buf *out, const struct backtest_report *r, const struct
 int backtest_page_write(const char *path, const struct backtest_report *r, const struct backtest_history *h,
                         struct err *e)
 {
-	struct buf page;
+	struct buf page = BUF(PAGE_BYTES_MAX);
 	bool is_stdout = strcmp(path, "-") == 0;
-	buf_init(&page, PAGE_BYTES_MAX);
 	int rc = render(&page, r, h, e);
 	if (rc < 0) {
 		buf_done(&page);

@@ -5,8 +5,8 @@
 #include "cli/term/cli.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
+#include "replay/backtest_history.h"
 #include "replay/engine.h"
-#include "replay/variant_cost.h"
 
 #define P95         0.95
 #define NOTES_BYTES (16 * 1024)
@@ -26,16 +26,16 @@ static const char *mode_name(const struct backtest_report *r)
 	return r->backtest->config.open_loop ? "open-loop" : "closed-loop";
 }
 
-struct report_text backtest_report_duration(int64_t ms)
+struct table_text backtest_report_duration(int64_t ms)
 {
-	struct report_text t;
+	struct table_text t;
 	num_format_about_ms(t.text, ms);
 	return t;
 }
 
-static struct report_text show_time(int64_t ms)
+static struct table_text show_time(int64_t ms)
 {
-	struct report_text t;
+	struct table_text t;
 	num_format_rfc3339_ms(t.text, ms);
 	return t;
 }
@@ -94,14 +94,13 @@ static void put_verdict(const struct backtest_report *r, struct buf *out)
 
 static void put_variants(const struct backtest_report *r, struct buf *out)
 {
-	static const char *const heads[] = {"VARIANT", "REPLICA-HOURS", "COST", NULL};
 	const struct variant_cost *c = r->variants;
 	struct table t;
 	if (!c)
 		return;
 	if (out->len < 2 || buf_str(out)[out->len - 2] != '\n') // no verdict precedes it
 		buf_putc(out, '\n');
-	table_init(&t, heads);
+	table_init(&t, "VARIANT\tREPLICA-HOURS\tCOST");
 	for (size_t i = 0; i < c->variants->n; i++) {
 		double hours = c->replica_s[i] / 3600;
 		table_put(&t, "%s\t%.2f\t%.2f", table_or_none(c->variants->items[i].name), hours,
@@ -195,8 +194,7 @@ static void put_start(const struct backtest *b, struct buf *out)
 
 void backtest_report_print_start(const struct backtest *b)
 {
-	struct buf note;
-	buf_init(&note, NOTES_BYTES);
+	struct buf note = BUF(NOTES_BYTES);
 	put_start(b, &note);
 	print_notes(&note);
 	buf_done(&note);
@@ -316,14 +314,13 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 
 void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out)
 {
-	static const char *const head[] = {"NAME",    "KIND",   "GPU-HOURS", "COST",      "LATE", "P95-WAIT",
-	                                   "CHANGES", "AT-MAX", "+P95-ITL",  "+CAPACITY", NULL};
 	const struct backtest *b = r->backtest;
 	struct table t;
 	size_t before;
 	wide = wide || b->config.sweep_threads > 0;
 	put_title(r, out);
-	table_init_wide(&t, head, b->config.engine, NULL);
+	table_init_wide(&t, "NAME\tKIND\tGPU-HOURS\tCOST\tLATE\tP95-WAIT\tCHANGES\tAT-MAX\t+P95-ITL\t+CAPACITY",
+	                b->config.engine, NULL);
 	t.columns = print_columns(); // the figures of engines are no reason not to wrap
 	for (size_t i = 0; i < b->n_rows; i++) {
 		const struct backtest_row *row = &b->rows[i];
@@ -380,8 +377,7 @@ static void put_json_row(const struct backtest_report *r, const struct backtest_
 static void put_json_lines(const struct backtest_report *r, const char *key,
                            void (*put)(const struct backtest_report *r, struct buf *out), struct json_writer *w)
 {
-	struct buf notes;
-	buf_init(&notes, NOTES_BYTES);
+	struct buf notes = BUF(NOTES_BYTES);
 	put(r, &notes);
 	json_write_member_array(w, key);
 	for (const char *p = buf_str(&notes); *p;) {
@@ -412,19 +408,17 @@ static void put_json_loop(const struct backtest *b, struct json_writer *w)
 		                  figure(b->config.engine->max_requests_s));
 	json_write_member_array(w, "gaps");
 	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++)
-		json_write_format(w, "{from:%s,to:%s}", show_time(b->demand.gaps[i].from_ms).text,
-		                  show_time(b->demand.gaps[i].to_ms).text);
+		json_write_format(w, "{from:%jd,to:%jd}", b->demand.gaps[i].from_ms, b->demand.gaps[i].to_ms);
 	json_write_array_end(w);
 }
 
 void backtest_report_json(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s,from:%s,to:%s", mode_name(r), b->file,
-	                  r->policy->namespace_name, r->policy->name, show_time(b->recording->time_ms[0]).text,
-	                  show_time(b->recording->time_ms[b->recording->n_rows - 1]).text);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s,from:%jd,to:%jd", mode_name(r), b->file,
+	                  r->policy->namespace_name, r->policy->name, b->recording->time_ms[0],
+	                  b->recording->time_ms[b->recording->n_rows - 1]);
 	if (!b->config.open_loop)
 		put_json_loop(b, &w);
 	put_json_lines(r, "verdict", put_verdict, &w);

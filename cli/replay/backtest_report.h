@@ -39,10 +39,7 @@ const char *backtest_report_mode(const struct backtest *b);
 // Returns a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
 struct table_text backtest_report_figure(double v, const char *unit);
 // Returns a duration for people, rounded: "7d", "20s".
-struct report_text {
-	char text[NUM_TEXT_BYTES];
-};
-struct report_text backtest_report_duration(int64_t ms);
+struct table_text backtest_report_duration(int64_t ms);
 // Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".
 void backtest_report_startups(const struct backtest_report *r, struct buf *out);
 // Prints, a line each on standard error, what the replicas of a closed loop serve and how long they take to start where

@@ -10,9 +10,7 @@
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
 #include "replay/parallel.h"
-#include "replay/variant_cost.h"
 
-#define OUTPUT_MAX        (1024 * 1024)
 #define DECISION_LINE_MAX (1024 * 1024)
 #define STARTUP_S         120 // as struct backtest_config assumes
 #define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
@@ -131,10 +129,9 @@ static int check_limits(const struct backtest_args *a, const struct backtest_rep
 
 static int print(const struct backtest_args *a, const struct backtest_report *r)
 {
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
 		return 0;
-	buf_init(&out, OUTPUT_MAX);
 	if (a->output == OUTPUT_CSV || a->output == OUTPUT_SVG) { // which has no place for them
 		backtest_report_notes(r, &out);
 		print_notes(&out);
@@ -168,9 +165,8 @@ static void log_decision(void *context, const struct decision *decision)
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
 	const struct decided decided = {
 	        .policy = c->policy, .target = &c->target, .decision = decision, .details = no_details};
-	struct json_writer w;
 	buf_reset(&c->line);
-	json_write_init(&w, &c->line, 0);
+	struct json_writer w = JSON_WRITER(&c->line, 0);
 	explain_decision_json(&w, &decided);
 	buf_putc(&c->line, '\n');
 	if (c->line.failed || fwrite(buf_str(&c->line), 1, c->line.len, c->decisions) != c->line.len)
@@ -258,12 +254,10 @@ static int backtest_engine(const struct backtest_args *a, const struct replay_in
                            struct err *e)
 {
 	struct engine_model model;
-	struct arena arena;
-	struct buf report;
+	struct arena arena = ARENA(ENGINE_ARENA_MAX);
+	struct buf report = BUF(OUTPUT_MAX);
 	if (!a->engine)
 		return backtest(a, in, NULL, book, e);
-	arena_init(&arena, ENGINE_ARENA_MAX);
-	buf_init(&report, OUTPUT_MAX);
 	int code = engine_model_read(a->engine, &arena, &model, &report, e);
 	print_notes(&report);
 	buf_done(&report);
@@ -283,8 +277,7 @@ int cmd_backtest(int argc, char **argv)
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "backtest", &in);
 	struct price_book book = {0}; // of the variants
-	struct arena arena;
-	arena_init(&arena, PRICE_OPTION_ARENA_MAX);
+	struct arena arena = ARENA(PRICE_OPTION_ARENA_MAX);
 	if (code == EXIT_OK && policy_ref_of(in.policy)->variants.n > 0 &&
 	    price_option_read(args.price_option.prices, &arena, &book, "gpuscale backtest") < 0)
 		code = EXIT_FAILED;

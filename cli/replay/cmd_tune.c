@@ -11,7 +11,6 @@
 #include "replay/tune.h"
 #include "replay/tune_space.h"
 
-#define OUTPUT_MAX         (64 * 1024 * 1024)
 #define CANDIDATES_DEFAULT 500
 #define FRONT_SHOWN        12 // points of the front in the narrow table
 
@@ -132,10 +131,8 @@ static void put_peers(const struct tune_report *r, bool wide, struct table *t)
 
 static void put_folds(const struct tune_report *r, struct buf *out)
 {
-	static const char *const head[] = {"PART", "IN-SAMPLE-GPU-HOURS", "LATE", "GPU-HOURS", "LATE", "OF-PRESENT",
-	                                   "LATE", "GAIN-IN-SAMPLE",      "GAIN", NULL};
 	struct table t;
-	table_init(&t, head);
+	table_init(&t, "PART\tIN-SAMPLE-GPU-HOURS\tLATE\tGPU-HOURS\tLATE\tOF-PRESENT\tLATE\tGAIN-IN-SAMPLE\tGAIN");
 	for (size_t k = 0; k < TUNE_FOLDS; k++) {
 		const struct tune_fold *f = &r->tune->folds[k];
 		table_put(&t, "%zu of %d\t%.2f\t%.2f%%\t%.2f\t%.2f%%\t%.2f\t%.2f%%\t%.1f%%\t%.1f%%",
@@ -261,11 +258,9 @@ static void put_changes(const struct tune_report *r, struct buf *out)
 
 static void put_table(const struct tune_report *r, bool wide, struct buf *out)
 {
-	static const char *const head[] = {
-	        "NAME", "KIND", "GPU-HOURS", "COST", "LATE", "CHANGES", "IN-SAMPLE-GPU-HOURS", "IN-SAMPLE-LATE", NULL};
 	struct table t;
 	put_title(r, out);
-	table_init(&t, head);
+	table_init(&t, "NAME\tKIND\tGPU-HOURS\tCOST\tLATE\tCHANGES\tIN-SAMPLE-GPU-HOURS\tIN-SAMPLE-LATE");
 	put_points(r, wide, &t);
 	put_peers(r, wide, &t);
 	table_finish(&t, out, 0, true);
@@ -368,12 +363,10 @@ static void put_json(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
 	const struct backtest *b = r->scene;
-	struct json_writer w;
-	json_write_init(&w, out, 2);
-	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s", "closed-loop", b->file,
-	                  r->space->policy->namespace_name, r->space->policy->name);
-	json_write_member_time(&w, "from", b->recording->time_ms[0]);
-	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
+	struct json_writer w = JSON_WRITER(out, 2);
+	json_write_format(&w, "{mode:%s,file:%s,namespace:%s,policy:%s,from:%jd,to:%jd", "closed-loop", b->file,
+	                  r->space->policy->namespace_name, r->space->policy->name, b->recording->time_ms[0],
+	                  b->recording->time_ms[b->recording->n_rows - 1]);
 	json_write_format(&w, "meanDemand:%g,objective:{latePercent:%g,waitSeconds:%g}", b->demand.mean,
 	                  100 * b->config.late_ratio, b->config.wait_s);
 	json_write_format(&w, "candidates:%zu,numbers:%zu,verdict:%s,keepsObjective:%i,dominatedBy:%s", t->n_played,
@@ -412,14 +405,13 @@ static int write_patch(const struct tune_args *a, const struct tune_report *r, c
                        struct err *e)
 {
 	const struct tune *t = r->tune;
-	struct buf out;
+	struct buf out = BUF(2 * DOC_BYTES_MAX);
 	if (!a->patch)
 		return 0;
 	if (t->verdict != TUNE_RECOMMENDED) {
 		print_error("gpuscale tune: nothing is recommended: %s is not written\n", a->patch);
 		return 0;
 	}
-	buf_init(&out, 2 * DOC_BYTES_MAX);
 	int rc = tune_patch_write(r->space, t->points[t->chosen].values, buf_str(policy_text), policy_text->len, &out,
 	                          e);
 	if (rc == 0)
@@ -430,8 +422,7 @@ static int write_patch(const struct tune_args *a, const struct tune_report *r, c
 
 static int report(const struct tune_args *a, const struct tune_report *r)
 {
-	struct buf out;
-	buf_init(&out, OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	if (output_is_document(a->output))
 		put_json(r, &out);
 	else
@@ -464,26 +455,23 @@ static int load_tests(const struct tune_args *a, const struct policy *policy, ch
 static int search(const struct tune_args *a, const struct backtest *scene, const struct policy *policy, struct err *e)
 {
 	struct tune_config config = a->config;
-	struct tune_space *space = calloc(1, sizeof *space);
+	struct tune_space space = {.n = 0};
 	struct tune t = {0};
-	struct buf text;
+	struct buf text = BUF(DOC_BYTES_MAX);
 	char tests_path[PATH_MAX];
 	struct progress progress = {.what = "searching"};
 	int code = -1;
-	buf_init(&text, DOC_BYTES_MAX);
 	config.seed = scene->config.world.seed;
 	config.on_progress = show_progress;
 	config.context = &progress;
-	if (!space)
-		err_set(e, ERR_INTERNAL, "out of memory");
-	else if (!policy->file || strcmp(policy->file, "-") == 0)
+	if (!policy->file || strcmp(policy->file, "-") == 0)
 		err_set(e, ERR_UNSUPPORTED, "policy %s: tune needs a file with -f, not standard input", policy->name);
 	else if (buf_read_file(&text, policy->file, e) == 0 &&
-	         tune_space_init(space, policy, buf_str(&text), text.len, e) == 0 &&
+	         tune_space_init(&space, policy, buf_str(&text), text.len, e) == 0 &&
 	         load_tests(a, policy, tests_path, &config.tests, e) == 0) {
-		int rc = tune_run(&config, scene, space, &t, e);
+		int rc = tune_run(&config, scene, &space, &t, e);
 		progress_clear(&progress);
-		const struct tune_report r = {&t, space, scene, a->price, a->gpus_per_replica, config.tests};
+		const struct tune_report r = {&t, &space, scene, a->price, a->gpus_per_replica, config.tests};
 		const double changes[FAIL_METRIC__COUNT] = {t.verdict == TUNE_RECOMMENDED};
 		if (rc == 0 && report(a, &r) < 0)
 			code = EXIT_FAILED;
@@ -492,9 +480,7 @@ static int search(const struct tune_args *a, const struct backtest *scene, const
 	}
 	tune_done(&t);
 	tune_tests_free(config.tests);
-	if (space)
-		tune_space_done(space);
-	free(space);
+	tune_space_done(&space);
 	buf_done(&text);
 	return code;
 }
@@ -504,7 +490,7 @@ static int tune(const struct tune_args *a, const struct replay_input *in, struct
 	struct backtest_config config = a->replay.config;
 	struct backtest *scene = malloc(sizeof *scene);
 	if (!scene)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	config.policy_only = true;
 	int rc = backtest_run(&config, in->policy, &in->recording, in->file, scene, e);
 	if (rc == 0) {

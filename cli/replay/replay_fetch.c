@@ -130,11 +130,10 @@ static const char *query_of(struct fetch *f, size_t signal)
 	if (!fleet->spans && strcmp(f->namespace_name, p->namespace_name) == 0)
 		without = arena_printf(&f->arena, "label_replace(vector(1), \"%s\", \"%s\", \"\", \"\") or ",
 		                       fleet->label, f->target);
-	query = without ? arena_printf(
-	                          &f->arena,
-	                          "(%s\n) and on (namespace, %s) (%slabel_replace(label_replace(vector(1), \"%s\", "
-	                          "\"%s\", \"\", \"\"), \"namespace\", \"%s\", \"\", \"\"))",
-	                          query, fleet->label, without, fleet->label, f->target, f->namespace_name)
+	query = without ? arena_printf(&f->arena,
+	                               "(%s\n) and on (namespace, %s) (%slabel_replace(label_replace(vector(1), "
+	                               "\"%s\", \"%s\", \"\", \"\"), \"namespace\", \"%s\", \"\", \"\"))",
+	                               query, fleet->label, without, fleet->label, f->target, f->namespace_name)
 	                : NULL;
 	return query && strlen(query) < PROMQL_QUERY_BYTES_MAX ? query : NULL;
 }
@@ -173,8 +172,7 @@ struct page {
 
 static void put_series(char out[SERIES_BYTES], const struct promql_series *s)
 {
-	struct buf text;
-	buf_init(&text, PROMQL_LABELS_MAX * (2 * PROMQL_LABEL_BYTES_MAX + 8));
+	struct buf text = BUF(PROMQL_LABELS_MAX * (2 * PROMQL_LABEL_BYTES_MAX + 8));
 	buf_putc(&text, '{');
 	for (size_t i = 0; i < s->n_labels; i++)
 		buf_printf(&text, "%s%s=\"%s\"", i ? ", " : "", s->labels[i].name, s->labels[i].value);
@@ -244,7 +242,7 @@ static int fetch_pages(struct fetch *f, size_t column, struct promql_source *sou
 	int rc = 0;
 	page.samples = calloc(points, sizeof *page.samples);
 	if (!page.samples)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	while (rc == 0 && page.first < f->n_rows) {
 		page.n = f->n_rows - page.first < points ? f->n_rows - page.first : points;
 		progress_show(&f->session.progress, column * f->n_rows + page.first, f->n_columns * f->n_rows,
@@ -267,8 +265,7 @@ static int fetch_column(struct fetch *f, size_t i, struct err *e)
 {
 	const struct column *c = &f->columns[i];
 	const char *namespace_name = f->options->policy->namespace_name;
-	struct buf scratch;
-	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
+	struct buf scratch = BUF(PROMQL_QUERY_BYTES_MAX);
 	struct promql_source *source = promql_sources_find(f->session.connections.promql, c->source, e);
 	const char *query = source ? promql_sources_admit(f->session.connections.promql, c->source, namespace_name,
 	                                                  c->query, &scratch, NULL, e)
@@ -313,11 +310,10 @@ static int trim(struct fetch *f, struct buf *notes, struct err *e)
 	while (n > first && !has_data(f, n - 1))
 		n--;
 	if (n - first < 2)
-		return err_set(
-		        e, ERR_INPUT,
-		        "every query has data at fewer than two times from %s: check --since and --until against "
-		        "the retention of the server, and the queries of the policy",
-		        show_span(span, r->time_ms[0], r->time_ms[f->n_rows - 1]));
+		return err_set(e, ERR_INPUT,
+		               "every query has data at fewer than two times from %s: check --since and --until "
+		               "against the retention of the server, and the queries of the policy",
+		               show_span(span, r->time_ms[0], r->time_ms[f->n_rows - 1]));
 	if (n - first < f->n_rows)
 		print_to(notes, "the queries have data only from %s\n",
 		         show_span(span, r->time_ms[first], r->time_ms[n - 1]));
@@ -431,7 +427,7 @@ static int fetch_all(struct fetch *f, struct buf *notes, struct err *e)
 	check_replicas(f, notes);
 	note_missing(f, notes);
 	drop_columns(f);
-	return notes->failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+	return notes->failed ? err_no_memory(e) : 0;
 }
 
 int replay_fetch(const struct replay_fetch *options, struct recording *ret, struct buf *notes, struct err *e)

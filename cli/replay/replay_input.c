@@ -10,7 +10,6 @@
 
 #define CAPACITY_MAX     WORLD_REPLICAS_MAX
 #define LATE_DEFAULT     0.01
-#define LOAD_REPORT_MAX  (16 * 1024 * 1024)
 #define NOTES_MAX        (64 * 1024)
 #define PER_REPLICA_MIN  1e-9
 #define PER_REPLICA_MAX  1e15
@@ -141,8 +140,7 @@ const struct flag_set replay_world_flags = {.flags = (const struct flag[]){
 // Prints the errors of the files themselves; *e is set for all others.
 static int load_policy(const struct replay_args *a, struct replay_input *ret, struct err *e)
 {
-	struct buf report;
-	buf_init(&report, LOAD_REPORT_MAX);
+	struct buf report = BUF(REPORT_MAX);
 	int rc = file_set_load(&ret->set, a->files.paths, a->files.n, NULL, &report, e);
 	print_notes(&report);
 	buf_done(&report);
@@ -198,7 +196,7 @@ static int read_learnt(struct replay_args *a, struct replay_input *in, struct er
 	if (!record || !*record)
 		return 0;
 	if (read_record(record, in->policy, l) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	if (l->n_record == 0)
 		print_to(&in->notes, "status.objectiveRecord of the policy is ignored: it is damaged, or of another "
 		                     "version of gpuscale, or of an objective with other queries\n");
@@ -207,8 +205,7 @@ static int read_learnt(struct replay_args *a, struct replay_input *in, struct er
 
 static int read_file(const struct replay_args *a, struct replay_input *ret, struct err *e)
 {
-	struct buf text;
-	buf_init(&text, RECORDING_BYTES_MAX);
+	struct buf text = BUF(RECORDING_BYTES_MAX);
 	ret->file = a->data;
 	int rc = -1;
 	if (buf_read_argument(&text, a->data, e) == 0)

@@ -642,9 +642,8 @@ static double put_legend(struct buf *out, const struct chart *c, double top)
 void svg_chart_put_document(struct buf *out, const struct chart *c)
 {
 	struct plot p;
-	struct buf legend;
+	struct buf legend = BUF(out->max);
 	plot_init(&p, out, c);
-	buf_init(&legend, out->max);
 	double legend_height = put_legend(&legend, c, TITLE_HEIGHT);
 	double top = TITLE_HEIGHT + legend_height + 28, height = top + c->height + MARGIN_BOTTOM;
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\"",

@@ -9,8 +9,6 @@
 #include "policies/pool/gpu_pool.h"
 #include "policies/test/filters.h"
 
-#define REPORT_MAX (16 * 1024 * 1024)
-
 // Standard input has the lines, so the files must be named.
 static void check_files(const struct path_options *files, const char *about_stdin, const char *missing,
                         struct argp_state *state)
@@ -63,11 +61,6 @@ static const struct flag_set step_command = {
 #undef FLAGS_OF
 // clang-format on
 
-static int answer_step(void *context, const char *line, size_t len, struct buf *out, struct err *e)
-{
-	return step_answer(context, line, len, out, e);
-}
-
 int cmd_step(int argc, char **argv)
 {
 	struct step_args args = {0};
@@ -81,7 +74,7 @@ int cmd_step(int argc, char **argv)
 	if (policy) {
 		struct step *step = step_new(&policy_ref_of(policy)->binding);
 		code = run_filter(
-		        &(struct line_filter){"gpuscale step", STEP_LINE_BYTES_MAX, step, answer_step, NULL, NULL});
+		        &(struct line_filter){"gpuscale step", STEP_LINE_BYTES_MAX, step, step_answer, NULL, NULL});
 		step_free(step);
 	} else if (set.n_errors == 0) {
 		print_error("gpuscale step: %s\n", e.msg);
@@ -135,11 +128,6 @@ static const struct flag_set grant_command = {
 #undef FLAGS_OF
 // clang-format on
 
-static int answer_grant(void *context, const char *line, size_t len, struct buf *out, struct err *e)
-{
-	return grant_answer(context, line, len, out, e);
-}
-
 static const struct gpu_pool *pick(const struct pool_set *set, const char *name, struct err *e)
 {
 	if (set->n == 0)
@@ -163,9 +151,8 @@ int cmd_grant(int argc, char **argv)
 	struct grant_args args = {0};
 	args_parse(&grant_command, argc, argv, &args);
 	struct err e;
-	struct buf report;
+	struct buf report = BUF(REPORT_MAX);
 	struct pool_set set;
-	buf_init(&report, REPORT_MAX);
 	int code = EXIT_FAILED;
 	bool is_loaded = pool_set_load(&set, args.files.paths, args.files.n, true, &report, &e) == 0;
 	print_notes(&report);
@@ -173,7 +160,7 @@ int cmd_grant(int argc, char **argv)
 	if (pool) {
 		struct grant *grant = grant_new(pool, args.explain);
 		code = run_filter(
-		        &(struct line_filter){"gpuscale grant", GRANT_LINE_BYTES_MAX, grant, answer_grant, NULL, NULL});
+		        &(struct line_filter){"gpuscale grant", GRANT_LINE_BYTES_MAX, grant, grant_answer, NULL, NULL});
 		grant_free(grant);
 	} else if (!is_loaded || set.n_errors == 0) {
 		print_error("gpuscale grant: %s\n", e.msg);

@@ -21,8 +21,7 @@
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
 
-#define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
-#define HINTS_MAX       10 // queries about labels under another name
+#define HINTS_MAX 10 // queries about labels under another name
 
 struct plan_args {
 	struct prometheus_options prometheus;
@@ -298,14 +297,13 @@ static void fleets_done(struct plan *p)
 static int decide_in_pool(struct plan_item *it, bool only_reports)
 {
 	struct decision copy = it->decision;
-	struct buf text;
+	struct buf text = BUF(POOL_TEXT_BYTES_MAX);
 	const struct pool_tick tick = {.policy = it->policy,
 	                               .existing_replicas = it->observation.observation.status_replicas,
 	                               .unacked = -1,
 	                               .dry_run = true,
 	                               .now_ms = it->plan->now_ms,
 	                               .now_mono_ms = it->plan->now_ms};
-	buf_init(&text, POOL_TEXT_BYTES_MAX);
 	pool_membership_decide(it->membership, &tick, only_reports ? &copy : &it->decision, &text);
 	free(it->pool);
 	it->pool = text.len > 0 ? strdup(buf_str(&text)) : NULL;
@@ -325,7 +323,7 @@ static int decide_in_pools(struct plan *p, struct pools *pools, struct err *e)
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < p->n; i++)
 			if (p->items[i].decided && decide_in_pool(&p->items[i], round == 0) < 0)
-				return err_set(e, ERR_INTERNAL, "out of memory");
+				return err_no_memory(e);
 	return 0;
 }
 
@@ -481,8 +479,7 @@ static int collect_shown(struct plan *p)
 static int print(struct plan *p)
 {
 	enum output_format format = p->args->output;
-	struct buf out;
-	buf_init(&out, PLAN_OUTPUT_MAX);
+	struct buf out = BUF(OUTPUT_MAX);
 	int rc = collect_shown(p);
 	if (p->n_shown == 0 && rc == 0 && !output_is_document(format)) {
 		policy_fetch_say_none(&p->args->scope);
@@ -648,20 +645,15 @@ static int plan_cluster(struct plan_args *args)
 	struct err e;
 	if (policy_scope_resolve(&args->scope, &args->arena, &e) < 0)
 		return command_failed("gpuscale plan", &e);
-	struct plan_objects *objects = calloc(1, sizeof *objects);
-	if (!objects) {
-		print_error("gpuscale plan: out of memory\n");
-		return EXIT_FAILED;
-	}
-	int code = plan_objects_read(objects, &args->scope);
-	if (code == EXIT_OK && objects->n_policies > 0)
-		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
+	struct plan_objects objects;
+	int code = plan_objects_read(&objects, &args->scope);
+	if (code == EXIT_OK && objects.n_policies > 0)
+		code = plan(args, objects.policies, objects.n_policies, objects.n_errors, &objects);
 	else if (code == EXIT_OK) {
 		policy_fetch_say_none(&args->scope);
-		code = objects->n_errors ? EXIT_FAILED : EXIT_OK;
+		code = objects.n_errors ? EXIT_FAILED : EXIT_OK;
 	}
-	plan_objects_done(objects);
-	free(objects);
+	plan_objects_done(&objects);
 	return code;
 }
 
@@ -670,13 +662,10 @@ int cmd_plan(int argc, char **argv)
 	struct plan_args args = {.replicas = -1, .price = NAN, .fail_on = FAIL_OPTIONS(fail_metrics)};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&command, argc, argv, &args);
-	arena_init(&args.arena, PRICE_OPTION_ARENA_MAX);
-	if (price_option_read(args.price_option.prices, &args.arena, &args.book, "gpuscale plan") < 0) {
-		arena_done(&args.arena);
-		return EXIT_FAILED;
-	}
-
-	int code = args.files.n > 0 ? plan_files(&args) : plan_cluster(&args);
+	args.arena = ARENA(PRICE_OPTION_ARENA_MAX);
+	int code = EXIT_FAILED;
+	if (price_option_read(args.price_option.prices, &args.arena, &args.book, "gpuscale plan") == 0)
+		code = args.files.n > 0 ? plan_files(&args) : plan_cluster(&args);
 	arena_done(&args.arena);
 	return code;
 }

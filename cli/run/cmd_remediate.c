@@ -87,11 +87,6 @@ static const struct flag_set command = {
 		FLAG_END}};
 // clang-format on
 
-static int answer(void *context, const char *line, size_t len, struct buf *out, struct err *e)
-{
-	return remedy_replay_answer(context, line, len, out, e);
-}
-
 static int replay(struct remediate_args *args)
 {
 	struct remedy_replay *replay = remedy_replay_new(&args->limits);
@@ -99,7 +94,7 @@ static int replay(struct remediate_args *args)
 		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
-	struct line_filter filter = {COMMAND, REMEDY_LINE_BYTES_MAX, replay, answer, NULL, args->replay};
+	struct line_filter filter = {COMMAND, REMEDY_LINE_BYTES_MAX, replay, remedy_replay_answer, NULL, args->replay};
 	int code = line_filter_run(&filter);
 	remedy_replay_free(replay);
 	return code;

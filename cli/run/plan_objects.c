@@ -9,9 +9,8 @@
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 
-#define COMMAND    "gpuscale plan"
-#define REPORT_MAX (1024 * 1024)
-#define POOL_PATH  "/apis/" CRD_GROUP "/" CRD_VERSION "/gpupools"
+#define COMMAND   "gpuscale plan"
+#define POOL_PATH "/apis/" CRD_GROUP "/" CRD_VERSION "/gpupools"
 
 // ---- policies ----
 
@@ -24,7 +23,7 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, co
 		return 0;
 	struct policy_ref *ref = policy_ref_new();
 	if (!ref)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+		return err_no_memory(e);
 	schema_errors_init(o->errors, "");
 	schema_errors_init(o->unknown, "");
 	if (policy_object_decode(view->json, strlen(view->json), &ref->arena, &object, &document, o->errors,
@@ -50,7 +49,7 @@ static int read_policies(struct plan_objects *o, struct connections *session, co
 	struct err e = {0};
 	int code = policy_fetch_named(session, scope, COMMAND, &views);
 	o->policies = calloc(views.n ? views.n : 1, sizeof(const struct policy *));
-	int rc = o->policies ? 0 : err_set(&e, ERR_INTERNAL, "out of memory");
+	int rc = o->policies ? 0 : err_no_memory(&e);
 	for (size_t i = 0; rc == 0 && i < views.n; i++)
 		rc = add_policy(o, &views.items[i], shown, &e);
 	policy_views_done(&views);
@@ -141,8 +140,7 @@ void plan_objects_done(struct plan_objects *o)
 static int read_pool_files(struct pools *pools, const struct path_options *files, struct err *e)
 {
 	struct pool_set set;
-	struct buf report;
-	buf_init(&report, REPORT_MAX);
+	struct buf report = BUF(REPORT_MAX);
 	int rc = pool_set_load(&set, files->paths, files->n, false, &report, e);
 	if (rc == 0 && set.n_errors + pool_set_check(&set, NULL, 0, &report) > 0)
 		rc = err_set(e, ERR_INPUT, "a pool is invalid; the decisions are those without pools");
@@ -158,7 +156,7 @@ static int read_pool_files(struct pools *pools, const struct path_options *files
 struct pools *plan_pools_new(struct plan_objects *objects, const struct path_options *files, struct err *e)
 {
 	struct pools *pools = pools_new(&(struct pools_options){0});
-	int rc = pools ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = pools ? 0 : err_no_memory(e);
 	if (rc == 0 && !objects)
 		rc = read_pool_files(pools, files, e);
 	for (size_t i = 0; rc == 0 && objects && i < objects->n_pools; i++) {

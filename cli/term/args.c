@@ -284,8 +284,7 @@ static void offer_names(struct completion *c, int argc, char **argv, bool namesp
 		for (int k = 0; is_kept && k < (n_words ? n_words : 1) && i + k + 1 < argc; k++)
 			arguments[n++] = argv[i + k];
 	}
-	struct buf text;
-	buf_init(&text, OUTPUT_MAX);
+	struct buf text = BUF(OUTPUT_MAX);
 	capture("get", n, arguments, &text);
 	const char *lines = buf_str(&text), *end_of_head = strchr(lines, '\n');
 	offer_lines(c, namespaces && end_of_head ? end_of_head + 1 : lines, namespaces ? NULL : "/");
@@ -297,12 +296,11 @@ static void offer_contexts(struct completion *c, int argc, char **argv)
 {
 	static const char flag[] = "--kubeconfig";
 	struct k8s_config_options options = {0};
-	struct buf text;
+	struct buf text = BUF(OUTPUT_MAX);
 	struct err e; // without a kubeconfig there is no context
 	for (int i = 1; i + 1 < argc; i++)
 		if (strncmp(argv[i], flag, sizeof flag - 1) == 0)
 			options.kubeconfig = argv[i][sizeof flag - 1] == '=' ? argv[i] + sizeof flag : argv[i + 1];
-	buf_init(&text, OUTPUT_MAX);
 	(void)k8s_config_list_contexts(&options, &text, &e);
 	for (const char *line = buf_str(&text), *end; (end = strchr(line, '\n')); line = end + 1)
 		offer(c, line, (size_t)(end - line), NULL);
@@ -313,8 +311,7 @@ static void offer_contexts(struct completion *c, int argc, char **argv)
 static void offer_prices(struct completion *c, bool discounts)
 {
 	char cost[] = "gpuscale cost", flag[] = "--print-prices";
-	struct buf text;
-	buf_init(&text, OUTPUT_MAX);
+	struct buf text = BUF(OUTPUT_MAX);
 	capture("cost", 2, (char *[]){cost, flag, NULL}, &text);
 	char *end = text.len ? strstr(text.data, "\ndiscounts:") : NULL;
 	if (end) {
@@ -328,8 +325,7 @@ static void offer_prices(struct completion *c, bool discounts)
 static void offer_fields_of(struct completion *c, char *path)
 {
 	char explain[] = "gpuscale explain";
-	struct buf text;
-	buf_init(&text, OUTPUT_MAX);
+	struct buf text = BUF(OUTPUT_MAX);
 	capture("explain", path ? 2 : 1, (char *[]){explain, path, NULL}, &text);
 	for (const char *line = strstr(buf_str(&text), "\nFIELDS:"); line; line = strchr(line + 1, '\n'))
 		if (strncmp(line, "\n  ", 3) == 0 && isalpha((unsigned char)line[3]))
@@ -459,8 +455,7 @@ static void offer_positional(struct completion *c, const char *args_doc, int arg
 static _Noreturn void complete_arguments(const struct flag_parser *parser, int argc, char **argv)
 {
 	const char *word = argv[argc - 1], *flag = argc > 2 ? argv[argc - 2] : "";
-	struct completion c = {.word = word, .before = word};
-	buf_init(&c.out, OUTPUT_MAX);
+	struct completion c = {.word = word, .before = word, .out = BUF(OUTPUT_MAX)};
 	const struct flag *f = find_flag(parser, flag, strlen(flag));
 	size_t name_len = strcspn(word, "=");
 	bool is_first = true;
@@ -526,9 +521,8 @@ int complete_words(int n, char **words)
 		argv[1] = mark;
 		return command->run(argc, argv + 1);
 	}
-	struct completion c = {.word = argv[argc], .before = ""};
+	struct completion c = {.word = argv[argc], .before = "", .out = BUF(OUTPUT_MAX)};
 	bool is_help = argc == 2 && strcmp(argv[1], "help") == 0;
-	buf_init(&c.out, OUTPUT_MAX);
 	for (size_t i = 0; i < n_commands && (argc == 1 || is_help); i++)
 		offer(&c, commands[i].name, strlen(commands[i].name), commands[i].summary);
 	for (size_t i = 0; flag_group_name(i) && is_help; i++)

@@ -6,8 +6,6 @@
 
 #include "cli/term/cli.h"
 
-#define OUTPUT_MAX 4096
-
 struct version_args {
 	enum output_format output;
 };
@@ -22,9 +20,8 @@ static const struct flag_set command = {.args = "", .about = "Print the version.
 int cmd_version(int argc, char **argv)
 {
 	struct version_args args = {.output = OUTPUT_TEXT};
-	struct buf out;
+	struct buf out = BUF(OUTPUT_MAX);
 	args_parse(&command, argc, argv, &args);
-	buf_init(&out, OUTPUT_MAX);
 	const char *curl = curl_version_info(CURLVERSION_NOW)->version;
 	if (output_is_document(args.output))
 		print_to(&out, "{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",

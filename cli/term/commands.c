@@ -55,15 +55,14 @@ const char *flag_group_name(size_t i)
 
 bool flag_group_help(const char *name)
 {
-	static const char *const columns[] = {"", "", NULL};
 	struct table t;
-	struct buf out;
+	struct buf out = BUF(HELP_BYTES_MAX);
 	size_t i = 0;
 	while (i < N_GROUPS && strcmp(groups[i].name, name) != 0)
 		i++;
 	if (i == N_GROUPS)
 		return false;
-	table_init(&t, columns);
+	table_init(&t, "\t");
 	t.gap = 2;
 	t.columns = HELP_COLUMNS;
 	for (const struct flag *f = groups[i].set->flags; f->type != FLAG_TYPE_END; f++) {
@@ -73,7 +72,6 @@ bool flag_group_help(const char *name)
 		table_put(&t, "--%s%s%s%s%s\t%s", f->name, is_optional ? "[" : "", f->arg ? "=" : "",
 		          f->arg ? f->arg : "", is_optional ? "]" : "", f->help);
 	}
-	buf_init(&out, HELP_BYTES_MAX);
 	print_to(&out, "%s\n\n", groups[i].about);
 	table_finish(&t, &out, 2, false);
 	print_out(&out);

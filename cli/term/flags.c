@@ -103,9 +103,6 @@ int fail_on_check(const struct fail_options *o, const char *who, const double *v
 }
 // ---- prices ----
 
-#define REPORT_MAX       ((size_t)1024 * 1024) // of a price book
-#define FILES_REPORT_MAX ((size_t)16 * 1024 * 1024)
-
 static int choose(struct price_option *o, const struct price_book *book, double *ret_price, struct err *e)
 {
 	const struct price_model *m = NULL;
@@ -123,9 +120,8 @@ static int choose(struct price_option *o, const struct price_book *book, double 
 
 int price_option_read(const char *path, struct arena *a, struct price_book *ret_book, const char *command)
 {
-	struct buf report;
+	struct buf report = BUF(REPORT_MAX);
 	struct err e;
-	buf_init(&report, REPORT_MAX);
 	int rc = price_book_read(path, a, ret_book, &report, &e);
 	print_notes(&report);
 	if (rc < 0)
@@ -140,12 +136,10 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 		return price;
 	if (!isnan(price))
 		print_usage(state, "--price cannot be used with --prices or --gpu-model");
-	struct arena a;
-	struct buf report;
+	struct arena a = ARENA(PRICE_OPTION_ARENA_MAX);
+	struct buf report = BUF(REPORT_MAX);
 	struct price_book book;
 	struct err e;
-	arena_init(&a, PRICE_OPTION_ARENA_MAX);
-	buf_init(&report, REPORT_MAX);
 	int rc = price_book_read(o->prices, &a, &book, &report, &e);
 	if (rc == 0)
 		rc = choose(o, &book, &price, &e);
@@ -163,9 +157,8 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 
 int path_options_load(const struct path_options *files, const char *command, struct file_set *ret_set)
 {
-	struct buf report;
+	struct buf report = BUF(REPORT_MAX);
 	struct err e;
-	buf_init(&report, FILES_REPORT_MAX);
 	int rc = file_set_load(ret_set, files->paths, files->n, NULL, &report, &e);
 	if (rc == 0)
 		print_notes(&report);

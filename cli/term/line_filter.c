@@ -5,7 +5,7 @@
 #include "cli/term/cli.h"
 
 #define READ_BYTES      (64 * 1024)
-#define OUTPUT_MAX      (64 * 1024 * 1024)
+#define ANSWERS_MAX     (64 * 1024 * 1024)
 #define OUTPUT_HELD_MAX (64 * 1024) // answers wait for each other up to here, while more lines are already there
 
 // The input, split into lines. data[start..end) was read and is not answered yet; there is no newline before
@@ -118,7 +118,7 @@ int line_filter_run(const struct line_filter *filter)
 		return EXIT_FAILED;
 	}
 	struct lines l = {.filter = filter, .fd = fd, .data = malloc(filter->line_bytes_max + 1 + READ_BYTES)};
-	buf_init(&l.out, OUTPUT_MAX);
+	buf_init(&l.out, ANSWERS_MAX);
 	int code = EXIT_FAILED;
 	if (!l.data)
 		print_error("%s: out of memory\n", filter->command);

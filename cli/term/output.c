@@ -13,8 +13,7 @@ bool output_is_document(enum output_format format)
 
 int output_write(struct buf *report, enum output_format format, struct err *e)
 {
-	struct buf yaml;
-	buf_init(&yaml, report->max);
+	struct buf yaml = BUF(report->max);
 	bool converts = format == OUTPUT_YAML;
 	if (format == OUTPUT_JSON && report->len && buf_str(report)[report->len - 1] != '\n')
 		buf_putc(report, '\n');

@@ -5,11 +5,15 @@
 #define GPUSCALE_CLI_TERM_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "policies/explain/explain.h"
 
 struct buf;
 struct err;
+
+#define OUTPUT_MAX ((size_t)512 * 1024 * 1024) // of what a command prints
+#define REPORT_MAX ((size_t)16 * 1024 * 1024)  // of errors and notes about its input
 
 // What a command supports, as sets of formats: a list of objects, a list of figures, a report.
 #define OUTPUT_SET(format) (1U << OUTPUT_##format)

@@ -27,12 +27,11 @@ static void show(struct progress *p, const char *detail)
 	if (now_ms - since_ms < (is_tty ? PROGRESS_REDRAW_MS : PROGRESS_LINE_MS))
 		return;
 	p->shown_ms = now_ms;
-	struct buf line;
+	struct buf line = BUF(LINE_BYTES_MAX);
 	char shown[DETAIL_BYTES];
 	long long seconds = (now_ms - p->started_ms) / 1000;
 	size_t percent = p->total ? p->done * 100 / p->total : 0;
 	text_show(shown, sizeof shown, detail, strlen(detail));
-	buf_init(&line, LINE_BYTES_MAX);
 	if (is_tty && p->total)
 		print_to(&line, "%s [%-*.*s] %3zu%% %s", p->what, BAR_CELLS, (int)(p->done * BAR_CELLS / p->total),
 		         full, percent, shown);

@@ -73,8 +73,7 @@ int prometheus_session_ask_gpus(struct prometheus_session *s, const struct promq
                                 prometheus_series_fn *take, void *arg, struct err *e)
 {
 	struct promql_question completed = *question;
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	struct buf query = BUF(PROMQL_QUERY_BYTES_MAX);
 	int rc = gpu_names_complete(&query, question->query, s->namings, e);
 	completed.query = buf_str(&query);
 	if (rc == 0)

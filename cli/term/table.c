@@ -35,21 +35,22 @@ static void widen(struct table *t, size_t column, const char *cell)
 	keep_larger(&t->widths[column], width);
 }
 
-void table_init(struct table *t, const char *const *head)
+void table_init(struct table *t, const char *head)
 {
 	table_init_wide(t, head, false, NULL);
 }
 
-void table_init_wide(struct table *t, const char *const *head, bool wide, table_tone_fn *tone)
+void table_init_wide(struct table *t, const char *head, bool wide, table_tone_fn *tone)
 {
-	*t = (struct table){.gap = 3, .columns = wide ? 0 : print_columns()};
-	buf_init(&t->cells, TABLE_BYTES_MAX);
-	for (; *head; head++, t->n_given++) {
-		const char *name = *head + (**head == '+');
+	assert(strlen(head) < sizeof t->heads);
+	*t = (struct table){.gap = 3, .columns = wide ? 0 : print_columns(), .cells = BUF(TABLE_BYTES_MAX)};
+	snprintf(t->heads, sizeof t->heads, "%s", head);
+	for (char *rest = t->heads, *name; (name = strsep(&rest, "\t")); t->n_given++) {
 		assert(t->n_given < TABLE_COLUMNS_MAX);
-		t->is_left_out[t->n_given] = name > *head && !wide;
+		t->is_left_out[t->n_given] = name[0] == '+' && !wide;
 		if (t->is_left_out[t->n_given])
 			continue;
+		name += name[0] == '+';
 		t->tones[t->n_columns] = name[0] == '!' ? tone : NULL;
 		t->head[t->n_columns] = name + (name[0] == '!');
 		widen(t, t->n_columns, t->head[t->n_columns]);
@@ -74,9 +75,8 @@ static void add_cell(struct table *t, const char *text, size_t len)
 
 void table_put(struct table *t, const char *fmt, ...)
 {
-	struct buf row;
+	struct buf row = BUF(TABLE_BYTES_MAX);
 	va_list ap;
-	buf_init(&row, TABLE_BYTES_MAX);
 	va_start(ap, fmt);
 	print_vto(&row, fmt, ap);
 	va_end(ap);

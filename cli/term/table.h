@@ -20,7 +20,8 @@ enum table_tone { TONE_PLAIN, TONE_GOOD, TONE_WAITING, TONE_BAD, TONE__COUNT };
 typedef enum table_tone table_tone_fn(const char *word);
 
 struct table {
-	const char *head[TABLE_COLUMNS_MAX]; // not owned
+	char heads[TABLE_CELL_BYTES]; // names of the columns, each NUL-terminated
+	const char *head[TABLE_COLUMNS_MAX];
 	size_t n_columns;
 	bool is_left_out[TABLE_COLUMNS_MAX];     // by column of the caller
 	size_t n_given, n_cells_given;           // columns and cells of the caller, with those left out
@@ -35,12 +36,12 @@ struct table {
 	size_t n_cells;
 };
 
-// Starts a table with the columns of `head`, which is NULL-terminated; the names must live as long as the table.
-void table_init(struct table *t, const char *const *head);
+// Starts a table with the columns of `head`, whose names are separated by tabs. It must not be copied.
+void table_init(struct table *t, const char *head);
 // The same, for a table of -o table and -o wide. A column whose name starts with '+' is left out with its cells, unless
 // `wide`; a wide table never wraps. The cells of a column whose name starts with '!', behind a '+', are states: `tone`
 // returns the colour of each.
-void table_init_wide(struct table *t, const char *const *head, bool wide, table_tone_fn *tone);
+void table_init_wide(struct table *t, const char *head, bool wide, table_tone_fn *tone);
 void table_done(struct table *t);
 // Adds the next cells, as print_to() formats them: tabs of `fmt` separate them, "%s\t%d". A row is complete when every
 // column has a cell. Non-printable characters are escaped.

@@ -51,12 +51,12 @@ int step_line_parse(const struct policy *policy, const char *text, size_t len, s
 struct step *step_new(const struct binding *binding);
 void step_free(struct step *s);
 
-// Reads one observation as step_line_parse() does, decides, and appends the decision to `out` as one line of JSON, an
-// item of a DecisionList. Replicas that differ from the previous line mean that the target was scaled: the engine
-// records that scale at the time of the previous line, whose decision asked for it, as `run` does after its write.
-// Returns 0. For an invalid line, or one with an earlier time than the last, it appends {"error": "..."} instead, does
-// not change the state, and returns -1 with *e.
-int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e);
+// For filters, with a struct step: reads one observation as step_line_parse() does, decides, and appends the decision
+// to `out` as one line of JSON, an item of a DecisionList. Replicas that differ from the previous line mean that the
+// target was scaled: the engine records that scale at the time of the previous line, whose decision asked for it, as
+// `run` does after its write. Returns 0. For an invalid line, or one with an earlier time than the last, it appends
+// {"error": "..."} instead, does not change the state, and returns -1 with *e.
+int step_answer(void *step, const char *line, size_t len, struct buf *out, struct err *e);
 
 // ---- grant ----
 
@@ -95,11 +95,12 @@ int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, 
 struct grant *grant_new(const struct gpu_pool *pool, bool explain);
 void grant_free(struct grant *g);
 
-// Reads one line as grant_line_parse() does and appends {"grants": [{"name", "replicas", "reason"}], "usedGPUs"} and a
-// line end to `out`; for a pool with a monthly budget also "budgetPerHour", what this hour may cost, and with spent and
-// runRate "monthEnd", the projection. Nothing is remembered but the number of lines. For an invalid line it appends
+// For filters, with a struct grant: reads one line as grant_line_parse() does and appends {"grants": [{"name",
+// "replicas", "reason"}], "usedGPUs"} and a line end to `out`; for a pool with a monthly budget also "budgetPerHour",
+// what this hour may cost, and with spent and runRate "monthEnd", the projection. Nothing is remembered but the number
+// of lines. For an invalid line it appends
 // {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
-int grant_answer(struct grant *g, const char *line, size_t len, struct buf *out, struct err *e);
+int grant_answer(void *grant, const char *line, size_t len, struct buf *out, struct err *e);
 
 // ---- spread ----
 

@@ -292,8 +292,9 @@ static void put_grants(struct grant *g, const struct grant_line *line, const str
 	buf_putc(out, '\n');
 }
 
-int grant_answer(struct grant *g, const char *line, size_t len, struct buf *out, struct err *e)
+int grant_answer(void *grant, const char *line, size_t len, struct buf *out, struct err *e)
 {
+	struct grant *g = grant;
 	struct grant_line parsed;
 	struct pool_total total;
 	arena_reset(&g->line);

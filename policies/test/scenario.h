@@ -12,6 +12,7 @@
 #include "policies/engine/policy.h"
 
 struct arena;
+struct buf;
 struct coverage;
 struct decision;
 struct doc_node;
@@ -136,6 +137,10 @@ struct scenario_piece {
 	bool times_set;
 };
 
+// Loads the policies that the document `doc` of the test file at `path` names, relative to that file. Errors of their
+// content are appended to `report` and counted in the set. Returns 0, or -1 and *e: as file_set_load(), ERR_INTERNAL.
+int scenario_load_policies(const struct scenario_file *doc, const char *path, struct arena *a, struct file_set *ret_set,
+                           struct buf *report, struct err *e);
 // Completes the test `s` with everything that depends on the policy: s->policy, the names of signals, reasons, states
 // and laws, the series and the times. `node` is the test in its document, `index` its place in `tests`. Appends every
 // error with its place to `errors`. All memory is in `a`. Returns 0, or -1 when there was an error.

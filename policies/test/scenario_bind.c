@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a test against its policy, and completes it.
+// Loads the policies of a test, checks it against its policy, and completes it.
 #include <stdarg.h>
 
 #include "base/arena.h"
@@ -426,4 +426,19 @@ int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index,
 	bind_expect(&b);
 	bind_laws(&b);
 	return errors->n + errors->dropped == before ? 0 : -1;
+}
+
+int scenario_load_policies(const struct scenario_file *doc, const char *path, struct arena *a, struct file_set *ret_set,
+                           struct buf *report, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	const char **paths = arena_calloc(a, doc->n_policy_files, sizeof *paths);
+	for (size_t i = 0; paths && i < doc->n_policy_files; i++) {
+		const char *file = doc->policy_files[i];
+		bool is_whole = file[0] == '/' || !slash;
+		paths[i] = is_whole ? file : arena_printf(a, "%.*s/%s", (int)(slash - path), path, file);
+		if (!paths[i])
+			return err_no_memory(e);
+	}
+	return paths ? file_set_load(ret_set, paths, doc->n_policy_files, NULL, report, e) : err_no_memory(e);
 }

@@ -307,8 +307,9 @@ void step_free(struct step *s)
 	free(s);
 }
 
-int step_answer(struct step *s, const char *line, size_t len, struct buf *out, struct err *e)
+int step_answer(void *step, const char *line, size_t len, struct buf *out, struct err *e)
 {
+	struct step *s = step;
 	arena_reset(&s->line);
 	int rc = step_line_parse(s->policy, line, len, &s->line, &s->seen, e);
 	if (rc == 0 && s->started && s->seen.time_ms < s->last_ms)

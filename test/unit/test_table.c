@@ -54,11 +54,10 @@ static void ages_read_as_kubectl_prints_them(void **state)
 static void columns_line_up(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"NAME", "WHAT", "AGE", NULL};
 	struct table t;
 	struct buf out;
 	buf_init(&out, 65536);
-	table_init(&t, head);
+	table_init(&t, "NAME\tWHAT\tAGE");
 	table_put(&t, "%s\t%d", "a", 12345);
 	table_put(&t, "3d");
 	table_put(&t, "\xc3\xbcn\xc3\xaf\t%s\t%s", "", "two\nlines\t\x1b[31m");
@@ -80,11 +79,10 @@ static void columns_line_up(void **state)
 static void empty_table_is_its_head(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"NAME", NULL};
 	struct table t;
 	struct buf out;
 	buf_init(&out, 65536);
-	table_init(&t, head);
+	table_init(&t, "NAME");
 	table_print(&t, &out, 0, true);
 	assert_string_equal(buf_str(&out), "NAME\n");
 	table_done(&t);
@@ -94,7 +92,6 @@ static void empty_table_is_its_head(void **state)
 static void column_of_wide_tables_is_left_out_of_narrow_ones(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"+NODE", "NAME", "+MESSAGE", "AGE", NULL};
 	static const char *const want[] = {"NAME   AGE\na      <none>\nb      5s\n",
 	                                   "NODE     NAME   MESSAGE   AGE\nn        a      <none>    <none>\n"
 	                                   "<none>   b      +why      5s\n"};
@@ -102,7 +99,7 @@ static void column_of_wide_tables_is_left_out_of_narrow_ones(void **state)
 		struct table t;
 		struct buf out;
 		buf_init(&out, 65536);
-		table_init_wide(&t, head, wide, NULL);
+		table_init_wide(&t, "+NODE\tNAME\t+MESSAGE\tAGE", wide, NULL);
 		table_put(&t, "%s\t%s\t%s\t%s", "n", "a", table_or_none(NULL), table_since(0, 5000).text);
 		table_put(&t, "%s\t%s\t%s", table_or_none(""), "b", table_or_none("+why"));
 		table_put(&t, "%s", table_since(1000, 6000).text);
@@ -115,14 +112,13 @@ static void column_of_wide_tables_is_left_out_of_narrow_ones(void **state)
 static void cell_too_long_is_cut_visibly(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"A", "B", NULL};
 	char text[2 * TABLE_CELL_BYTES];
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
 	struct table t;
 	struct buf out;
 	buf_init(&out, 65536);
-	table_init(&t, head);
+	table_init(&t, "A\tB");
 	table_put(&t, "%s", text);
 	table_put(&t, "y");
 	table_print(&t, &out, 0, false);
@@ -142,11 +138,10 @@ static void add_row(struct table *t, const char *name, const char *text)
 static void table_too_wide_for_the_terminal_wraps_between_words(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"NAME", "ADVICE", "AGE", NULL};
 	struct table t;
 	struct buf out;
 	buf_init(&out, 65536);
-	table_init(&t, head);
+	table_init(&t, "NAME\tADVICE\tAGE");
 	assert_int_equal(t.columns, 0); // a test has no terminal
 	t.columns = 30;
 	add_row(&t, "serving/llama-70b", "ask for more replicas of it");
@@ -165,11 +160,10 @@ static void table_too_wide_for_the_terminal_wraps_between_words(void **state)
 static void part_longer_than_the_terminal_is_not_cut(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"A", "B", NULL};
 	struct table t;
 	struct buf out;
 	buf_init(&out, 65536);
-	table_init(&t, head);
+	table_init(&t, "A\tB");
 	t.columns = 10;
 	table_put(&t, "abcdefghijklmnop");
 	table_put(&t, "x  y");
@@ -188,14 +182,13 @@ static enum table_tone tone_of(const char *word)
 static void state_is_coloured_only_where_colours_are_wanted(void **state)
 {
 	(void)state;
-	static const char *const head[] = {"!STATE", "AGE", NULL};
 	struct buf out;
 	buf_init(&out, 65536);
 	for (int forced = 0; forced < 2; forced++) {
 		struct table t;
 		if (forced)
 			setenv("CLICOLOR_FORCE", "1", 1);
-		table_init_wide(&t, head, false, tone_of);
+		table_init_wide(&t, "!STATE\tAGE", false, tone_of);
 		table_put(&t, "Missing\t3d");
 		table_put(&t, "None\tMissing");
 		table_print(&t, &out, 0, true);

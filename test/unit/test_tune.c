@@ -551,12 +551,11 @@ static void every_task_runs_once(void **state)
 {
 	(void)state;
 	int runs[100] = {0};
-	const struct parallel p = {mark, NULL, runs};
 	assert_true(parallel_cores() >= 1);
-	parallel_run(&p, 100, 4);
+	parallel_run(100, 4, mark, NULL, runs);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(runs[i], 1);
-	parallel_run(&p, 0, 4);
+	parallel_run(0, 4, mark, NULL, runs);
 }
 
 int main(void)
