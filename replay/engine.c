@@ -114,12 +114,6 @@ static uint32_t take(struct engine *e, struct queue *q)
 	return i;
 }
 
-static void release(struct engine *e, uint32_t i)
-{
-	e->pool[i].next = e->unused;
-	e->unused = i;
-}
-
 // Returns NONE when memory is exhausted, or ENGINE_WAITING_MAX requests wait.
 static uint32_t new_waiting(struct engine *e)
 {
@@ -205,7 +199,8 @@ static void start_decode(struct engine *e, struct replica *r, struct queue *done
 		} else {
 			finish(e, r, tokens_of(w->request));
 		}
-		release(e, i);
+		e->pool[i].next = e->unused;
+		e->unused = i;
 	}
 }
 
@@ -214,8 +209,10 @@ static void count_steps(struct engine *e, struct replica *r, int32_t count, doub
 {
 	double tokens = (double)count * r->n;
 	r->now_s += count * step_s;
-	if (e->score && r->queue.head != NONE && r->now_s - e->pool[r->queue.head].arrival_s > FULL_WAIT_S)
-		score_add_full(e->score, count * step_s, (prefill + tokens) / e->setup->model->figure);
+	if (e->score && r->queue.head != NONE && r->now_s - e->pool[r->queue.head].arrival_s > FULL_WAIT_S) {
+		e->score->full_s += count * step_s;
+		e->score->full_work += (prefill + tokens) / e->setup->model->figure;
+	}
 	if (r->n == 0)
 		return;
 	if (e->score)

@@ -297,11 +297,6 @@ int recording_csv_parse(const char *text, size_t len, const char *file, struct r
 
 // ---- the demand ----
 
-static int64_t step_for(int64_t span_ms)
-{
-	return span_ms <= DAY_MS ? 1000 : span_ms <= 100 * DAY_MS ? 5000 : 15000;
-}
-
 // Adds a straight line from v0 at from_ms to v1 at to_ms to the steps, and the time that it covers to `covered`.
 static void add_line(const struct demand *d, double *sums, int32_t *covered, int64_t from_ms, int64_t to_ms, double v0,
                      double v1)
@@ -379,7 +374,7 @@ int demand_from_recording(const struct recording *r, int column, int requests, d
 	int64_t span = r->time_ms[r->n_rows - 1] - r->time_ms[0];
 	ret->start_ms = r->time_ms[0];
 	ret->interpolated = r->step_ms > DEMAND_INTERPOLATE_MS;
-	ret->step_ms = step_for(span);
+	ret->step_ms = span <= DAY_MS ? 1000 : span <= 100 * DAY_MS ? 5000 : 15000;
 	ret->n = (size_t)((span + (ret->interpolated ? 0 : r->step_ms)) / ret->step_ms);
 	if (ret->n == 0)
 		return err_set(e, ERR_INPUT, "%s: covers %.3f s, less than a step of %lld s", file, (double)span / 1000,

@@ -47,12 +47,6 @@ void score_add_token_gap(struct score *s, double n, double gap_s)
 	s->gaps[bucket_of(gap_s * GAP_SCALE)] += n;
 }
 
-void score_add_full(struct score *s, double seconds, double work)
-{
-	s->full_s += seconds;
-	s->full_work += work;
-}
-
 void score_add_scale(struct score *s, int32_t from, int32_t to)
 {
 	if (from == to)

@@ -12,7 +12,8 @@ struct score {
 	double replica_s;                            // paid
 	double requests, late;                       // weights
 	double token_gaps, gaps[SCORE_WAIT_BUCKETS]; // engines: times between tokens
-	double full_s, full_work;                    // engines: replica-seconds while requests waited, and their work
+	double full_s, full_work;                    // engines: time of replicas without a place for a waiting request,
+	                                             // and their work in replica-seconds by the policy's figure
 	double at_max_ms, counted_ms;                // at or above the largest number of replicas; time with data
 	int32_t direction;                           // direction of the last scale: -1, 0, 1
 	int32_t changes;                             // scales in the opposite direction of the scale before
@@ -27,8 +28,6 @@ void score_add_step(struct score *s, int64_t step_ms, int32_t paid, bool is_at_m
 void score_add_requests(struct score *s, double weight, double wait_s, double late_s);
 // Engines: `n` tokens came gap_s after the ones before them.
 void score_add_token_gap(struct score *s, double n, double gap_s);
-// Engines: a replica that had no place for a waiting request did `work` replica-seconds by the policy's figure in s.
-void score_add_full(struct score *s, double seconds, double work);
 void score_add_scale(struct score *s, int32_t from, int32_t to);
 
 // The results; NaN without requests (late, p95) or without time (at max). p95 is exact to 2 %, and infinite when no

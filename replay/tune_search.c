@@ -125,11 +125,6 @@ int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_ref
 	return *ret_refused ? 0 : bind(s, r, &r->policy, s->scene->config.signals, e);
 }
 
-static size_t block_end(const struct tune_search *s, size_t block)
-{
-	return s->scene->demand.n * (block + 1) / (TUNE_PARTS * TUNE_BLOCKS);
-}
-
 static void add_block(struct tune_score *sum, const struct score *s)
 {
 	double late = s->late, requests = s->requests;
@@ -149,7 +144,8 @@ static void play_part(struct tune_search *s, struct tune_trial *r, size_t part)
 		c.interval_ms = peer_interval_ms(&r->peer, s->scene->demand.step_ms);
 	r->parts[part] = (struct tune_score){0};
 	for (size_t k = 0; k < TUNE_BLOCKS; k++) {
-		if (closed_loop_play(&r->play, &c, block_end(s, part * TUNE_BLOCKS + k), &score) < 0)
+		size_t end = s->scene->demand.n * (part * TUNE_BLOCKS + k + 1) / (TUNE_PARTS * TUNE_BLOCKS);
+		if (closed_loop_play(&r->play, &c, end, &score) < 0)
 			atomic_store(&s->has_failed, true);
 		add_block(&r->parts[part], &score);
 	}

@@ -129,12 +129,6 @@ static int start(struct world *w, int32_t n)
 	return 0;
 }
 
-static int32_t room_left(const struct world *w)
-{
-	int32_t all = w->config->capacity > 0 ? w->config->capacity : WORLD_REPLICAS_MAX;
-	return all > world_paid(w) ? all - world_paid(w) : 0;
-}
-
 static void remove_starting(struct world *w, int32_t n)
 {
 	while (n > 0) {
@@ -151,7 +145,8 @@ int world_scale(struct world *w, int32_t replicas)
 {
 	int32_t change = i32_min(replicas, WORLD_REPLICAS_MAX) - world_replicas(w);
 	if (change > 0) {
-		int32_t now = i32_min(change, room_left(w));
+		int32_t all = w->config->capacity > 0 ? w->config->capacity : WORLD_REPLICAS_MAX;
+		int32_t now = i32_min(change, i32_max(all - world_paid(w), 0));
 		w->unscheduled += change - now;
 		return start(w, now);
 	}

@@ -204,12 +204,6 @@ static void run_file(struct session *s, const char *path)
 	arena_done(&f.test);
 }
 
-static bool is_folder(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int is_test_name(const struct dirent *d)
 {
 	static const char *const endings[] = {"_test.yaml", "_test.yml"};
@@ -267,13 +261,15 @@ static int write_junit(const struct session *s)
 
 static int run_all(struct session *s)
 {
+	struct stat st;
 	for (size_t i = 0; i < s->args->files.n; i++) {
 		s->width = 1 / (double)s->args->files.n;
 		s->from = (double)i * s->width;
-		if (is_folder(s->args->files.paths[i]))
-			run_folder(s, s->args->files.paths[i]);
+		const char *path = s->args->files.paths[i];
+		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			run_folder(s, path);
 		else
-			run_file(s, s->args->files.paths[i]);
+			run_file(s, path);
 	}
 	progress_clear(&s->progress);
 	bool ok = s->failed == 0;

@@ -53,9 +53,9 @@ static int take_lease(struct replace_file *f)
 }
 
 // Opens the regular file at `path` and appends its content to `text`. Where the file system permits leases, other
-// programs that open the file for writing wait until replace_file_close(). Returns 0, or -1 and *e: the errors of
+// programs that open the file for writing wait until `f->fd` is closed. Returns 0, or -1 and *e: the errors of
 // file_open() (base/file_open.h), ERR_LIMIT, ERR_IO, ERR_REJECTED when another program keeps the file open for writing
-// for a second. Call replace_file_close() in both cases.
+// for a second. The caller closes `f->fd`, unless it is -1, in both cases.
 static int replace_file_open(struct replace_file *f, const char *path, struct buf *text, struct err *e)
 {
 	struct stat st;
@@ -79,13 +79,6 @@ static int replace_file_open(struct replace_file *f, const char *path, struct bu
 		if (n > 0 && buf_put(text, chunk, (size_t)n) < 0)
 			return err_set(e, ERR_LIMIT, "%s is larger than the limit of %zu bytes", path, text->max);
 	return n < 0 ? fail(path, "cannot be read", e) : 0;
-}
-
-static void replace_file_close(struct replace_file *f)
-{
-	if (f->fd >= 0)
-		close(f->fd); // releases the lease
-	f->fd = -1;
 }
 
 // Returns whether the file at `path` is the one of `fd` and contains `text`.
@@ -309,7 +302,8 @@ static int fix_once(const char *path, struct replace_file *f, struct buf *report
 			rc = replace_file_write(f, &text, &fixed, e);
 		free(edits);
 	}
-	replace_file_close(f);
+	if (f->fd >= 0)
+		close(f->fd); // releases the lease
 	buf_done(&fixed);
 	buf_done(&text);
 	arena_done(&a);

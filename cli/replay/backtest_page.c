@@ -253,21 +253,8 @@ static void put_move(struct buf *out, int32_t before, int32_t after)
 		buf_printf(out, "<span class=\"move\">%d &#8594; <b>%d</b></span>", before, after);
 }
 
-static const char *action_class(const struct decision *d)
-{
-	switch (d->action) {
-	case ACTION_SCALE_UP:
-		return "up";
-	case ACTION_SCALE_DOWN:
-		return "down";
-	case ACTION_HOLD:
-		return "held";
-	case ACTION_NONE:
-	case ACTION__COUNT:
-		break;
-	}
-	return "soft";
-}
+static const char *const action_classes[ACTION__COUNT] = {
+        [ACTION_NONE] = "soft", [ACTION_SCALE_UP] = "up", [ACTION_SCALE_DOWN] = "down", [ACTION_HOLD] = "held"};
 
 static void put_decision(struct buf *out, const struct decided *decided)
 {
@@ -278,7 +265,7 @@ static void put_decision(struct buf *out, const struct decided *decided)
 	put_move(out, d->current, d->desired);
 	explain_message(decided, sentence);
 	print_xml(out, "<span><span class=\"%s\">%s</span> %s</span></summary>\n<ol class=\"steps\">\n",
-	          action_class(d), reason_info(d->reason)->name, sentence);
+	          action_classes[d->action], reason_info(d->reason)->name, sentence);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = decision_entry(d, i);
 		explain_sentence(decided, t, sentence);
