@@ -28,6 +28,13 @@ void *alloc_with_texts(size_t size, const char **const *texts, size_t n, struct 
 // the pointer and *cap when the array is full. Returns 0, or -1 when memory is exhausted; the array is then unchanged.
 int alloc_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first);
 
+// As alloc_reserve(). Ends the process when memory is exhausted.
+static inline void must_reserve(void *items, size_t n, size_t *cap, size_t size, size_t first)
+{
+	if (alloc_reserve(items, n, cap, size, first) < 0)
+		abort();
+}
+
 // Overwrites and frees a secret text. NULL is fine.
 void alloc_wipe(char *text);
 

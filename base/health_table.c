@@ -32,7 +32,7 @@ enum health_action health_action_find(const char *name)
 
 // Codes and meanings: NVIDIA's XID catalogue. Actions: the common practice of device plugins, node monitors and cloud
 // providers.
-static const struct health_xid xids[] = {
+const struct health_xid health_xids[] = {
         {13, HEALTH_RESTART_APP, 1, "engine exception caused by the application"},
         {31, HEALTH_RESTART_APP, 1, "memory page fault caused by the application"},
         {43, HEALTH_IGNORE, 1, "channel stopped after another error"},
@@ -68,14 +68,10 @@ static const struct health_xid xids[] = {
         {163, HEALTH_IGNORE, 1, "power smoothing off"},
 };
 
-const struct health_xid *health_xid_table(size_t *ret_n)
-{
-	*ret_n = sizeof xids / sizeof xids[0];
-	return xids;
-}
+const size_t health_n_xids = sizeof health_xids / sizeof health_xids[0];
 
 // clang-format off
-static const struct health_condition conditions[] = {
+const struct health_condition health_conditions[] = {
 	{NULL,                               HEALTH_ABOVE,    0,    HEALTH_DRAIN_REBOOT, "GPULost",               "does not respond"},
 	{NULL,                               HEALTH_ABOVE,    0,    HEALTH_DRAIN_REBOOT, "GPUMissing",            "is gone"},
 	{"gpuscale_gpu_recovery_action",     HEALTH_IS,       1,    HEALTH_DRAIN_RESET,  "RecoveryAction",        "the driver asks for a reset"},
@@ -93,11 +89,7 @@ static const struct health_condition conditions[] = {
 };
 // clang-format on
 
-const struct health_condition *health_condition_table(size_t *ret_n)
-{
-	*ret_n = sizeof conditions / sizeof conditions[0];
-	return conditions;
-}
+const size_t health_n_conditions = sizeof health_conditions / sizeof health_conditions[0];
 
 bool health_condition_holds(const struct health_condition *c, double value)
 {

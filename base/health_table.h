@@ -36,7 +36,8 @@ struct health_xid {
 };
 // The rows of the built-in table: NVIDIA's catalogue, with the common practice of device plugins, node monitors and
 // cloud providers as actions.
-const struct health_xid *health_xid_table(size_t *ret_n);
+extern const struct health_xid health_xids[];
+extern const size_t health_n_xids;
 
 enum health_compare { HEALTH_IS, HEALTH_ABOVE, HEALTH_HAS_BITS };
 // A condition that lasts: the value of a family, compared with a constant. Several rows may share a reason.
@@ -52,7 +53,8 @@ struct health_condition {
 #define HEALTH_HEAT "sustained_heat"
 // The rows of the conditions; the first two are these.
 enum { HEALTH_GPU_LOST, HEALTH_GPU_MISSING };
-const struct health_condition *health_condition_table(size_t *ret_n);
+extern const struct health_condition health_conditions[];
+extern const size_t health_n_conditions;
 // Returns whether the condition `c` exists when its family has this value.
 bool health_condition_holds(const struct health_condition *c, double value);
 

@@ -39,7 +39,7 @@
 static void report_clock_step(const struct controller *c, int64_t step_ms)
 {
 	int64_t size_ms = step_ms < 0 ? -step_ms : step_ms;
-	if (c->ownership.shards && size_ms > shards_clock_limit_ms(c->ownership.shards))
+	if (c->connections->shards && size_ms > shards_clock_limit_ms(c->connections->shards))
 		return;
 	LOG(c->options.log, LOG_WARNING, "Wall clock was set; past actions keep their age, windows are refilled",
 	    LOG_I("stepMs", step_ms), LOG_I("limitMs", CLOCK_STEP_MS));
@@ -66,7 +66,7 @@ void controller_check_clock(struct controller *c)
 	fleets_clock_was_set(all->fleets, step_ms);
 	// Answers for the same clock time before the step are not valid now.
 	query_hub_forget(all->connections->queries, INT64_MAX);
-	promql_sources_clock_was_set(query_hub_sources(all->connections->queries), step_ms);
+	promql_sources_clock_was_set(all->connections->promql, step_ms);
 	c->start_ms += step_ms;
 	managed_policies_changed(all);
 }
@@ -112,9 +112,9 @@ static void report_events(struct controller *c)
 
 static void report_disagreements(struct controller *c)
 {
-	const struct promql_sources *sources = query_hub_sources(c->connections->queries);
+	const struct promql_sources *sources = c->connections->promql;
 	for (size_t i = 0; i < sources->n; i++) {
-		const struct query_agreement *g = query_hub_agreement(c->connections->queries, i);
+		const struct query_agreement *g = &c->connections->queries->of[i].agreement;
 		const char *name = sources->items[i]->name;
 		switch (log_edge(&c->sources_disagree[i], g->is_disagreeing)) {
 		case LOG_EDGE_STARTED:
@@ -340,7 +340,6 @@ static void open_policies(struct controller *c, struct metrics *metrics)
 	                                 .log = c->options.log,
 	                                 .policy_sync = s,
 	                                 .fleets = &s->fleet_env,
-	                                 .ownership = &c->ownership,
 	                                 .early_checks = &c->early_checks,
 	                                 .has_synced = has_synced,
 	                                 .arg = c,
@@ -361,7 +360,7 @@ static void open_policies(struct controller *c, struct metrics *metrics)
 	        .dry_run = c->options.dry_run,
 	        .keep_sparklines = c->options.keep_sparklines,
 	};
-	s->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, &c->ownership};
+	s->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, to};
 }
 
 static const struct price_book *prices_of(void *arg)
@@ -380,9 +379,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	if (!c->prices)
 		return err_wrap(e, "--prices");
 	// With --once, a single tick per policy is done before a watch is synced.
-	if (!o->once && connections_watch_targets(to, on_target_error, c, e) < 0)
-		return -1;
-	if (connections_read_capacity(to, on_capacity_error, c, e) < 0)
+	if (connections_watch(to, o->once ? NULL : on_target_error, on_capacity_error, c, e) < 0)
 		return -1;
 	struct reconcile_env *env = &c->sync.env;
 	env->sources = (struct observe_sources){
@@ -398,8 +395,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	env->prices_arg = c;
 	watch_clock(c);
 	all->conflicts = conflicts_new(all, e);
-	if (!all->conflicts || open_status(c, e) < 0 || add_events(c, e) < 0 ||
-	    ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
+	if (!all->conflicts || open_status(c, e) < 0 || add_events(c, e) < 0 || ownership_open(all, o->election, e) < 0)
 		return -1;
 	const struct policy_pools_options pools = {
 	        .all = all,
@@ -500,8 +496,8 @@ void controller_disconnect(struct controller *c)
 
 void controller_resign(struct controller *c)
 {
-	if (c)
-		ownership_resign(&c->ownership);
+	if (c && c->connections->shards)
+		shards_stop(c->connections->shards);
 }
 
 void controller_free(struct controller *c)
@@ -519,7 +515,6 @@ void controller_free(struct controller *c)
 	policy_store_free(c->policies.store);
 	status_writer_free(c->sync.status_env.writer);
 	event_recorder_free(c->sync.status_env.events);
-	ownership_close(&c->ownership);
 	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.wake, c->clock_timer};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		timer_free(events[i]);

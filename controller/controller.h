@@ -53,7 +53,6 @@ struct controller {
 	struct policy_watch *scaled_objects; // NULL: ScaledObjects are not read
 	struct policy_sync sync;
 	struct early_checks early_checks;
-	struct ownership ownership;
 	struct clock_step_detector clock_detector;
 	struct event *clock_timer; // NULL: the clock is not checked in the background
 	int64_t start_ms;          // wall clock at the start of the process

@@ -19,16 +19,15 @@ static void consider(struct health_verdict *v, enum health_action action, const 
 void health_verdict_of(const struct health_policy *p, const struct device_sample *sample, const struct xid_count *xids,
                        size_t n, int64_t wall_ms, struct health_verdict *ret)
 {
-	size_t n_conditions;
-	const struct health_condition *conditions = health_condition_table(&n_conditions);
+	const struct health_condition *lost = &health_conditions[HEALTH_GPU_LOST];
 	*ret = (struct health_verdict){.action = HEALTH_IGNORE, .reason = "Healthy"};
 	if (sample->lost)
-		consider(ret, conditions[HEALTH_GPU_LOST].action, conditions[HEALTH_GPU_LOST].reason);
-	for (size_t i = 0; i < n_conditions; i++) {
-		enum field f = conditions[i].family ? family_find(conditions[i].family) : FIELD__COUNT;
-		if (f != FIELD__COUNT && sample_has(sample, f) &&
-		    health_condition_holds(&conditions[i], sample_get(sample, f)))
-			consider(ret, conditions[i].action, conditions[i].reason);
+		consider(ret, lost->action, lost->reason);
+	for (size_t i = 0; i < health_n_conditions; i++) {
+		const struct health_condition *c = &health_conditions[i];
+		enum field f = c->family ? family_find(c->family) : FIELD__COUNT;
+		if (f != FIELD__COUNT && sample_has(sample, f) && health_condition_holds(c, sample_get(sample, f)))
+			consider(ret, c->action, c->reason);
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct health_ruling r;
@@ -42,9 +41,9 @@ void health_verdict_of(const struct health_policy *p, const struct device_sample
 void health_policy_init(struct health_policy *p)
 {
 	memset(p, 0, sizeof *p);
-	const struct health_xid *table = health_xid_table(&p->n);
+	p->n = health_n_xids;
 	assert(p->n <= HEALTH_ROWS_MAX);
-	memcpy(p->xids, table, p->n * sizeof *table);
+	memcpy(p->xids, health_xids, p->n * sizeof *p->xids);
 	p->since_ms = HEALTH_SINCE_MS;
 	p->other_action = HEALTH_WATCH;
 }

@@ -28,6 +28,14 @@ enum {
 	HANDLED = 2
 };
 
+void remedy_fault_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES])
+{
+	if (id < 0)
+		snprintf(out, REMEDY_FAULT_NAME_BYTES, "%s", health_conditions[-1 - id].reason);
+	else
+		snprintf(out, REMEDY_FAULT_NAME_BYTES, "XID%d", id);
+}
+
 static void put_gpu(struct json_writer *w, const struct remedy_gpu *g)
 {
 	int flags = (g->has_gpu_taint ? GPU_TAINT : 0) | (g->has_node_taint ? NODE_TAINT : 0) |
@@ -44,7 +52,7 @@ static void put_gpu(struct json_writer *w, const struct remedy_gpu *g)
 static void put_fault(struct json_writer *w, const struct remedy_fault *f)
 {
 	char name[REMEDY_FAULT_NAME_BYTES];
-	remedy_evidence_name(f->id, name);
+	remedy_fault_name(f->id, name);
 	// The name is for people; `id` counts.
 	json_write_format(w, "{fault:%s,id:%d,gpu:%d,flags:%d,times:%d,count:%ld,first:%ld,last:%ld}", name, f->id,
 	                  f->gpu, (f->is_active ? ACTIVE : 0) | (f->is_handled ? HANDLED : 0), f->occurrences, f->count,
@@ -126,10 +134,8 @@ static int read_gpu(const cJSON *o, int64_t now_ms, struct remedy_node *n, struc
 static int read_fault(const cJSON *o, int64_t now_ms, struct remedy_node *n, struct err *e)
 {
 	struct remedy_fault *f = &n->faults[n->n_faults];
-	size_t n_conditions;
 	int64_t id, gpu, flags, times;
-	(void)health_condition_table(&n_conditions);
-	if (read_whole(o, "id", -(int64_t)n_conditions, INT32_MAX, &id, e) < 0 ||
+	if (read_whole(o, "id", -(int64_t)health_n_conditions, INT32_MAX, &id, e) < 0 ||
 	    read_whole(o, "gpu", 0, n->n_gpus - 1, &gpu, e) < 0 ||
 	    read_whole(o, "flags", 0, 2 * HANDLED - 1, &flags, e) < 0 ||
 	    read_whole(o, "times", 0, INT32_MAX, &times, e) < 0 ||

@@ -13,6 +13,10 @@ struct buf;
 struct err;
 
 #define REMEDY_RECORD_BYTES_MAX (64 * 1024)
+#define REMEDY_FAULT_NAME_BYTES 32
+
+// Writes the name of a fault, "XID79" or "GPULost", to `out`.
+void remedy_fault_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES]);
 
 // Appends the record of `n` as one JSON object without a line end.
 void remedy_record_write(const struct remedy_node *n, struct buf *out);

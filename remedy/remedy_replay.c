@@ -90,10 +90,8 @@ static bool are_uuids(const char *const *list, size_t n)
 
 static bool is_condition(const char *name)
 {
-	size_t n;
-	const struct health_condition *rows = health_condition_table(&n);
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(rows[i].reason, name) == 0)
+	for (size_t i = 0; i < health_n_conditions; i++)
+		if (strcmp(health_conditions[i].reason, name) == 0)
 			return true;
 	return false;
 }
@@ -250,7 +248,7 @@ static void put_action(struct remedy_replay *p, const struct remedy_action *a, s
 		json_write_member_str(&w, "pod", n->pods[a->pod].name);
 	if (a->fault != REMEDY_NO_FAULT) {
 		char name[REMEDY_FAULT_NAME_BYTES];
-		remedy_evidence_name(a->fault, name);
+		remedy_fault_name(a->fault, name);
 		json_write_format(&w, "fault:%s,wanted:%s", name, health_action_name(a->wanted));
 	}
 	put_reason(&w, a->reason);

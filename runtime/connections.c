@@ -14,6 +14,7 @@
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"
 #include "runtime/query/query_hub.h"
+#include "runtime/shard/shards.h"
 
 #define CONNECTIONS_ARENA_MAX  (8 * 1024 * 1024)
 #define CONNECTIONS_REPORT_MAX (1024 * 1024)
@@ -26,14 +27,14 @@ static void count_request(void *arg, const struct k8s_attempt *attempt)
 
 static int may_write(void *arg, struct err *e)
 {
-	struct connections *c = arg;
-	return c->write_guard.may_write ? c->write_guard.may_write(c->write_guard.arg, e) : 0;
+	const struct connections *c = arg;
+	return c->shards ? shards_guard(c->shards, e) : 0;
 }
 
 static uint64_t write_term(void *arg)
 {
-	struct connections *c = arg;
-	return c->write_guard.term ? c->write_guard.term(c->write_guard.arg) : 0;
+	const struct connections *c = arg;
+	return c->shards ? shards_term(c->shards) : 0;
 }
 
 const char *connections_own_namespace(const struct connections *c)
@@ -78,7 +79,7 @@ static int open_sources(struct connections *c, const struct prometheus_options *
 	if (rc < 0)
 		return -1;
 	c->promql = promql_sources_new(c->loop, &c->clock, list, n, e);
-	c->queries = c->promql ? query_hub_new(c->promql, e) : NULL;
+	c->queries = c->promql ? query_hub_new(c->promql) : NULL;
 	return c->queries ? 0 : -1;
 }
 
@@ -101,24 +102,33 @@ int connections_open(struct connections *c, const struct prometheus_options *pro
 	return 0;
 }
 
-int connections_watch_targets(struct connections *c,
-                              void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
-                              struct err *e)
+int connections_elect(struct connections *c, struct ha_options *election, const struct shards_callbacks *callbacks,
+                      void *arg, struct log *log, struct err *e)
 {
-	struct target_store_options options = {.client = c->k8s, .on_error = on_error, .arg = arg};
-	if (!c->k8s)
-		return 0;
-	c->targets = target_store_new(&options, e);
-	return c->targets ? 0 : -1;
+	struct shards_options options = {.loop = c->loop,
+	                                 .clock = &c->clock,
+	                                 .log = log,
+	                                 .observe = c->observe,
+	                                 .observe_arg = c->observe_arg,
+	                                 .callbacks = *callbacks,
+	                                 .arg = arg};
+	ha_options_apply(election, &c->k8s_config, &options);
+	c->shards = shards_new(&options, e);
+	return c->shards ? 0 : -1;
 }
 
-int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
-                              struct err *e)
+int connections_watch(struct connections *c,
+                      void (*on_target_error)(void *arg, const char *what, const struct err *error),
+                      void (*on_capacity_error)(void *arg, const struct err *error), void *arg, struct err *e)
 {
-	struct fit_store_options options = {.client = c->k8s, .targets = c->targets, .on_error = on_error, .arg = arg};
+	const struct target_store_options targets = {.client = c->k8s, .on_error = on_target_error, .arg = arg};
+	struct fit_store_options fits = {.client = c->k8s, .on_error = on_capacity_error, .arg = arg};
 	if (!c->k8s)
 		return 0;
-	c->fits = fit_store_new(&options, e);
+	if (on_target_error && !(c->targets = target_store_new(&targets, e)))
+		return -1;
+	fits.targets = c->targets;
+	c->fits = fit_store_new(&fits, e);
 	return c->fits ? 0 : -1;
 }
 
@@ -156,6 +166,7 @@ void connections_close(struct connections *c)
 	target_store_free(c->targets);
 	query_hub_free(c->queries);
 	promql_sources_free(c->promql);
+	shards_free(c->shards);
 	if (c->loop)
 		event_base_free(c->loop);
 	k8s_config_wipe(&c->k8s_config);

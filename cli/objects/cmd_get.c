@@ -528,7 +528,7 @@ static void add_gpus(struct remediations *l, const char *node)
 		if (!state)
 			continue;
 		if (f)
-			remedy_evidence_name(f->id, fault);
+			remedy_fault_name(f->id, fault);
 		if (g->out_ms >= 0)
 			num_format_duration_ms(need, g->need_ms);
 		add_name(l, node);

@@ -222,22 +222,18 @@ static const char *find_policy(void *owner, const struct scale_ref *ref)
 	return NULL;
 }
 
-static void add_row(void *arg, const struct fleet_row *row)
+static void add_row(struct plan *p, const struct policy *policy, const struct fleet_target *t)
 {
-	struct plan *p = arg;
-	const struct policy_ref *b = policy_ref_of(row->policy);
-	if (!row->decision) {
-		print_error("gpuscale plan: %s/%s: %s is not planned: %s%s%s\n", row->policy->namespace_name,
-		            row->policy->name, row->name, row->role, row->detail[0] ? ": " : "", row->detail);
+	const struct policy_ref *b = policy_ref_of(policy);
+	if (t->role != FLEET_SCALES || !t->decision) {
+		print_error("gpuscale plan: %s/%s: %s is not planned: %s%s%s\n", policy->namespace_name, policy->name,
+		            t->name, fleet_role_names[t->role], t->detail ? ": " : "", t->detail ? t->detail : "");
 		return;
 	}
-	if (p->n_rows == p->room) {
-		p->room = p->room ? 2 * p->room : 64;
-		p->rows = must_alloc(realloc(p->rows, p->room * sizeof *p->rows));
-	}
+	must_reserve(&p->rows, p->n_rows, &p->room, sizeof *p->rows, 64);
 	struct scale_target *target = must_alloc(malloc(sizeof *target));
-	*target = (struct scale_target){b->fleet.api_version, b->fleet.kind, row->name, NULL};
-	p->rows[p->n_rows++] = (struct decided){.policy = row->policy, .target = target, .decision = row->decision};
+	*target = (struct scale_target){b->fleet.api_version, b->fleet.kind, t->name, NULL};
+	p->rows[p->n_rows++] = (struct decided){.policy = policy, .target = target, .decision = t->decision};
 }
 
 static int by_name(const void *a, const void *b)
@@ -258,7 +254,8 @@ static void run_fleet(struct plan *p, const struct policy *policy)
 		print_error("gpuscale plan: %s/%s: %s\n", policy->namespace_name, policy->name, f->error);
 		p->n_failed_fleets++;
 	}
-	fleet_each(f, add_row, p);
+	for (const struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));)
+		add_row(p, policy, t);
 }
 
 // Decides for the targets of those of the policies that are fleets, by one tick of each, which writes nothing; reports
@@ -609,7 +606,7 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 		return err_kind_info(e.kind)->exit_code;
 	}
 	int code = EXIT_FAILED;
-	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
+	if (connections_watch(&plan.connections, NULL, NULL, NULL, &e) < 0) {
 		print_error("gpuscale plan: %s\n", e.msg);
 	} else {
 		plan.sources = (struct observe_sources){.queries = plan.connections.queries,

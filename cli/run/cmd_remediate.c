@@ -19,7 +19,7 @@
 
 struct remediate_args {
 	const char *replay;
-	struct remedy_limits limits;
+	struct remedy_agent_options agent; // without what run() opens
 	struct prometheus_options prometheus;
 	struct kube_options kube;
 	struct log_options log;
@@ -27,21 +27,18 @@ struct remediate_args {
 	struct series_options series;
 	const char *namespaces[NAMESPACES_MAX + 1]; // of --evict-in
 	size_t n_namespaces;
-	const char *listen, *node_label;
-	int64_t interval_ms, heat_ms;
-	bool acts, cordons, taints_devices;
 };
 
 static void check(void *options, struct argp_state *state)
 {
 	const struct remediate_args *a = options;
-	if (a->interval_ms > INTERVAL_MAX_MS)
+	if (a->agent.interval_ms > INTERVAL_MAX_MS)
 		print_usage(state, "--interval: must be 1s to 1m");
-	if (a->limits.clean_ms < CLEAN_MIN_MS || a->limits.clean_ms > CLEAN_MAX_MS)
+	if (a->agent.limits.clean_ms < CLEAN_MIN_MS || a->agent.limits.clean_ms > CLEAN_MAX_MS)
 		print_usage(state, "--clean: must be 1m to 24h");
-	if (a->heat_ms > HEAT_MAX_MS)
+	if (a->agent.heat_ms > HEAT_MAX_MS)
 		print_usage(state, "--heat: must be 1m to 6h");
-	if (!a->replay && a->acts && !series_options_matchers(&a->series))
+	if (!a->replay && a->agent.acts && !series_options_matchers(&a->series))
 		print_usage(state, "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
 		                   "series about failing GPUs: name the labels that only the exporter's scrape sets, "
 		                   "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
@@ -65,20 +62,20 @@ static const struct flag_set command = {
 	.is_service = true,
 	.flags = (const struct flag[]){
 		FLAG_TEXT(0, 0, "replay", "FILE", replay, "run the planner on this recording of an incident, one JSON object per line; - for standard input. Changes no cluster"),
-		FLAG_SWITCH(0, 0, "act", acts, "change nodes and evict pods (default: a dry run, which only reports)"),
-		FLAG_DURATION(0, 0, "interval", interval_ms, INTERVAL_MIN_MS, 0, "time between two readings, 1s to 1m (default 15s)"),
-		FLAG_TEXT(0, 0, "node-label", "NAME", node_label, "label of the series of the exporter that has the name of the node (default Hostname)"),
-		FLAG_TEXT(0, 0, "listen", "ADDR", listen, "address of /metrics, /livez, /readyz (default :8080, '' = none)"),
-		FLAG_I32(0, 0, "max-unavailable", "N", limits.max_nodes, 0, REMEDY_NODES_MAX, "most nodes out of service at the same time, including those that are cordoned or not ready (default 5)"),
-		FLAG_I32(0, 0, "max-unavailable-percent", "P", limits.max_percent, 0, 100, "the same limit in percent of all nodes; the smaller one applies (default 10)"),
-		FLAG_I32(0, 0, "attempts", "N", limits.attempts, 1, REMEDY_ATTEMPTS_MAX, "how often a node may be taken out of service within 24 hours (default 3)"),
-		FLAG_DURATION(0, 0, "clean", limits.clean_ms, 0, 0, "time without a fault before a GPU returns to service; doubles with each attempt of the day (default 30m)"),
+		FLAG_SWITCH(0, 0, "act", agent.acts, "change nodes and evict pods (default: a dry run, which only reports)"),
+		FLAG_DURATION(0, 0, "interval", agent.interval_ms, INTERVAL_MIN_MS, 0, "time between two readings, 1s to 1m (default 15s)"),
+		FLAG_TEXT(0, 0, "node-label", "NAME", agent.node_label, "label of the series of the exporter that has the name of the node (default Hostname)"),
+		FLAG_TEXT(0, 0, "listen", "ADDR", agent.listen, "address of /metrics, /livez, /readyz (default :8080, '' = none)"),
+		FLAG_I32(0, 0, "max-unavailable", "N", agent.limits.max_nodes, 0, REMEDY_NODES_MAX, "most nodes out of service at the same time, including those that are cordoned or not ready (default 5)"),
+		FLAG_I32(0, 0, "max-unavailable-percent", "P", agent.limits.max_percent, 0, 100, "the same limit in percent of all nodes; the smaller one applies (default 10)"),
+		FLAG_I32(0, 0, "attempts", "N", agent.limits.attempts, 1, REMEDY_ATTEMPTS_MAX, "how often a node may be taken out of service within 24 hours (default 3)"),
+		FLAG_DURATION(0, 0, "clean", agent.limits.clean_ms, 0, 0, "time without a fault before a GPU returns to service; doubles with each attempt of the day (default 30m)"),
 		FLAG_LIST(0, 0, "evict-in", "NAMESPACE", namespaces, n_namespaces, NAMESPACES_MAX, "", "also evict pods of this namespace although it is kube-system or the agent's own (repeatable)"),
-		FLAG_SWITCH(0, 0, "cordon", cordons, "cordon nodes instead of tainting them"),
-		FLAG_SWITCH(0, 0, "device-taints", taints_devices, "taint single GPUs with DeviceTaintRules where dynamic resource allocation serves them"),
-		FLAG_SWITCH(0, 0, "drain", limits.drains, "evict every pod with GPUs from a node that is out of service (default: the pods on the failing GPU)"),
-		FLAG_SWITCH(0, 0, "reset", limits.can_reset, "request resets of failing GPUs that no pod uses from the reset hook of the node"),
-		FLAG_DURATION(0, 0, "heat", heat_ms, HEAT_MIN_MS, 0, "also move work from a GPU whose hardware has slowed down for heat for this long, 1m to 6h (default: never)"),
+		FLAG_SWITCH(0, 0, "cordon", agent.cordons, "cordon nodes instead of tainting them"),
+		FLAG_SWITCH(0, 0, "device-taints", agent.taints_devices, "taint single GPUs with DeviceTaintRules where dynamic resource allocation serves them"),
+		FLAG_SWITCH(0, 0, "drain", agent.limits.drains, "evict every pod with GPUs from a node that is out of service (default: the pods on the failing GPU)"),
+		FLAG_SWITCH(0, 0, "reset", agent.limits.can_reset, "request resets of failing GPUs that no pod uses from the reset hook of the node"),
+		FLAG_DURATION(0, 0, "heat", agent.heat_ms, HEAT_MIN_MS, 0, "also move work from a GPU whose hardware has slowed down for heat for this long, 1m to 6h (default: never)"),
 		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
 		FLAG_INCLUDE(&kube_flags, kube, 0),
 		FLAG_INCLUDE(&log_flags, log, 0),
@@ -89,7 +86,7 @@ static const struct flag_set command = {
 
 static int replay(struct remediate_args *args)
 {
-	struct remedy_replay *replay = remedy_replay_new(&args->limits);
+	struct remedy_replay *replay = remedy_replay_new(&args->agent.limits);
 	if (!replay) {
 		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
@@ -117,20 +114,12 @@ static int run(struct remediate_args *args)
 		log_free(log);
 		return command_failed(COMMAND, &e);
 	}
-	const struct remedy_agent_options options = {.connections = &connections,
-	                                             .election = connections.elects ? &args->ha : NULL,
-	                                             .limits = args->limits,
-	                                             .node_label = args->node_label,
-	                                             .matchers = series_options_matchers(&args->series),
-	                                             .namespaces = args->namespaces,
-	                                             .interval_ms = args->interval_ms,
-	                                             .heat_ms = args->heat_ms,
-	                                             .listen = args->listen,
-	                                             .acts = args->acts,
-	                                             .cordons = args->cordons,
-	                                             .taints_devices = args->taints_devices,
-	                                             .log = log};
-	struct remedy_agent *agent = remedy_agent_new(&options, &e);
+	args->agent.connections = &connections;
+	args->agent.election = connections.elects ? &args->ha : NULL;
+	args->agent.matchers = series_options_matchers(&args->series);
+	args->agent.namespaces = args->namespaces;
+	args->agent.log = log;
+	struct remedy_agent *agent = remedy_agent_new(&args->agent, &e);
 	if (agent) {
 		remedy_agent_run(agent);
 		code = EXIT_OK;
@@ -148,12 +137,13 @@ static int run(struct remediate_args *args)
 int cmd_remediate(int argc, char **argv)
 {
 	struct remediate_args args = {
-	        .limits = {.max_nodes = 5, .max_percent = 10, .attempts = 3, .clean_ms = INT64_C(1800000)},
-	        .listen = ":8080",
-	        .node_label = "Hostname",
-	        .interval_ms = 15000};
+	        .agent = {.limits = {.max_nodes = 5, .max_percent = 10, .attempts = 3, .clean_ms = INT64_C(1800000)},
+	                  .listen = ":8080",
+	                  .node_label = "Hostname",
+	                  .interval_ms = 15000}};
 	prometheus_options_init(&args.prometheus);
 	ha_options_init(&args.ha);
+	args.ha.lease_name = "gpuscale-remediate";
 	args_parse(&command, argc, argv, &args);
 	return args.replay ? replay(&args) : run(&args);
 }

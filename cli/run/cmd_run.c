@@ -15,29 +15,29 @@ struct run_args {
 	struct ha_options ha;
 	struct path_options policies;
 	struct serve_options serve;
-	const char *listen, *namespace_name, *state_dir, *prices;
-	const char *keda_namespace;
-	bool dry_run, once, crd, cluster_fleets, scaled_objects, authenticates_triggers;
+	struct controller_options controller; // without what cmd_run() opens
+	const char *listen;
 };
 
 static void check(void *options, struct argp_state *state)
 {
 	struct run_args *a = options;
-	if (a->state_dir && a->policies.n == 0)
+	if (a->controller.state_dir && a->policies.n == 0)
 		print_usage(state,
 		            "--state-dir needs --policies: objects of the cluster keep their state in their status");
-	if (a->state_dir && !a->state_dir[0])
+	if (a->controller.state_dir && !a->controller.state_dir[0])
 		print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
-	a->crd = a->crd || a->policies.n == 0;
-	if (a->scaled_objects && a->once)
+	a->controller.policies_from_cluster = a->controller.policies_from_cluster || a->policies.n == 0;
+	if (a->controller.scaled_objects && a->controller.once)
 		print_usage(state,
 		            "--scaled-objects cannot be used with --once: whether KEDA's operator runs takes time");
-	if (a->authenticates_triggers && !a->scaled_objects)
+	if (a->controller.authenticates_triggers && !a->controller.scaled_objects)
 		print_usage(state, "--scaled-object-authentication is for --scaled-objects");
-	if (!k8s_name_is_valid(a->keda_namespace))
-		print_usage(state, "--keda-namespace: \"%s\" is not a valid namespace name", a->keda_namespace);
-	if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
-		print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
+	if (!k8s_name_is_valid(a->controller.keda_namespace))
+		print_usage(state, "--keda-namespace: \"%s\" is not a valid namespace name",
+		            a->controller.keda_namespace);
+	if (a->controller.policy_namespace && !k8s_name_is_valid(a->controller.policy_namespace))
+		print_usage(state, "-n: \"%s\" is not a valid namespace name", a->controller.policy_namespace);
 }
 
 // clang-format off
@@ -52,17 +52,17 @@ static const struct flag_set command = {
 	.is_service = true,
 	.flags = (const struct flag[]){
 		FLAG_CALL(1, 0, "policies", "DIR|FILE", policies, path_options_add, "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler objects of the cluster, of all namespaces or that of -n"),
-		FLAG_SWITCH(1, 0, "crd", crd, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
-		FLAG_TEXT(1, 0, "state-dir", "DIR", state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
-		FLAG_SWITCH(1, 0, "cluster-fleets", cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
-		FLAG_SWITCH(1, 0, "scaled-objects", scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
-		FLAG_SWITCH(1, 0, "scaled-object-authentication", authenticates_triggers, "with --scaled-objects: query with the credentials of TriggerAuthentications, from the Secrets that they name"),
-		FLAG_TEXT(1, 0, "keda-namespace", "NAME", keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
-		FLAG_TEXT(1, 0, "prices", "FILE", prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
-		FLAG_TEXT(1, 'n', "namespace", "NAME", namespace_name, "only the objects of this namespace (default: of all)"),
+		FLAG_SWITCH(1, 0, "crd", controller.policies_from_cluster, "also read GPUAutoscaler objects from the cluster; an object overrides a file with the same name"),
+		FLAG_TEXT(1, 0, "state-dir", "DIR", controller.state_dir, "remember the policies of --policies across restarts in files of this folder: cooldowns, recommendations, scale events, start-up times (default: not; objects have their status)"),
+		FLAG_SWITCH(1, 0, "cluster-fleets", controller.cluster_fleets, "let policies of every namespace scale targets of other namespaces (spec.scaleTargets.namespaceSelector), not only those of the namespace of this process"),
+		FLAG_SWITCH(1, 0, "scaled-objects", controller.scaled_objects, "also the ScaledObjects of KEDA, in place of its operator: nothing is done while that runs"),
+		FLAG_SWITCH(1, 0, "scaled-object-authentication", controller.authenticates_triggers, "with --scaled-objects: query with the credentials of TriggerAuthentications, from the Secrets that they name"),
+		FLAG_TEXT(1, 0, "keda-namespace", "NAME", controller.keda_namespace, "namespace of KEDA's operator, for --scaled-objects (default keda)"),
+		FLAG_TEXT(1, 0, "prices", "FILE", controller.prices, "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped prices)"),
+		FLAG_TEXT(1, 'n', "namespace", "NAME", controller.policy_namespace, "only the objects of this namespace (default: of all)"),
 		FLAG_TEXT(1, 0, "listen", "ADDR", listen, "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)"),
-		FLAG_SWITCH(1, 0, "dry-run", dry_run, "decide and report, write nothing"),
-		FLAG_SWITCH(1, 0, "once", once, "one tick per policy, then exit"),
+		FLAG_SWITCH(1, 0, "dry-run", controller.dry_run, "decide and report, write nothing"),
+		FLAG_SWITCH(1, 0, "once", controller.once, "one tick per policy, then exit"),
 		FLAG_INCLUDE(&prometheus_flags, prometheus, 0),
 		FLAG_INCLUDE(&kube_flags, kube, 0),
 		FLAG_INCLUDE(&log_flags, log, 0),
@@ -75,14 +75,15 @@ static const struct flag_set command = {
 // otherwise.
 static void default_leader_election(struct run_args *a)
 {
-	if (a->once || a->dry_run ||
-	    (!a->crd && !a->scaled_objects && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+	if (a->controller.once || a->controller.dry_run ||
+	    (!a->controller.policies_from_cluster && !a->controller.scaled_objects && a->ha.n_shards == 1 &&
+	     a->ha.leader_elect == HA_DEFAULT))
 		a->ha.leader_elect = HA_OFF;
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run_args args = {.listen = ":8080", .keda_namespace = KEDA_NAMESPACE};
+	struct run_args args = {.listen = ":8080", .controller = {.keda_namespace = KEDA_NAMESPACE}};
 	prometheus_options_init(&args.prometheus);
 	ha_options_init(&args.ha);
 	serve_options_init(&args.serve);
@@ -107,25 +108,15 @@ int cmd_run(int argc, char **argv)
 		code = command_failed("gpuscale run", &e);
 		goto out;
 	}
-	struct controller_options run = {.policy_paths = args.policies.paths,
-	                                 .n_policy_paths = args.policies.n,
-	                                 .policies_from_cluster = args.crd,
-	                                 .policy_namespace = args.namespace_name,
-	                                 .prices = args.prices,
-	                                 .state_dir = args.state_dir,
-	                                 .keep_sparklines = !args.once && args.listen[0],
-	                                 .dry_run = args.dry_run,
-	                                 .cluster_fleets = args.cluster_fleets,
-	                                 .scaled_objects = args.scaled_objects,
-	                                 .authenticates_triggers = args.authenticates_triggers,
-	                                 .keda_namespace = args.keda_namespace,
-	                                 .once = args.once,
-	                                 .election = connections.elects ? &args.ha : NULL,
-	                                 .log = log};
-	struct controller *controller = controller_new(&connections, &run, metrics, &e);
+	args.controller.policy_paths = args.policies.paths;
+	args.controller.n_policy_paths = args.policies.n;
+	args.controller.keep_sparklines = !args.controller.once && args.listen[0];
+	args.controller.election = connections.elects ? &args.ha : NULL;
+	args.controller.log = log;
+	struct controller *controller = controller_new(&connections, &args.controller, metrics, &e);
 	struct http_servers *servers =
-	        controller && !args.once ? http_servers_new(controller, &args.serve, args.listen, &e) : NULL;
-	if (controller && (servers || args.once))
+	        controller && !args.controller.once ? http_servers_new(controller, &args.serve, args.listen, &e) : NULL;
+	if (controller && (servers || args.controller.once))
 		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
 	else
 		print_error("gpuscale run: %s\n", e.msg);

@@ -264,8 +264,8 @@ static int serve(struct external_metrics_server *m, struct err *e)
 	m->server = mo->cert_file ? http_server_new(&o, e) : serve_self_signed(&o, m, e);
 	if (!m->server)
 		return -1;
-	if (mo->cert_file && !(m->follower = tls_follower_new(mo->loop, m->server, &o, "external metrics", mo->log, e)))
-		return -1;
+	if (mo->cert_file)
+		m->follower = tls_follower_new(mo->loop, m->server, &o, "external metrics", mo->log);
 	static const char *const probes[] = {"/healthz", "/livez"};
 	for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
 		if (http_server_route(m->server, probes[i], handle_probe, NULL, e) < 0)

@@ -241,13 +241,16 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	write_more(f);
 }
 
+static void dequeue(struct fleet *f, struct fleet_target *t)
+{
+	DL_DELETE2(f->writes, t, previous_write, next_write);
+	t->is_queued = false;
+}
+
 static void drop_writes(struct fleet *f)
 {
-	for (struct fleet_target *t; (t = f->first_write);) {
-		f->first_write = t->next_write;
-		t->is_queued = false;
-	}
-	f->last_write = &f->first_write;
+	for (struct fleet_target *t; (t = f->writes);)
+		dequeue(f, t);
 }
 
 // Sends writes until there are enough; ends the tick after the last one.
@@ -256,17 +259,15 @@ static void write_more(struct fleet *f)
 	struct err e;
 	f->phase = TICK_PHASE_WRITE;
 	f->n_writing++; // this function: a write that fails at once must not end the tick
-	while (f->first_write && f->n_writing <= FLEET_WRITES_MAX) {
-		struct fleet_target *t = f->first_write;
+	while (f->writes && f->n_writing <= FLEET_WRITES_MAX) {
+		struct fleet_target *t = f->writes;
 		char space[FLEET_SPACE_BYTES];
 		const struct scale_ref ref = ref_of(f, t, space);
 		if (is_over(f) || !f->env->tick->permit(f->owner, TICK_MAY_WRITE, &e) || f->is_void) {
 			drop_writes(f);
 			break;
 		}
-		f->first_write = t->next_write;
-		f->last_write = f->first_write ? f->last_write : &f->first_write;
-		t->is_queued = false;
+		dequeue(f, t);
 		t->is_writing = true;
 		f->n_writing++;
 		if (scale_patch(f->env->tick->sources.k8s, &ref, t->resource_version, t->write_to, on_written, t, &e) <
@@ -277,7 +278,7 @@ static void write_more(struct fleet *f)
 			set_detail(t, e.msg);
 		}
 	}
-	if (--f->n_writing == 0 && !f->first_write)
+	if (--f->n_writing == 0 && !f->writes)
 		end_tick(f, NULL);
 }
 
@@ -287,7 +288,7 @@ static void act(struct fleet *f)
 {
 	struct err e;
 	f->phase = TICK_PHASE_RECORD;
-	if (!f->first_write || f->is_recorded || !f->env->writer || f->identity.generation == 0 ||
+	if (!f->writes || f->is_recorded || !f->env->writer || f->identity.generation == 0 ||
 	    fleet_status_send(f, write_more, &e) < 0)
 		write_more(f);
 }
@@ -375,9 +376,7 @@ static void decide_target(struct fleet *f, const struct fleet_deal *deals, struc
 		return;
 	t->write_to = d.desired;
 	t->is_queued = true;
-	t->next_write = NULL;
-	*f->last_write = t;
-	f->last_write = &t->next_write;
+	DL_APPEND2(f->writes, t, previous_write, next_write);
 }
 
 static void note_answers(struct fleet *f, const struct fleet_deal *deals)
@@ -474,7 +473,7 @@ static void observe(struct fleet *f)
 	f->awaits_list = !is_listed(f);
 	if (f->awaits_list)
 		return; // on_listed() continues
-	const char *pool = f->env->find_pool ? f->env->find_pool(f->owner) : NULL;
+	const char *pool = f->env->tick->find_pool ? f->env->tick->find_pool(f->owner) : NULL;
 	if (pool) { // its cap would not hold
 		snprintf(text, sizeof text,
 		         "not supported: a fleet as a member of pool %s; leave it out of its members", pool);
@@ -548,15 +547,8 @@ static void on_gone(void *arg, struct fleet_target *t)
 	struct fleet *f = arg;
 	conflict_watch_release(t->interest);
 	t->interest = NULL;
-	if (!t->is_queued)
-		return;
-	struct fleet_target **at = &f->first_write;
-	while (*at != t)
-		at = &(*at)->next_write;
-	*at = t->next_write;
-	if (!*at)
-		f->last_write = at;
-	t->is_queued = false;
+	if (t->is_queued)
+		dequeue(f, t);
 }
 
 static void on_listed(void *arg)
@@ -602,7 +594,6 @@ struct fleet *fleet_new(struct fleet_env *env, struct policy_ref *body, const st
 	f->policy = &body->policy;
 	f->identity = identity ? *identity : (struct policy_identity){0};
 	f->owner = owner;
-	f->last_write = &f->first_write;
 	f->needs_past = identity && env->writer;
 	f->state = must_alloc(malloc(decide_state_bytes(f->policy)));
 	f->targets.on_listed = on_listed;
@@ -672,25 +663,5 @@ void fleets_disconnect(struct fleet_env *env)
 		f->awaits_list = false;
 		if (awaited_list)
 			end_tick(f, NULL); // may free the fleet
-	}
-}
-
-void fleet_each(const struct fleet *f, void (*fn)(void *arg, const struct fleet_row *row), void *arg)
-{
-	for (struct fleet_target *t = NULL; (t = fleet_targets_next(&f->targets, t));) {
-		char space[FLEET_SPACE_BYTES];
-		const struct scale_ref ref = ref_of(f, t, space);
-		const struct fleet_row row = {.policy = f->policy,
-		                              .namespace_name = ref.namespace_name,
-		                              .name = ref.name,
-		                              .role = fleet_role_names[t->role],
-		                              .detail = t->detail ? t->detail : "",
-		                              .is_scaled_by_fleet = t->role == FLEET_SCALES,
-		                              .min_replicas = t->min_replicas,
-		                              .max_replicas = t->max_replicas,
-		                              .replicas = t->spec_replicas,
-		                              .ready = t->ready_replicas,
-		                              .decision = t->role == FLEET_SCALES ? t->decision : NULL};
-		fn(arg, &row);
 	}
 }

@@ -16,12 +16,10 @@
 #include "runtime/query/query_answer.h"
 
 struct conflict_watch;
-struct err;
 struct event_recorder;
 struct fleet_record;
 struct json_writer;
 struct metrics;
-struct policy_ref;
 
 #define FLEET_WRITES_MAX  32    // in flight at once, of one fleet
 #define FLEET_STATUS_MS   30000 // the status is written at most this often
@@ -30,7 +28,7 @@ struct policy_ref;
 
 // What all fleets share; owned by the caller, and it must outlive them.
 struct fleet_env {
-	const struct reconcile_env *tick; // sources, log, dry_run, stopping, permit
+	const struct reconcile_env *tick; // sources, log, dry_run, stopping, permit, find_pool
 	struct metrics *metrics;          // NULL: not counted
 	struct status_writer *writer;     // NULL: no status is written
 	struct event_recorder *events;    // NULL: no Events
@@ -40,8 +38,6 @@ struct fleet_env {
 	bool spans_anywhere;              // policies of other namespaces may span namespaces, too
 	// Returns the name of the policy that has a target of its own, valid until the loop runs; NULL: none.
 	const char *(*find_policy)(void *owner, const struct scale_ref *ref);
-	// Returns the name of a pool that names the policy as a member, valid until the loop runs; NULL: none does.
-	const char *(*find_pool)(void *owner);
 	// The tick has ended: the fleet may be freed.
 	void (*finished)(void *owner);
 	// The targets are known, so that a tick makes sense now.
@@ -77,7 +73,7 @@ struct fleet {
 	int n_pending; // answers, and the function that requests them
 	struct fleet_slot slots[POLICY_SIGNALS_MAX];
 	struct query_answer *answers[POLICY_SIGNALS_MAX];
-	struct fleet_target *first_write, **last_write;
+	struct fleet_target *writes; // queued
 	int n_writing;
 	size_t n_scaled, n_failed;
 	size_t n_unknown; // targets whose conflicts are not known yet
@@ -125,18 +121,6 @@ struct fleet_numbers fleet_get_numbers(const struct fleet *f);
 // the fleet does not scale, its conditions, and `fleet` with the numbers and the worst targets. Returns the replicas of
 // all targets. A fleet without a tick has no target yet.
 int64_t fleet_write_overview(const struct fleet *f, struct json_writer *w);
-
-// One target, for reports. Pointers are valid until the loop runs.
-struct fleet_row {
-	const struct policy *policy;
-	const char *namespace_name, *name, *role, *detail; // detail: "" without one
-	bool is_scaled_by_fleet;
-	int32_t min_replicas, max_replicas; // of its annotations; -1: those of the policy
-	int32_t replicas, ready;
-	const struct decision *decision; // NULL: none
-};
-// Calls fn for each target, in no particular order.
-void fleet_each(const struct fleet *f, void (*fn)(void *arg, const struct fleet_row *row), void *arg);
 
 // ---- what fleet.c and fleet_status.c share ----
 

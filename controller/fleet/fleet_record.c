@@ -106,10 +106,7 @@ struct fleet_record *fleet_record_read(const char *text, size_t len)
 	while (text < end && r->n < FLEET_TARGETS_MAX) {
 		const char *space = memchr(text, ' ', (size_t)(end - text));
 		size_t n = (size_t)((space ? space : end) - text);
-		if (r->n == r->room) {
-			r->room = r->room ? 2 * r->room : 64;
-			r->entries = must_alloc(realloc(r->entries, r->room * sizeof *r->entries));
-		}
+		must_reserve(&r->entries, r->n, &r->room, sizeof *r->entries, 64);
 		r->n += read_entry(text, n, &r->entries[r->n]);
 		text += n + 1;
 	}

@@ -39,13 +39,13 @@ static int32_t read_bound(struct json_span annotations, const char *key)
 
 static struct fleet_target *new_target(struct fleet_targets *all, const char *namespace_name, const char *name)
 {
-	size_t prefix = strlen(namespace_name) + 1, size = prefix + strlen(name) + 1;
-	struct fleet_target *t = must_alloc(calloc(1, sizeof *t + size));
-	snprintf(t->key, size, "%s/%s", namespace_name, name);
-	t->name = t->key + prefix;
+	struct fleet_target *t = informer_keep(all->informer, sizeof *t, namespace_name, name);
+	t->key = t->item.hh.key;
+	t->name = t->key + strlen(namespace_name) + 1;
 	t->all = all;
 	t->role = FLEET_UNDECIDED;
 	unacked_write_clear(&t->unacked);
+	all->n++;
 	return t;
 }
 
@@ -96,15 +96,9 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 		all->n_beyond++;
 		return;
 	}
-	bool is_new = !t;
-	if (is_new)
-		t = new_target(all, namespace_name, name);
+	t = t ? t : new_target(all, namespace_name, name);
 	take_object(t, &fields, json_span_get(metadata, "annotations"));
 	(void)json_span_text(json_span_get(metadata, "uid"), t->uid, sizeof t->uid);
-	if (!is_new)
-		return;
-	(void)informer_put(all->informer, &t->item, t->key, "", NULL);
-	all->n++;
 }
 
 static void on_change(void *arg)
@@ -130,21 +124,13 @@ static void on_error(void *arg, const char *what, const struct err *error)
 
 // ---- namespaces ----
 
-struct fleet_space {
-	struct informer_item item; // first
-	char key[];                // "/NAME"
-};
-
 static void on_space(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                      const char *json, size_t len)
 {
 	struct fleet_targets *all = arg;
-	size_t size = strlen(name) + 2;
 	if (item || strcmp(name, "kube-system") == 0 || (all->own_namespace && strcmp(name, all->own_namespace) == 0))
 		return;
-	struct fleet_space *space = must_alloc(calloc(1, sizeof *space + size));
-	snprintf(space->key, size, "/%s", name);
-	(void)informer_put(all->spaces, &space->item, space->key, "", NULL);
+	(void)informer_keep(all->spaces, sizeof *item, "", name);
 	if (all->scope.space) // objects of this namespace were ignored
 		(void)informer_refetch(&all->scope, 0);
 }
@@ -152,8 +138,7 @@ static void on_space(void *arg, struct informer_item *item, const char *namespac
 static void on_space_absent(void *arg, struct informer_item *item)
 {
 	struct fleet_targets *all = arg;
-	struct fleet_space *space = (void *)item;
-	const char *name = space->key + 1;
+	const char *name = (const char *)item->hh.key + 1;
 	const size_t n = strlen(name);
 	informer_remove(item);
 	for (struct fleet_target *t = fleet_targets_next(all, NULL), *next; t; t = next) {
@@ -161,7 +146,7 @@ static void on_space_absent(void *arg, struct informer_item *item)
 		if (strncmp(t->key, name, n) == 0 && t->key[n] == '/')
 			remove_target(t);
 	}
-	free(space);
+	free(item);
 }
 
 // The objects are listed once the namespaces are known.
@@ -247,9 +232,8 @@ void fleet_targets_close(struct fleet_targets *t)
 	if (t->informer)
 		informer_remove(&t->scope);
 	informer_free(t->informer);
-	while (t->spaces && informer_list(t->spaces)) {
-		struct fleet_space *space = (void *)informer_list(t->spaces);
-		informer_remove(&space->item);
+	for (struct informer_item *space; t->spaces && (space = informer_list(t->spaces));) {
+		informer_remove(space);
 		free(space);
 	}
 	if (t->spaces)

@@ -14,11 +14,8 @@
 
 struct conflict_interest;
 struct decision;
-struct err;
 struct fleet_selection;
-struct k8s_client;
 struct query_answer;
-struct buf;
 struct policy;
 
 #define FLEET_TARGETS_MAX    5000 // further objects are not scaled; the status has their number
@@ -46,7 +43,7 @@ extern const char *const fleet_role_names[FLEET_ROLE__COUNT]; // "Scales", ..
 struct fleet_target {
 	struct informer_item item; // first, so that an item is its target
 	struct fleet_targets *all;
-	struct fleet_target *next_write;                        // in the queue of the fleet
+	struct fleet_target *previous_write, *next_write;       // in the queue of the fleet
 	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
 	int32_t min_replicas, max_replicas;                     // of the annotations; -1: none
 	uint32_t index;                                         // in the dealt series of this tick
@@ -63,8 +60,7 @@ struct fleet_target {
 	struct decision *decision;          // the last one, kept by decision_keep(); NULL: none
 	uint32_t packed_bytes, decision_bytes;
 	char resource_version[FLEET_VERSION_BYTES], uid[FLEET_UID_BYTES];
-	const char *name; // in key
-	char key[];       // "NAMESPACE/NAME"
+	const char *key, *name; // "NAMESPACE/NAME"; name: in key
 };
 
 struct fleet_targets {

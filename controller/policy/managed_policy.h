@@ -27,21 +27,16 @@ struct fleet;
 struct fleet_env;
 struct ha_options;
 struct keda_watch;
-struct log;
-struct metrics;
-struct ownership;
 struct policy_pools;
 struct policy_ref;
 struct policy_status;
 struct policy_store;
 struct policy_sync;
 struct pool_membership;
-struct reconciler;
 struct shards;
 struct status_writer;
 struct stored_binding;
 struct event_recorder;
-struct policy;
 struct pool_summary;
 struct pool_watch;
 struct pools;
@@ -72,7 +67,6 @@ struct managed_policies {
 	struct fleet_env *fleets;    // of policy_sync
 	struct conflicts *conflicts; // NULL: the connections are being closed
 	struct keda_watch *keda;     // NULL: without ScaledObjects, or the connections are being closed
-	struct ownership *ownership;
 	struct early_checks *early_checks;
 	struct policy_pools *policy_pools;
 	// Returns whether every source has delivered its policies, or reported why it cannot.
@@ -165,28 +159,11 @@ const char *managed_policy_error(const struct managed_policy *m);
 // A reconciler lives as long as the process owns the shard of its policy; a lost shard is released once no tick or
 // status write of its policies is in flight.
 
-// Zero it before ownership_open().
-struct ownership {
-	struct managed_policies *all;
-	const struct status_writer *writer; // NULL: no status is written to the API server
-	struct shards *shards;              // NULL: this process owns all policies
-	struct owned_shard {
-		bool is_owned, is_leaving; // leaving: lost, and requests for its policies are still in flight
-		uint32_t term;             // how often it was acquired
-	} * shard;
-	int32_t n_shards;
-	struct event *leaving;
-};
-
-// election: NULL: this process owns every policy. all and writer must outlive `o`.
-int ownership_open(struct ownership *o, struct managed_policies *all, struct ha_options *election,
-                   const struct status_writer *writer, struct err *e);
-// Releases the leases of this process, which takes one request timeout at most. Call after connections_cancel().
-void ownership_resign(struct ownership *o);
-void ownership_close(struct ownership *o);
+// election: NULL: this process owns every policy. After the policies were freed, the loop must not run any more.
+int ownership_open(struct managed_policies *all, struct ha_options *election, struct err *e);
 // Returns a number that increases each time this process acquires the policy; 0: the process does not own it.
 uint32_t ownership_term(const struct managed_policy *m);
-// The callback of struct restore_env; arg: the ownership.
+// The callback of struct restore_env; arg: the connections.
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e);
 
 // ---- early_check.c ----

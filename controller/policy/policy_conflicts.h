@@ -16,11 +16,6 @@
 #include "k8s/lease/lease_record.h"
 
 struct conflict_watch;
-struct err;
-struct k8s_client;
-struct k8s_call;
-struct log;
-struct policy_ref;
 
 #define CONFLICT_MANAGER_BYTES 129 // Kubernetes limits a field manager to 128 bytes
 

@@ -16,6 +16,7 @@
 #include "policies/load/pool_set.h"
 #include "policies/schema/binding.h"
 #include "runtime/connections.h"
+#include "runtime/shard/shards.h"
 
 #define REPORT_MAX (1024 * 1024)
 
@@ -56,7 +57,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (all->stopping)
 		return;
 	// Only one of the processes that share the policies counts the spending and writes the status.
-	bool is_first = !all->ownership->shards || all->ownership->shard[0].is_owned;
+	bool is_first = shards_owned_term(all->connections->shards, 0) > 0;
 	if (is_first && all->has_synced(all->arg) && p->pools->n > 0)
 		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
 	timer_start(&p->timer, POOL_STATUS_CHECK_MS);
@@ -66,11 +67,14 @@ struct policy_pools *policy_pools_new(const struct policy_pools_options *o)
 {
 	struct policy_pools *p = must_alloc(calloc(1, sizeof *p));
 	const struct managed_policies *all = o->all;
+	struct shards_view shards = {0};
+	if (all->connections->shards)
+		shards_get_view(all->connections->shards, &shards);
 	const struct pools_options options = {
 	        .ask = on_ask,
 	        .changed = on_changed,
 	        .arg = p,
-	        .unsupported = all->ownership->n_shards > 1
+	        .unsupported = shards.n_shards > 1
 	                               ? "not supported: a pool whose members are spread over --shards; use one shard"
 	                               : NULL};
 	p->options = *o;

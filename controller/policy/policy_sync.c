@@ -52,7 +52,7 @@ static bool permit(void *owner, enum tick_permission permission, struct err *e)
 	if (permission == TICK_MAY_CONTINUE)
 		return is_current(m);
 	m->all->policy_sync->check_clock(m->all->policy_sync->arg); // a clock step makes the pending write void
-	return shards_may_write(m->all->ownership->shards, m->namespace_name, m->name, e);
+	return shards_may_write(m->all->connections->shards, m->namespace_name, m->name, e);
 }
 
 // ---- what the endpoints and the status show ----
@@ -151,19 +151,15 @@ struct restore {
 	int conflicts;
 };
 
-static void end_restore(struct restore *r)
-{
-	policy_ref_release(r->body);
-	free(r);
-}
-
-static void fail_restore(struct restore *r, const struct err *e)
+// e: why it failed; NULL: it did not.
+static void end_restore(struct restore *r, const struct err *e)
 {
 	const struct policy *p = &r->body->policy;
-	if (e->kind != ERR_CANCELED)
+	if (e && e->kind != ERR_CANCELED)
 		LOG(r->env->log, LOG_ERROR, "Cannot set restoreReplicas of a deleted policy", LOG_POLICY(p),
 		    LOG_S("target", r->binding->target->name), LOG_S("err", e->msg));
-	end_restore(r);
+	policy_ref_release(r->body);
+	free(r);
 }
 
 static void begin_restore(struct restore *r);
@@ -176,32 +172,25 @@ static void on_restored(void *arg, const struct scale *scale, const struct err *
 		begin_restore(r);
 		return;
 	}
-	if (!scale) {
-		fail_restore(r, error);
-		return;
-	}
-	LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_POLICY(p),
-	    LOG_S("target", r->binding->target->name), LOG_I("replicas", p->restore_replicas));
-	end_restore(r);
+	if (scale)
+		LOG(r->env->log, LOG_INFO, "Set restoreReplicas of a deleted policy", LOG_POLICY(p),
+		    LOG_S("target", r->binding->target->name), LOG_I("replicas", p->restore_replicas));
+	end_restore(r, scale ? NULL : error);
 }
 
 static void on_scale(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct restore *r = arg;
 	struct err e;
-	if (!scale) {
-		fail_restore(r, error);
-		return;
-	}
-	if (scale->spec_replicas == r->body->policy.restore_replicas) {
-		end_restore(r);
+	if (!scale || scale->spec_replicas == r->body->policy.restore_replicas) {
+		end_restore(r, scale ? NULL : error);
 		return;
 	}
 	struct scale_ref ref = binding_scale_ref(r->binding);
 	if (!r->env->may_write(r->env->arg, r->body, &e) ||
 	    scale_patch(r->env->k8s, &ref, scale->resource_version, r->body->policy.restore_replicas, on_restored, r,
 	                &e) < 0)
-		fail_restore(r, &e);
+		end_restore(r, &e);
 }
 
 static void begin_restore(struct restore *r)
@@ -209,7 +198,7 @@ static void begin_restore(struct restore *r)
 	struct err e;
 	struct scale_ref ref = binding_scale_ref(r->binding);
 	if (scale_get(r->env->k8s, &ref, on_scale, r, &e) < 0)
-		fail_restore(r, &e);
+		end_restore(r, &e);
 }
 
 void restore_replicas(const struct restore_env *env, struct policy_ref *body, const struct binding *binding)
@@ -249,10 +238,7 @@ static int64_t wall_of_last_scale_ms(const struct managed_policy *m)
 static void enlist(struct managed_policy *m)
 {
 	struct managed_policies *all = m->all;
-	if (all->n == all->room) {
-		all->room = all->room ? all->room * 2 : 16;
-		all->list = must_alloc(realloc(all->list, all->room * sizeof(struct managed_policy *)));
-	}
+	must_reserve(&all->list, all->n, &all->room, sizeof(struct managed_policy *), 16);
 	m->index = all->n;
 	all->list[all->n++] = m;
 	all->is_sorted = false;
@@ -307,7 +293,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	        .generation = body->generation,
 	        .status = m->status,
 	        // Another process may have written a status that the watch has not delivered.
-	        .has_past = id ? id->has_status || m->all->ownership->shards : s->file_env.dir != NULL,
+	        .has_past = id ? id->has_status || m->all->connections->shards : s->file_env.dir != NULL,
 	        .last_scale_ms = wall_of_last_scale_ms(m),
 	        .owner = m};
 	m->body = policy_ref_acquire(body);
@@ -647,10 +633,7 @@ struct policy_listener policy_sync_init(struct policy_sync *s)
 	s->env.yield = conflicts_yield;
 	s->env.take_turn = take_turn;
 	s->env.finished = finished;
-	s->fleet_env = (struct fleet_env){.tick = &s->env,
-	                                  .find_policy = fleet_find_policy,
-	                                  .find_pool = find_pool,
-	                                  .finished = fleet_finished,
-	                                  .ask = fleet_ask};
+	s->fleet_env = (struct fleet_env){
+	        .tick = &s->env, .find_policy = fleet_find_policy, .finished = fleet_finished, .ask = fleet_ask};
 	return (struct policy_listener){.on_change = on_change, .on_remove = on_remove, .arg = s};
 }

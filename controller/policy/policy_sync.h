@@ -14,13 +14,9 @@
 #include "controller/status/status.h"
 #include "controller/tick/reconcile.h"
 
-struct binding;
-struct err;
 struct k8s_client;
-struct log;
 struct managed_policies;
 struct managed_policy;
-struct policy_ref;
 struct ticker;
 
 #define RESTORE_CONFLICTS_MAX 3 // attempts when another client writes the target at the same time

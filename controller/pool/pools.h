@@ -18,13 +18,9 @@
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
 
-struct buf;
 struct decision;
-struct err;
 struct event_recorder;
-struct json_writer;
 struct log;
-struct policy;
 struct pool;
 struct pools;
 struct status_writer;

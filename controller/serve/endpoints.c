@@ -42,14 +42,14 @@ static void get_livez(void *arg, struct http_exchange *x)
 
 static void write_sources(struct buf *b, const struct query_hub *queries)
 {
-	const struct promql_sources *sources = query_hub_sources(queries);
+	const struct promql_sources *sources = queries->sources;
 	for (size_t i = 0; i < sources->n; i++) {
 		const struct promql_source *s = sources->items[i];
 		enum promql_health_state state = s->health.state;
 		const char *error = s->error;
 		print_to(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+', s->name,
 		         promql_health_names[state], error[0] ? ": " : "", error);
-		const struct query_agreement *g = query_hub_agreement(queries, i);
+		const struct query_agreement *g = &queries->of[i].agreement;
 		if (g->is_disagreeing)
 			print_to(b, "[-]servers of source %s disagree: %s (informative)\n", s->name, g->detail);
 	}
@@ -95,7 +95,7 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		size_t n_waiting = policy_sync_count_waiting(&c->sync);
 		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", all->n,
 		         policy_store_counts(all->store)->invalid, n_waiting);
-		write_shards(&b, c->ownership.shards);
+		write_shards(&b, c->connections->shards);
 		print_to(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, all->n);
 		if (all->n_conflicts_awaited)
 			print_to(&b, "[-]conflicts of %zu of %zu policies are not known yet\n",
@@ -178,8 +178,8 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		mv.events = &events;
 	}
 	struct shards_view shards;
-	if (c->ownership.shards) {
-		shards_get_view(c->ownership.shards, &shards);
+	if (c->connections->shards) {
+		shards_get_view(c->connections->shards, &shards);
 		mv.shards = &shards;
 	}
 	struct fleet_numbers *fleets = fleets_of(c, &mv.n_fleets);
@@ -217,25 +217,18 @@ static void write_decisions(struct json_writer *w, struct controller *c, const c
 }
 
 // Writes the decision about one target of a fleet; of the selected one, if one is.
-struct fleet_writer {
-	struct json_writer *w;
-	const struct managed_policy *fleet;
-	const char *only; // "NAMESPACE/NAME", or with "/KIND/TARGET" behind it
-};
-
-static void write_target(void *arg, const struct fleet_row *row)
+// only: "NAMESPACE/NAME", or with "/KIND/TARGET" behind it
+static void write_target(struct json_writer *w, const struct managed_policy *m, const char *only,
+                         const struct fleet_target *t)
 {
-	const struct fleet_writer *fw = arg;
-	const struct managed_policy *m = fw->fleet;
-	const struct scale_target target = {m->body->fleet.api_version, m->body->fleet.kind, row->name, NULL};
-	const struct decided d = {.policy = row->policy, .target = &target, .decision = row->decision};
-	const char *key = fw->only + strlen(m->namespace_name) + 1 + strlen(m->name);
+	const struct scale_target target = {m->body->fleet.api_version, m->body->fleet.kind, t->name, NULL};
+	const struct decided d = {.policy = m->fleet->policy, .target = &target, .decision = t->decision};
+	const char *key = only + strlen(m->namespace_name) + 1 + strlen(m->name);
 	const size_t n = strlen(target.kind);
-	if (key[0] &&
-	    (strncmp(key + 1, target.kind, n) != 0 || key[1 + n] != '/' || strcmp(key + 2 + n, row->name) != 0))
+	if (key[0] && (strncmp(key + 1, target.kind, n) != 0 || key[1 + n] != '/' || strcmp(key + 2 + n, t->name) != 0))
 		return;
-	if (row->decision)
-		explain_decision_json(fw->w, &d);
+	if (t->role == FLEET_SCALES && t->decision)
+		explain_decision_json(w, &d);
 }
 
 static bool is_fleet_asked_for(const char *only, const struct managed_policy *m)
@@ -250,9 +243,9 @@ static bool is_fleet_asked_for(const char *only, const struct managed_policy *m)
 static void write_fleets(struct json_writer *w, const struct controller *c, const char *only)
 {
 	for (const struct managed_policy *m = NULL; (m = policy_sync_next_fleet(&c->sync, m));) {
-		struct fleet_writer fw = {w, m, only};
-		if (is_fleet_asked_for(only, m))
-			fleet_each(m->fleet, write_target, &fw);
+		const struct fleet_target *t = NULL;
+		while (is_fleet_asked_for(only, m) && (t = fleet_targets_next(&m->fleet->targets, t)))
+			write_target(w, m, only, t);
 	}
 }
 
@@ -389,11 +382,8 @@ static int serve_endpoints(struct http_servers *s, const char *listen, struct er
 			return -1;
 		http_server_set_admission(s->server, endpoint_token_admit, s->token);
 	}
-	if (flags->tls_cert_file) {
-		s->follower = tls_follower_new(loop, s->server, &o, "endpoints", c->options.log, e);
-		if (!s->follower)
-			return -1;
-	}
+	if (flags->tls_cert_file)
+		s->follower = tls_follower_new(loop, s->server, &o, "endpoints", c->options.log);
 	LOG(c->options.log, LOG_INFO, "Serving", LOG_S("listen", listen), LOG_I("port", http_server_port(s->server)),
 	    LOG_B("tls", flags->tls_cert_file != NULL), LOG_B("token", flags->token_file != NULL));
 	return 0;

@@ -155,7 +155,7 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 
 static void render_sources(const struct query_hub *queries, struct buf *out)
 {
-	const struct promql_sources *sources = query_hub_sources(queries);
+	const struct promql_sources *sources = queries->sources;
 	struct query_hub_stats stats[PROMQL_SOURCES_MAX]; // counted once, not for each family
 	for (size_t i = 0; i < sources->n; i++)
 		stats[i] = query_hub_source_stats(queries, i);
@@ -164,8 +164,8 @@ static void render_sources(const struct query_hub *queries, struct buf *out)
 		for (size_t i = 0; i < sources->n; i++)
 			render_source((enum metric_family_id)id, sources->items[i], &stats[i], out);
 	}
-	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
-	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)query_hub_fused(queries));
+	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)queries->shared);
+	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)queries->fused);
 }
 
 // ---- per policy: there may be thousands, so their labels are made once, not for each family ----

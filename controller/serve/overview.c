@@ -78,7 +78,7 @@ static void write_problems(struct json_writer *w, const char *lines)
 void overview_begin(struct json_writer *w, const struct controller *c, const struct shards_view *shards,
                     const struct overview_items *items, const char *problems)
 {
-	const struct promql_sources *sources = query_hub_sources(c->connections->queries);
+	const struct promql_sources *sources = c->connections->promql;
 	json_write_format(w, "{apiVersion:%s,kind:%s,time:%jd,version:%s", POLICY_API_VERSION, "Overview",
 	                  c->policies.changed_ms, GPUSCALE_VERSION);
 	write_controller(w, c, shards);
@@ -345,8 +345,8 @@ static void reply_error(struct http_exchange *x, int status, const char *text)
 static struct shards_view shards_view_of(const struct controller *c)
 {
 	struct shards_view view = {.error = "", .leader = ""};
-	if (c->ownership.shards)
-		shards_get_view(c->ownership.shards, &view);
+	if (c->connections->shards)
+		shards_get_view(c->connections->shards, &view);
 	return view;
 }
 

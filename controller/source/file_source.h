@@ -13,7 +13,6 @@
 #include "policies/load/file_set.h"
 
 struct clock;
-struct err;
 struct event_base;
 struct log;
 struct metrics;

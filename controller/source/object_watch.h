@@ -10,9 +10,6 @@
 
 #include "k8s/cache/informer.h"
 
-struct err;
-struct k8s_client;
-
 #define WATCHED_UID_BYTES 64
 
 // What distinguishes an object from its last report.

@@ -46,131 +46,83 @@ static bool is_object_name(const char *s, size_t max)
 	return len > 0 && len <= max && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len && s[0] != '.';
 }
 
-static int keep_texts(const char *const texts[], struct arena *a, struct policy_object *ret_object)
+static void read_name(struct json_span metadata, const char *key, char *out, size_t size)
 {
-	const char **const slots[] = {&ret_object->namespace_name, &ret_object->name, &ret_object->uid};
-	const size_t max[] = {POLICY_OBJECT_NAMESPACE_MAX, POLICY_OBJECT_NAME_MAX, 0};
-	for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
-		const char *text = max[i] && !is_object_name(texts[i], max[i]) ? "" : texts[i];
-		const char *copy = arena_strdup(a, text);
-		if (!copy)
-			return -1;
-		*slots[i] = copy;
-	}
-	return 0;
+	json_span_text(json_span_get(metadata, key), out, size);
+	if (!is_object_name(out, size - 1))
+		out[0] = '\0';
 }
 
-static const char *const time_keys[] = {"creationTimestamp", "deletionTimestamp"};
-
-// Leaves *ret_ms unchanged when the key is absent or null. An invalid time is an error: an object that is being deleted
-// must not pass for one that is not, nor a young object for the oldest.
-static void read_time(const struct doc_node *metadata, const char *key, int64_t *ret_ms, struct schema_errors *errors)
+// Returns 0 when the key is absent or null. An invalid time is an error: an object that is being deleted must not pass
+// for one that is not, nor a young object for the oldest.
+static int64_t read_time(struct json_span metadata, const char *key, struct schema_errors *errors)
 {
-	const struct doc_node *node = doc_get(metadata, key);
-	char path[SCHEMA_PATH_BYTES];
-	if (!node || node->kind == DOC_NULL ||
-	    (node->kind == DOC_SCALAR && num_parse_rfc3339_ms(node->text, node->text_len, ret_ms, NULL) == 0))
-		return;
-	snprintf(path, sizeof path, "metadata.%s", key);
-	schema_report(errors, node, path, "must be a time, as the API server writes it");
-}
-
-static int read_metadata(const struct doc_node *metadata, struct arena *a, struct policy_object *ret_object,
-                         struct schema_errors *errors)
-{
-	const char *const texts[] = {doc_get_text(metadata, "namespace", ""), doc_get_text(metadata, "name", ""),
-	                             doc_get_text(metadata, "uid", "")};
-	const struct doc_node *generation = doc_get(metadata, "generation");
-	if (keep_texts(texts, a, ret_object) < 0)
-		return -1;
-	if (generation && generation->kind != DOC_NULL &&
-	    (generation->quoted ||
-	     num_parse_i64(generation->text, generation->text_len, 0, INT64_MAX, &ret_object->generation, NULL) < 0))
-		schema_report(errors, generation, "metadata.generation", "must be a whole number");
-	read_time(metadata, time_keys[0], &ret_object->created_ms, errors);
-	read_time(metadata, time_keys[1], &ret_object->deleted_ms, errors);
-	return 0;
-}
-
-static int64_t time_in_text(struct json_span metadata, const char *key)
-{
-	char text[NUM_INPUT_BYTES_MAX + 1];
+	char text[NUM_INPUT_BYTES_MAX + 1], path[SCHEMA_PATH_BYTES];
+	struct json_span time = json_span_get(metadata, key);
 	int64_t ms = 0;
-	int len = json_span_text(json_span_get(metadata, key), text, sizeof text);
-	return len < 0 || num_parse_rfc3339_ms(text, (size_t)len, &ms, NULL) < 0 ? 0 : ms;
+	int len = json_span_text(time, text, sizeof text);
+	if (!time.text || json_span_kind(time) == 'n' ||
+	    (len >= 0 && num_parse_rfc3339_ms(text, (size_t)len, &ms, NULL) == 0))
+		return ms;
+	snprintf(path, sizeof path, "metadata.%s", key);
+	schema_report(errors, NULL, path, "must be a time, as the API server writes it");
+	return 0;
 }
 
-// Reads the metadata of an object that json_read() refuses, because a string contains \u0000 or the object is too
-// large. The object still exists and must not be mistaken for a deleted one.
-static int identify_text(const char *json, size_t len, struct arena *a, struct policy_object *ret_object)
+void policy_object_identify(const char *json, size_t len, struct policy_object *ret_object,
+                            struct schema_errors *errors)
 {
-	struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
-	struct json_span status = json_span_get(object, "status");
-	static const char *const keys[] = {"namespace", "name", "uid"};
-	char texts[sizeof keys / sizeof keys[0]][POLICY_OBJECT_NAME_MAX + 1];
-	const char *all[sizeof keys / sizeof keys[0]];
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-		json_span_text(json_span_get(metadata, keys[i]), texts[i], sizeof texts[i]);
-		all[i] = texts[i];
-	}
-	ret_object->has_status = status.text && status.len > strlen("{}");
-	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &ret_object->generation);
-	ret_object->created_ms = time_in_text(metadata, time_keys[0]);
-	ret_object->deleted_ms = time_in_text(metadata, time_keys[1]);
-	return keep_texts(all, a, ret_object);
+	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
+	const struct json_span generation = json_span_get(metadata, "generation");
+	struct policy_identity *id = &ret_object->identity;
+	*ret_object = (struct policy_object){0};
+	read_name(metadata, "namespace", ret_object->namespace_name, sizeof ret_object->namespace_name);
+	read_name(metadata, "name", ret_object->name, sizeof ret_object->name);
+	json_span_text(json_span_get(metadata, "uid"), id->uid, sizeof id->uid);
+	if (!json_span_i64(generation, 0, INT64_MAX, &id->generation) && generation.text &&
+	    json_span_kind(generation) != 'n')
+		schema_report(errors, NULL, "metadata.generation", "must be a whole number");
+	id->created_ms = read_time(metadata, "creationTimestamp", errors);
+	(void)read_time(metadata, "deletionTimestamp", errors);
+	id->has_status = json_span_count(json_span_get(object, "status")) > 0;
 }
 
-static void report_memory(struct schema_errors *errors)
-{
-	schema_report(errors, NULL, "", "does not fit into the memory allowed");
-}
-
-static int decode_tree(struct doc_node *root, struct arena *a, struct policy_object *ret_object,
-                       struct policy_document *ret_document, struct schema_errors *errors,
-                       struct schema_errors *unknown)
+static void decode_tree(struct doc_node *root, struct arena *a, struct policy_object *ret_object,
+                        struct policy_document *ret_document, struct schema_errors *errors,
+                        struct schema_errors *unknown)
 {
 	static const char *const root_names[] = {"apiVersion", "kind", "metadata", "spec"};
 	static const char *const metadata_names[] = {"name", "namespace", "annotations", "labels"};
 	size_t n_root = sizeof root_names / sizeof root_names[0],
 	       n_metadata = sizeof metadata_names / sizeof metadata_names[0];
-	const struct doc_node *status = doc_get(root, "status");
-	size_t before = errors->n + errors->dropped;
-	ret_object->has_status = status && status->n_children > 0;
 	keep(root, root_names, n_root);
 	for (struct doc_node *c = root->child; c; c = c->next)
-		if (strcmp(c->key, "metadata") == 0) {
-			if (read_metadata(c, a, ret_object, errors) < 0) {
-				report_memory(errors);
-				return -1;
-			}
+		if (strcmp(c->key, "metadata") == 0)
 			keep(c, metadata_names, n_metadata);
-		}
 	ret_object->fingerprint = policy_fingerprint(root, 0);
-	int rc = policy_decode_tolerant(root, ret_document, a, errors, unknown);
+	policy_decode_tolerant(root, ret_document, a, errors, unknown);
 	policy_zones_load(&ret_document->policy, root, a, errors);
-	return rc < 0 || errors->n + errors->dropped > before ? -1 : 0;
 }
 
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
                          struct policy_document *ret_document, struct schema_errors *errors,
                          struct schema_errors *unknown)
 {
-	*ret_object = (struct policy_object){.namespace_name = "", .name = "", .uid = ""};
 	*ret_document = (struct policy_document){0};
 	struct arena tree; // the document itself is needed only while decoding
 	struct doc_node *root;
 	struct err e;
-	int rc = -1;
+	size_t before = errors->n + errors->dropped;
 	arena_init(&tree, TREE_BYTES_MAX);
-	if (doc_from_json(&tree, json, len, &root, &e) < 0) {
+	// Also of an object that doc_from_json() refuses, because a string contains \u0000 or the object is too large:
+	// the object still exists and must not be mistaken for a deleted one.
+	policy_object_identify(json, len, ret_object, errors);
+	if (doc_from_json(&tree, json, len, &root, &e) < 0)
 		schema_report(errors, NULL, "", "%s", e.msg);
-		if (identify_text(json, len, a, ret_object) < 0)
-			report_memory(errors);
-	} else {
-		rc = decode_tree(root, a, ret_object, ret_document, errors, unknown);
-	}
+	else
+		decode_tree(root, a, ret_object, ret_document, errors, unknown);
 	arena_done(&tree);
-	return rc;
+	return errors->n + errors->dropped > before ? -1 : 0;
 }
 
 void policy_object_print_errors(const struct schema_errors *errors, struct buf *out)

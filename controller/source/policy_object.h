@@ -3,30 +3,30 @@
 #ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
 #define GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "controller/source/policy_store.h"
 
 struct arena;
 struct buf;
 struct convert_live;
 struct policy_document;
-struct policy_ref;
 struct schema_errors;
 
 #define POLICY_OBJECT_NAMESPACE_MAX 63
 #define POLICY_OBJECT_NAME_MAX      253
 
-// Strings live in the arena; "" when absent.
 struct policy_object {
-	const char *namespace_name, *name;
-	const char *uid;
-	int64_t generation;   // 0: absent
-	int64_t created_ms;   // epoch; 0: absent
-	int64_t deleted_ms;   // epoch; metadata.deletionTimestamp; 0: not being deleted
-	bool has_status;      // the object has a status
+	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1], name[POLICY_OBJECT_NAME_MAX + 1]; // "": absent or invalid
+	struct policy_identity identity;                                                        // zero: absent
 	uint64_t fingerprint; // of the parts that define the policy (policy_ref.h), without status
 };
+
+// Reads the metadata of an object, which may be of any kind and in invalid JSON; leaves the fingerprint 0. Adds times
+// and a generation that are invalid to `errors`.
+void policy_object_identify(const char *json, size_t len, struct policy_object *ret_object,
+                            struct schema_errors *errors);
 
 // Decodes the JSON text of one object into *ret_object and *ret_document (both overwritten). Ignores the fields that
 // Kubernetes adds to metadata, and the status. A field of spec that this version does not know, because the object was

@@ -16,27 +16,21 @@
 
 // ---- the store ----
 
-// What the store has of an object, and what is put into it.
-struct read_object {
-	const char *namespace_name, *name;
-	struct policy_identity identity;
-};
-
 // Returns the version of the object in the store; NULL: none.
-static const struct policy_version *version_of(const struct policy_watch *w, const struct read_object *o)
+static const struct policy_version *version_of(const struct policy_watch *w, const struct policy_object *o)
 {
 	const struct policy_entry *entry = policy_store_find(w->options.store, o->namespace_name, o->name);
 	const struct policy_version *v = entry ? &entry->versions[w->options.source] : NULL;
 	return v && v->is_there ? v : NULL;
 }
 
-static int put_good(struct policy_watch *w, const struct read_object *o, struct policy_ref *body, struct err *e)
+static int put_good(struct policy_watch *w, const struct policy_object *o, struct policy_ref *body, struct err *e)
 {
 	body->generation = o->identity.generation;
 	return policy_store_put(w->options.store, w->options.source, policy_ref_acquire(body), &o->identity, e);
 }
 
-static int put_bad(struct policy_watch *w, const struct read_object *o, const char *faults, struct err *e)
+static int put_bad(struct policy_watch *w, const struct policy_object *o, const char *faults, struct err *e)
 {
 	bool is_scaled_object = w->options.source == POLICY_FROM_SCALED_OBJECT;
 	const struct policy_version *known = version_of(w, o);
@@ -52,7 +46,7 @@ static int put_bad(struct policy_watch *w, const struct read_object *o, const ch
 
 // ---- GPUAutoscalers ----
 
-static void warn_unknown(struct policy_watch *w, const struct read_object *o)
+static void warn_unknown(struct policy_watch *w, const struct policy_object *o)
 {
 	if (w->unknown.n == 0)
 		return;
@@ -64,32 +58,26 @@ static void warn_unknown(struct policy_watch *w, const struct read_object *o)
 	buf_done(&text);
 }
 
-// Sets *ret, whose texts are those of the arena of `fresh`, also after an error.
+// Sets *o, also after an error.
 static int put_policy(struct policy_watch *w, const struct watched_object *object, const char *json, size_t len,
-                      struct policy_ref *fresh, struct read_object *ret, struct err *e)
+                      struct policy_ref *fresh, struct policy_object *o, struct err *e)
 {
-	struct policy_object o;
 	struct policy_document document;
 	schema_errors_init(&w->errors, "");
 	schema_errors_init(&w->unknown, "");
-	bool is_good = policy_object_decode(json, len, &fresh->arena, &o, &document, &w->errors, &w->unknown) == 0;
+	bool is_good = policy_object_decode(json, len, &fresh->arena, o, &document, &w->errors, &w->unknown) == 0;
 	policy_ref_set(fresh, &document);
-	*ret = (struct read_object){
-	        o.namespace_name,
-	        o.name,
-	        {.generation = o.generation, .created_ms = o.created_ms, .has_status = o.has_status}};
-	snprintf(ret->identity.uid, sizeof ret->identity.uid, "%s", o.uid);
-	bool is_nameless = o.name[0] == '\0' || o.namespace_name[0] == '\0' || object->key[0] == '/';
+	bool is_nameless = !o->name[0] || !o->namespace_name[0] || object->key[0] == '/';
 	int rc = 0;
 	if (is_good && !is_nameless) {
-		const struct policy_version *known = version_of(w, ret);
+		const struct policy_version *known = version_of(w, o);
 		struct policy_ref *body = fresh;
-		if (known && known->body && known->body->fingerprint == o.fingerprint)
+		if (known && known->body && known->body->fingerprint == o->fingerprint)
 			body = known->body; // only the status was written, usually by this controller
 		else
-			warn_unknown(w, ret);
-		body->fingerprint = o.fingerprint;
-		return put_good(w, ret, body, e);
+			warn_unknown(w, o);
+		body->fingerprint = o->fingerprint;
+		return put_good(w, o, body, e);
 	}
 	struct buf text;
 	buf_init(&text, POLICY_ERROR_BYTES_MAX);
@@ -98,7 +86,7 @@ static int put_policy(struct policy_watch *w, const struct watched_object *objec
 		LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name",
 		    LOG_I("bytes", (int64_t)len), LOG_S("err", buf_str(&text)));
 	else
-		rc = put_bad(w, ret, buf_str(&text), e);
+		rc = put_bad(w, o, buf_str(&text), e);
 	buf_done(&text);
 	return rc;
 }
@@ -189,22 +177,8 @@ static uint64_t fingerprint_of(struct json_span object)
 	return h;
 }
 
-static struct policy_identity identify(const struct watched_object *o, struct json_span object)
-{
-	struct policy_identity id = {.generation = o->generation};
-	char created[NUM_INPUT_BYTES_MAX + 1];
-	const struct json_span status = json_span_get(object, "status");
-	int n = json_span_text(json_span_path(object, (const char *const[]){"metadata", "creationTimestamp", NULL}),
-	                       created, sizeof created);
-	if (n > 0)
-		(void)num_parse_rfc3339_ms(created, (size_t)n, &id.created_ms, NULL); // else unknown: the oldest
-	id.has_status = status.text && status.len > strlen("{}");
-	snprintf(id.uid, sizeof id.uid, "%s", o->uid);
-	return id;
-}
-
 static int put_scaled_object(struct policy_watch *w, const char *json, size_t len, struct policy_ref *fresh,
-                             const struct read_object *o, struct err *e)
+                             const struct policy_object *o, struct err *e)
 {
 	struct converted converted = {.watch = w, .namespace_name = o->namespace_name, .name = o->name};
 	const struct convert_live live = {.source_of = source_of, .arg = &converted};
@@ -223,16 +197,10 @@ static int put_scaled_object(struct policy_watch *w, const char *json, size_t le
 
 // ---- callbacks of the watch ----
 
-static void namespace_of(const struct watched_object *o, char out[POLICY_OBJECT_NAMESPACE_MAX + 1])
-{
-	snprintf(out, POLICY_OBJECT_NAMESPACE_MAX + 1, "%.*s", (int)strcspn(o->key, "/"), o->key);
-}
-
 static bool on_object(void *arg, struct watched_object *object, enum object_change change, const char *json, size_t len)
 {
 	struct policy_watch *w = arg;
-	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1];
-	struct read_object o;
+	struct policy_object o;
 	struct err e;
 	int rc;
 	bool is_scaled_object = w->options.source == POLICY_FROM_SCALED_OBJECT;
@@ -240,8 +208,8 @@ static bool on_object(void *arg, struct watched_object *object, enum object_chan
 		return false;
 	struct policy_ref *body = must_alloc(policy_ref_new());
 	if (is_scaled_object) {
-		namespace_of(object, namespace_name);
-		o = (struct read_object){namespace_name, object->name, identify(object, (struct json_span){json, len})};
+		schema_errors_init(&w->errors, "");
+		policy_object_identify(json, len, &o, &w->errors); // a time that is invalid is unknown: the oldest
 		rc = put_scaled_object(w, json, len, body, &o, &e);
 	} else {
 		rc = put_policy(w, object, json, len, body, &o, &e);
@@ -261,7 +229,7 @@ static void on_gone(void *arg, struct watched_object *object)
 {
 	struct policy_watch *w = arg;
 	char namespace_name[POLICY_OBJECT_NAMESPACE_MAX + 1];
-	namespace_of(object, namespace_name);
+	snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)strcspn(object->key, "/"), object->key);
 	policy_store_remove(w->options.store, w->options.source, namespace_name, object->name);
 }
 

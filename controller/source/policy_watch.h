@@ -9,7 +9,6 @@
 #include "base/schema/schema.h"
 #include "controller/source/policy_store.h"
 
-struct err;
 struct k8s_client;
 struct log;
 struct object_watch;

@@ -383,7 +383,7 @@ void observe_ask_query(struct query_hub *hub, const struct policy *p, const stru
 {
 	struct err e;
 	const char *query =
-	        promql_sources_admit(query_hub_sources(hub), q->source, p->namespace_name, q->query, scratch, NULL, &e);
+	        promql_sources_admit(hub->sources, q->source, p->namespace_name, q->query, scratch, NULL, &e);
 	if (!query) {
 		struct query_answer *a =
 		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, "%s", e.msg);
@@ -415,8 +415,7 @@ bool observe_check_early(struct query_hub *hub, const struct policy *p, size_t i
 	const struct policy_signal *s = &p->signals[i];
 	struct err e;
 	struct query_question question = {.source = s->source};
-	question.query =
-	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
+	question.query = promql_sources_admit(hub->sources, s->source, p->namespace_name, s->query, scratch, NULL, &e);
 	return question.query && query_hub_check_early(hub, &question, now_ms, fn, arg);
 }
 

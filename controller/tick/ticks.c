@@ -217,10 +217,7 @@ static void set_timer(struct tick_group *g)
 
 static void slot_put(struct tick_slot *slot, struct ticker *t)
 {
-	if (slot->n == slot->cap) {
-		slot->cap = slot->cap ? slot->cap * 2 : 4;
-		slot->members = must_alloc(realloc(slot->members, slot->cap * sizeof(struct ticker *)));
-	}
+	must_reserve(&slot->members, slot->n, &slot->cap, sizeof(struct ticker *), 4);
 	t->index = slot->n;
 	slot->members[slot->n++] = t;
 }

@@ -68,10 +68,8 @@ size_t health_classify(const struct health_policy *p, const struct page_view *v,
                        struct health_finding *ret_findings, size_t max)
 {
 	struct findings f = {.items = ret_findings, .max = max};
-	size_t n_conditions;
-	const struct health_condition *conditions = health_condition_table(&n_conditions);
-	const struct health_condition *is_lost = &conditions[HEALTH_GPU_LOST];
-	const struct health_condition *is_missing = &conditions[HEALTH_GPU_MISSING];
+	const struct health_condition *is_lost = &health_conditions[HEALTH_GPU_LOST];
+	const struct health_condition *is_missing = &health_conditions[HEALTH_GPU_MISSING];
 	int64_t lost = v->lost; // lost GPUs that the page does not name
 	for (size_t i = 0; i < v->n; i++) {
 		if (!v->gpus[i].lost)
@@ -89,11 +87,11 @@ size_t health_classify(const struct health_policy *p, const struct page_view *v,
 		const struct page_view_gpu *g = &v->gpus[i];
 		for (size_t k = 0; k < g->n_xids; k++)
 			classify_xid(&f, p, g, &g->xids[k], wall_ms);
-		for (size_t k = 0; k < n_conditions; k++) {
+		for (size_t k = 0; k < health_n_conditions; k++) {
+			const struct health_condition *c = &health_conditions[k];
 			double value;
-			if (conditions[k].family && page_view_get(g, conditions[k].family, &value) &&
-			    health_condition_holds(&conditions[k], value))
-				find(&f, conditions[k].action, g, conditions[k].reason, "%s", conditions[k].text);
+			if (c->family && page_view_get(g, c->family, &value) && health_condition_holds(c, value))
+				find(&f, c->action, g, c->reason, "%s", c->text);
 		}
 	}
 	if (f.n > 1)

@@ -403,10 +403,7 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 			continue;
 		if (t->unschedulable < CAPACITY_WAITING_OF_NAMESPACE)
 			groups[t->unschedulable] = group_of(t, w);
-		if (t->n_since == t->room) {
-			t->room = t->room ? 2 * t->room : 8;
-			t->since_ms = must_alloc(realloc(t->since_ms, t->room * sizeof *t->since_ms));
-		}
+		must_reserve(&t->since_ms, t->n_since, &t->room, sizeof *t->since_ms, 8);
 		t->gated += w->is_gated;
 		if (t->unschedulable++ == 0 || (w->is_gated && t->gated == 1))
 			memcpy(t->detail, w->message, sizeof t->detail);

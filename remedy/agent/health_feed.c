@@ -102,9 +102,7 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 		           floods->len ? " or " : "", f->options.node_label, text, text, most);
 	}
 	int rc = f->options.matchers ? confine_add_matchers(&confined, buf_str(&whole), f->options.matchers, e) : 0;
-	q->text = rc == 0 ? strdup(buf_str(f->options.matchers ? &confined : &whole)) : NULL;
-	if (rc == 0 && !q->text)
-		rc = err_no_memory(e);
+	q->text = must_alloc(strdup(buf_str(f->options.matchers ? &confined : &whole)));
 	buf_done(&whole);
 	buf_done(&confined);
 	return rc;
@@ -113,14 +111,13 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 // Queries only the XIDs that are acted on.
 static int add_xid_query(struct health_feed *f, struct buf *floods, struct err *e)
 {
-	size_t n, n_codes = 0;
-	const struct health_xid *rows = health_xid_table(&n);
+	size_t n_codes = 0;
 	struct buf text;
 	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
 	buf_puts(&text, "{__name__=~\"" XID_FAMILIES "\",GPU_I_ID=\"\",xid=~\"");
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].action >= HEALTH_RESET_IDLE)
-			buf_printf(&text, "%s%" PRId32, n_codes++ ? "|" : "", rows[i].code);
+	for (size_t i = 0; i < health_n_xids; i++)
+		if (health_xids[i].action >= HEALTH_RESET_IDLE)
+			buf_printf(&text, "%s%" PRId32, n_codes++ ? "|" : "", health_xids[i].code);
 	buf_puts(&text, "\"} > 0");
 	int rc = add_query(f, SAMPLE_XID, 0, buf_str(&text), XIDS_MAX * n_codes, floods, e);
 	buf_done(&text);
@@ -138,8 +135,7 @@ static void put_condition(struct buf *out, const char *family, int64_t heat_ms)
 
 static int add_queries(struct health_feed *f, struct err *e)
 {
-	size_t n;
-	const struct health_condition *rows = health_condition_table(&n);
+	const struct health_condition *rows = health_conditions;
 	struct buf floods;
 	buf_init(&floods, PROMQL_QUERY_BYTES_MAX);
 	int rc = add_query(f, SAMPLE_UP, 0, UP_QUERY, GPUS_MAX, &floods, e);
@@ -147,7 +143,7 @@ static int add_queries(struct health_feed *f, struct err *e)
 		rc = add_xid_query(f, &floods, e);
 	if (rc == 0)
 		rc = add_query(f, SAMPLE_POD, 0, POD_QUERY, SHARES_MAX, &floods, e);
-	for (size_t i = 0; rc == 0 && i < n && f->n_queries < QUERIES_MAX - 1; i++) {
+	for (size_t i = 0; rc == 0 && i < health_n_conditions && f->n_queries < QUERIES_MAX - 1; i++) {
 		bool is_first = rows[i].family && rows[i].action >= HEALTH_RESET_IDLE;
 		for (size_t k = 0; is_first && k < i; k++)
 			is_first = !rows[k].family || strcmp(rows[k].family, rows[i].family) != 0;
@@ -167,9 +163,7 @@ static int add_queries(struct health_feed *f, struct err *e)
 
 struct health_feed *health_feed_new(const struct health_feed_options *options, struct err *e)
 {
-	struct health_feed *f = err_calloc(sizeof *f, e);
-	if (!f)
-		return NULL;
+	struct health_feed *f = must_alloc(calloc(1, sizeof *f));
 	f->options = *options;
 	const char *const labels[LABELS_MAX] = {"__name__",  "UUID",     "GPU_I_ID",           "xid",
 	                                        "namespace", "pod",      "exported_namespace", "exported_pod",
@@ -392,12 +386,10 @@ static void find_floods(struct health_feed *f)
 }
 
 // A GPU is in one node.
-static int find_moved_gpus(struct health_feed *f, struct err *e)
+static void find_moved_gpus(struct health_feed *f)
 {
 	size_t n = 0;
-	const struct sample **up = calloc(f->n_samples + 1, sizeof *up);
-	if (!up)
-		return err_no_memory(e);
+	const struct sample **up = must_alloc(calloc(f->n_samples + 1, sizeof *up));
 	for (size_t i = 0; i < f->n_samples; i++)
 		if (f->samples[i].kind == SAMPLE_UP)
 			up[n++] = &f->samples[i];
@@ -408,21 +400,18 @@ static int find_moved_gpus(struct health_feed *f, struct err *e)
 			contradict(claim_of(f, up[i - 1]->node), up[i]->exporter, "also reports a GPU of this node");
 		}
 	free(up);
-	return 0;
 }
 
-static int resolve(struct health_feed *f, struct err *e)
+static void resolve(struct health_feed *f)
 {
 	f->n_claims = 0;
 	free(f->claims);
-	f->claims = calloc(f->n_samples + 1, sizeof *f->claims);
-	if (!f->claims)
-		return err_no_memory(e);
+	f->claims = must_alloc(calloc(f->n_samples + 1, sizeof *f->claims));
 	if (f->n_samples > 1)
 		qsort(f->samples, f->n_samples, sizeof *f->samples, by_gpu);
 	find_claims(f);
 	find_floods(f);
-	return find_moved_gpus(f, e);
+	find_moved_gpus(f);
 }
 
 static bool lists(const struct health_feed *f, const struct claim *c, const char *uuid)
@@ -481,9 +470,7 @@ static void finish(struct health_feed *f)
 		f->n_samples = 0;
 	if (is_failed && f->was_empty && f->error.kind != ERR_CANCELED)
 		err_clear(&f->error);
-	struct err e;
-	if (resolve(f, &e) < 0)
-		f->error = e;
+	resolve(f);
 	f->options.done(f->options.arg, f->error.kind == ERR_NONE ? NULL : &f->error);
 }
 
@@ -550,8 +537,7 @@ static void fold_condition(struct remedy *r, const struct sample *s, const char 
 static void fold_claim(struct health_feed *f, struct remedy *r, const struct claim *c,
                        struct health_feed_result *result)
 {
-	size_t n_rows;
-	const struct health_condition *rows = health_condition_table(&n_rows);
+	const struct health_condition *rows = health_conditions;
 	const char *uuids[GPUS_MAX];
 	size_t n_uuids = health_feed_gpus(f, c->node, NULL, uuids, GPUS_MAX);
 	remedy_fold_telemetry(r, c->node, uuids, n_uuids, false);

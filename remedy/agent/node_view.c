@@ -39,19 +39,9 @@ static int read_taints(const cJSON *spec, struct node_view *v, struct err *e)
 	int rc = others.failed
 	                 ? err_set(e, ERR_LIMIT, "the taints of the node have more than %d bytes", NODE_TAINTS_MAX)
 	                 : 0;
-	v->other_taints = rc == 0 ? strdup(buf_str(&others)) : NULL;
+	v->other_taints = must_alloc(strdup(buf_str(&others)));
 	buf_done(&others);
-	return rc == 0 && !v->other_taints ? err_no_memory(e) : rc;
-}
-
-static int read_record(const cJSON *metadata, struct node_view *v, struct err *e)
-{
-	const char *text = json_get_str(json_get(metadata, "annotations"), NODE_ANNOTATION, NULL);
-	if (!text)
-		return 0;
-	// One byte more than a record may have, so that a longer text stays invalid.
-	v->record = strndup(text, REMEDY_RECORD_BYTES_MAX + 1);
-	return v->record ? 0 : err_no_memory(e);
+	return rc;
 }
 
 // "UUID TIME done" or "UUID TIME failed", with any text behind it.
@@ -83,8 +73,11 @@ static int read_node(const cJSON *root, struct node_view *v, struct err *e)
 	v->has_cordon_mark = json_get(notes, NODE_CORDON) != NULL;
 	v->has_reset = json_get(notes, NODE_RESET) != NULL;
 	read_reset_result(notes, v);
-	if (read_taints(spec, v, e) < 0 || read_record(metadata, v, e) < 0)
+	if (read_taints(spec, v, e) < 0)
 		return -1;
+	const char *record = json_get_str(notes, NODE_ANNOTATION, NULL);
+	// One byte more than a record may have, so that a longer text stays invalid.
+	v->record = record ? must_alloc(strndup(record, REMEDY_RECORD_BYTES_MAX + 1)) : NULL;
 	v->has_gpus = accelerators_in(json_get(status, "capacity"), v->record || node_view_is_out(v));
 	return 0;
 }

@@ -17,13 +17,11 @@
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
 #include "runtime/connections.h"
-#include "runtime/options/controller_options.h"
 #include "runtime/shard/shards.h"
 
 #define TICK_ARENA_MAX   (8 * 1024 * 1024)
 #define AGENT_TEXT_BYTES 600
 #define PATH_BYTES       400
-#define AGENT_LEASE_NAME "gpuscale-remediate"
 
 static void reset_fleet(struct remedy_agent *a)
 {
@@ -350,8 +348,6 @@ static void end_tick(struct remedy_agent *a)
 		return; // the timer must not outlive the agent
 	if (a->is_leader)
 		timer_start(&a->timer, a->is_quick ? AGENT_AFTER_ACT_MS : a->options.interval_ms);
-	else if (a->shards)
-		shards_drained(a->shards, 0);
 }
 
 static void step(struct remedy_agent *a)
@@ -412,8 +408,12 @@ static void on_lost(void *arg, int32_t shard)
 	struct remedy_agent *a = arg;
 	a->is_leader = false;
 	event_del(&a->timer);
-	if (a->phase == AGENT_IDLE)
-		shards_drained(a->shards, shard);
+}
+
+static bool is_busy(void *arg, int32_t shard)
+{
+	const struct remedy_agent *a = arg;
+	return a->phase != AGENT_IDLE;
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
@@ -424,38 +424,9 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(a->loop);
 }
 
-static void on_released(void *arg)
-{
-	struct remedy_agent *a = arg;
-	event_base_loopbreak(a->loop);
-}
-
-static int elect(struct remedy_agent *a, struct err *e)
-{
-	struct connections *to = a->options.connections;
-	struct ha_options ha;
-	if (!a->options.election) {
-		a->is_leader = true;
-		return 0;
-	}
-	struct shards_options o = {.loop = a->loop,
-	                           .clock = &to->clock,
-	                           .log = a->options.log,
-	                           .callbacks = {on_gained, on_lost},
-	                           .arg = a};
-	ha = *a->options.election;
-	ha.lease_name = ha.lease_name ? ha.lease_name : AGENT_LEASE_NAME;
-	if (ha_options_apply(&ha, &to->k8s_config, &o, e) < 0)
-		return -1;
-	a->shards = shards_new(&o, e);
-	if (!a->shards)
-		return -1;
-	to->write_guard = (struct write_guard){shards_guard, shards_term, a->shards};
-	return 0;
-}
-
 static int open_parts(struct remedy_agent *a, struct err *e)
 {
+	static const struct shards_callbacks callbacks = {on_gained, on_lost, is_busy};
 	struct connections *to = a->options.connections;
 	const struct event_recorder_options recorder = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale-remediate", .instance = ""};
@@ -476,16 +447,15 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	a->on_int = evsignal_new(a->loop, SIGINT, on_signal, a);
 	if (!a->on_term || !a->on_int || event_add(a->on_term, NULL) < 0 || event_add(a->on_int, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot watch signals");
-	if (elect(a, e) < 0)
+	a->is_leader = !a->options.election;
+	if (a->options.election && connections_elect(to, a->options.election, &callbacks, a, a->options.log, e) < 0)
 		return -1;
 	return a->options.listen && a->options.listen[0] ? agent_pages_open(a, e) : 0;
 }
 
 struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e)
 {
-	struct remedy_agent *a = err_calloc(sizeof *a, e);
-	if (!a)
-		return NULL;
+	struct remedy_agent *a = must_alloc(calloc(1, sizeof *a));
 	a->step = step;
 	a->options = *options;
 	a->options.limits.is_answered = options->acts;
@@ -513,10 +483,8 @@ void remedy_agent_run(struct remedy_agent *a)
 	timer_start(&a->timer, 0);
 	event_base_dispatch(a->loop);
 	event_del(&a->timer);
-	if (!a->shards)
-		return;
-	shards_stop(a->shards, on_released, a);
-	event_base_dispatch(a->loop);
+	if (a->options.connections->shards)
+		shards_stop(a->options.connections->shards);
 }
 
 void remedy_agent_disconnect(struct remedy_agent *a)
@@ -527,9 +495,6 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 	free(a->site);
 	a->is_stopping = true;
 	event_del(&a->timer);
-	a->options.connections->write_guard = (struct write_guard){0};
-	shards_free(a->shards);
-	a->shards = NULL;
 	node_store_close(a);
 	agent_rules_close(a);
 }

@@ -52,7 +52,6 @@ struct remedy_agent {
 	struct informer_item all_nodes;
 	struct device_rules *devices; // remedy_agent_rules.c; NULL: no DeviceTaintRules
 	struct health_feed *feed;
-	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // recorder of Events
 	struct http_site *site;          // of the endpoints
 	struct http_server *server;      // NULL: none

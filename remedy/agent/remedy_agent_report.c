@@ -8,6 +8,7 @@
 #include "k8s/events/event_recorder.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
+#include "remedy/remedy_record.h"
 #include "runtime/endpoint_reply.h"
 
 #define MESSAGE_BYTES 700
@@ -42,7 +43,7 @@ static void describe(const struct remedy_agent *a, const struct remedy_action *a
 	const struct remedy_node *n = &a->fleet.nodes[action->node];
 	char fault[REMEDY_FAULT_NAME_BYTES] = "";
 	if (action->fault != REMEDY_NO_FAULT)
-		remedy_evidence_name(action->fault, fault);
+		remedy_fault_name(action->fault, fault);
 	bool has_pod = action->pod >= 0 && n->pods[action->pod].name;
 	snprintf(out, MESSAGE_BYTES, "%s%s%s%s%s%s%s", action->gpu > 0 ? n->gpus[action->gpu].uuid : "node", ": ",
 	         fault, fault[0] ? ": " : "", remedy_reasons[action->reason].sentence, has_pod ? "; pod " : "",

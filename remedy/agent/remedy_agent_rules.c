@@ -14,6 +14,7 @@
 #include "k8s/client/k8s_client.h"
 #include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_state.h"
+#include "remedy/remedy_record.h"
 
 #define SLICE_GROUP      "/apis/resource.k8s.io/v1"
 #define RULE_GROUP       "/apis/resource.k8s.io/v1beta2"
@@ -169,9 +170,7 @@ static int open_watch(struct device_rules *d, enum watched which, struct err *e)
 
 int agent_rules_open(struct remedy_agent *a, struct err *e)
 {
-	struct device_rules *d = a->devices = err_calloc(sizeof *d, e);
-	if (!d)
-		return -1;
+	struct device_rules *d = a->devices = must_alloc(calloc(1, sizeof *d));
 	d->agent = a;
 	return open_watch(d, SLICES, e) < 0 ? -1 : open_watch(d, RULES, e);
 }
@@ -387,7 +386,7 @@ static void create_rule(struct remedy_agent *a, const struct remedy_node *n, int
 	const struct remedy_fault *f = remedy_evidence_of(n, gpu, a->fleet.now_ms);
 	struct buf body, path;
 	if (f)
-		remedy_evidence_name(f->id, fault);
+		remedy_fault_name(f->id, fault);
 	buf_init(&body, RULE_BYTES_MAX);
 	buf_init(&path, RULE_BYTES_MAX);
 	buf_puts(&path, RULES_PATH);

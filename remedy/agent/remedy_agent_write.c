@@ -33,16 +33,6 @@ void agent_send(struct remedy_agent *a, const char *method, const char *content_
 
 // ---- nodes ----
 
-static bool is_node_tainted(const struct remedy_node *n, int *ret_gpu)
-{
-	for (int i = 0; i < n->n_gpus; i++)
-		if (n->gpus[i].has_node_taint) {
-			*ret_gpu = i;
-			return true;
-		}
-	return false;
-}
-
 static bool has_action(const struct remedy_agent *a, int32_t node)
 {
 	for (size_t i = 0; i < a->n_actions; i++)
@@ -87,16 +77,15 @@ static void write_node(struct remedy_agent *a, struct agent_write *w, struct nod
 	char path[PATH_BYTES], fault[REMEDY_FAULT_NAME_BYTES] = "Unknown";
 	struct buf record, body;
 	struct err e;
-	int gpu = 0;
-	bool is_out = is_node_tainted(planned, &gpu);
-	const struct remedy_fault *f = is_out ? remedy_evidence_of(planned, gpu, a->fleet.now_ms) : NULL;
+	int gpu = remedy_plan_node_taint(planned);
+	const struct remedy_fault *f = gpu >= 0 ? remedy_evidence_of(planned, gpu, a->fleet.now_ms) : NULL;
 	if (f)
-		remedy_evidence_name(f->id, fault);
+		remedy_fault_name(f->id, fault);
 	buf_init(&record, REMEDY_RECORD_BYTES_MAX);
 	buf_init(&body, PATCH_BYTES_MAX);
 	remedy_record_write(planned, &record);
 	struct node_view_change change = {
-	        .record = buf_str(&record), .is_out = is_out, .cordons = a->options.cordons, .fault = fault};
+	        .record = buf_str(&record), .is_out = gpu >= 0, .cordons = a->options.cordons, .fault = fault};
 	for (int i = 1; i < planned->n_gpus; i++)
 		if (planned->gpus[i].is_reset_open) {
 			change.reset_gpu = planned->gpus[i].uuid;

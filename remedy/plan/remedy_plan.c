@@ -97,6 +97,14 @@ static bool wants_reset(const struct remedy *r, int gpu, enum health_action want
 	return r->limits.can_reset && gpu > 0 && (wanted == HEALTH_RESET_IDLE || wanted == HEALTH_DRAIN_RESET);
 }
 
+int remedy_plan_node_taint(const struct remedy_node *n)
+{
+	for (int i = 0; i < n->n_gpus; i++)
+		if (n->gpus[i].has_node_taint)
+			return i;
+	return -1;
+}
+
 int32_t remedy_plan_unavailable(const struct remedy *r)
 {
 	int32_t n = 0;
@@ -153,18 +161,16 @@ static void return_gpu(struct plan *p, struct remedy_node *n, int i)
 
 static void plan_returns(struct plan *p, struct remedy_node *n)
 {
-	int held_by_node = 0, first = -1;
+	int held_by_node = 0, first = remedy_plan_node_taint(n);
 	for (int i = 0; i < n->n_gpus; i++) {
 		if (n->gpus[i].out_ms < 0)
 			continue;
 		enum remedy_reason reason = may_return(p->r, n, i);
 		bool may = reason == REMEDY_CLEAN || reason == REMEDY_REPLACED;
-		if (n->gpus[i].has_node_taint) {
+		if (n->gpus[i].has_node_taint)
 			held_by_node += !may;
-			first = first < 0 ? i : first;
-		} else if (may && !is_full(p)) {
+		else if (may && !is_full(p))
 			return_gpu(p, n, i);
-		}
 	}
 	// The taint of the node goes when the last GPU behind it may return.
 	if (first < 0 || held_by_node > 0 || p->max - p->n < REMEDY_GPUS_MAX + 1)
@@ -194,19 +200,11 @@ static enum remedy_reason may_take(const struct remedy *r, struct remedy_node *n
 	return REMEDY_FAULT;
 }
 
-static bool node_is_tainted(const struct remedy_node *n)
-{
-	for (int i = 0; i < n->n_gpus; i++)
-		if (n->gpus[i].has_node_taint)
-			return true;
-	return false;
-}
-
 static void take(struct plan *p, struct remedy_node *n, int gpu)
 {
 	struct remedy_gpu *g = &n->gpus[gpu];
 	bool whole = !n->has_dra || needs_node(gpu, evidence(p, n, gpu));
-	if (!whole || !node_is_tainted(n))
+	if (!whole || remedy_plan_node_taint(n) < 0)
 		add(p, REMEDY_TAINT, REMEDY_FAULT, n, gpu, -1, whole);
 	remedy_evidence_take(p->r, n, gpu);
 	g->has_node_taint = whole;
@@ -220,7 +218,7 @@ static void widen(struct plan *p, struct remedy_node *n, int gpu)
 	struct remedy_gpu *g = &n->gpus[gpu];
 	if (g->out_ms < 0 || g->has_node_taint || g->is_replaced || !needs_node(gpu, evidence(p, n, gpu)))
 		return;
-	if (!node_is_tainted(n))
+	if (remedy_plan_node_taint(n) < 0)
 		add(p, REMEDY_TAINT, REMEDY_FAULT, n, gpu, -1, true);
 	g->has_node_taint = true;
 }

@@ -41,6 +41,8 @@ size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions
 // Whether the pods that use the GPUs `pod_gpus` (a bit per GPU of the node) have to leave because `gpu` is out of
 // service.
 bool remedy_plan_moves(const struct remedy *r, const struct remedy_node *n, int gpu, uint32_t pod_gpus);
+// Returns the first GPU behind the taint of the node; -1: the planner has not tainted the node.
+int remedy_plan_node_taint(const struct remedy_node *n);
 
 // Nodes that are out of service for any reason, and how many the limits allow. Deleted nodes do not count.
 int32_t remedy_plan_unavailable(const struct remedy *r);

@@ -165,25 +165,16 @@ int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uu
 
 static const struct health_xid *xid_row(int32_t code)
 {
-	size_t n;
-	const struct health_xid *rows = health_xid_table(&n);
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].code == code)
-			return &rows[i];
+	for (size_t i = 0; i < health_n_xids; i++)
+		if (health_xids[i].code == code)
+			return &health_xids[i];
 	return NULL;
-}
-
-static const struct health_condition *condition_row(int32_t id)
-{
-	size_t n;
-	const struct health_condition *rows = health_condition_table(&n);
-	return &rows[-1 - id];
 }
 
 enum health_action remedy_evidence_worst(int32_t id)
 {
 	if (id < 0)
-		return condition_row(id)->action;
+		return health_conditions[-1 - id].action;
 	const struct health_xid *row = xid_row(id);
 	return row ? row->action : HEALTH_WATCH;
 }
@@ -191,27 +182,9 @@ enum health_action remedy_evidence_worst(int32_t id)
 enum health_action remedy_evidence_action(const struct remedy_fault *f)
 {
 	if (f->id < 0)
-		return condition_row(f->id)->action;
+		return health_conditions[-1 - f->id].action;
 	const struct health_xid *row = xid_row(f->id);
 	return !row || (uint64_t)f->occurrences < row->min_count ? HEALTH_WATCH : row->action;
-}
-
-void remedy_evidence_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES])
-{
-	memset(out, 0, REMEDY_FAULT_NAME_BYTES);
-	if (id < 0) {
-		const char *reason = condition_row(id)->reason;
-		memcpy(out, reason, strnlen(reason, REMEDY_FAULT_NAME_BYTES - 1));
-		return;
-	}
-	char digits[12];
-	int n = 0;
-	do
-		digits[n++] = (char)('0' + id % 10);
-	while ((id /= 10) > 0);
-	memcpy(out, "XID", 3);
-	for (int i = 0; i < n; i++)
-		out[3 + i] = digits[n - 1 - i];
 }
 
 struct remedy_fault *remedy_evidence_find(struct remedy_node *n, int gpu, int32_t id)
@@ -405,9 +378,8 @@ static void fold_xid(struct remedy *r, struct remedy_node *n, int gpu, const str
 
 static void fold_condition(struct remedy *r, struct remedy_node *n, int gpu, const struct remedy_event *event)
 {
-	size_t n_rows;
-	const struct health_condition *rows = health_condition_table(&n_rows);
-	for (size_t i = 0; i < n_rows; i++) {
+	const struct health_condition *rows = health_conditions;
+	for (size_t i = 0; i < health_n_conditions; i++) {
 		if (strcmp(rows[i].reason, event->condition) != 0 || rows[i].action < HEALTH_RESET_IDLE)
 			continue;
 		int32_t id = -1 - (int32_t)i;

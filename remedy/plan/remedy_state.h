@@ -122,9 +122,6 @@ int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uu
 enum health_action remedy_evidence_worst(int32_t id);
 // The action for a row as it stands: fewer occurrences than the table requires are only watched.
 enum health_action remedy_evidence_action(const struct remedy_fault *f);
-// The name of a fault, "XID79" or "GPULost": writes at most REMEDY_FAULT_NAME_BYTES bytes and a terminator.
-#define REMEDY_FAULT_NAME_BYTES 32
-void remedy_evidence_name(int32_t id, char out[REMEDY_FAULT_NAME_BYTES]);
 
 // The row, or NULL.
 struct remedy_fault *remedy_evidence_find(struct remedy_node *n, int gpu, int32_t id);
@@ -192,7 +189,7 @@ extern const struct remedy_reason_info remedy_reasons[REMEDY_REASON__COUNT];
 struct remedy_event {
 	const char *node;
 	const char *gpu;       // UUID; "" = the node
-	const char *condition; // reason of a row of health_condition_table(); NULL = an XID
+	const char *condition; // reason of a row of health_conditions; NULL = an XID
 	int32_t xid;
 	int64_t value; // XID: its counter, -1 = none, each report counts. Condition: its value
 	int64_t at_ms; // when it happened

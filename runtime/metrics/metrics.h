@@ -11,7 +11,6 @@
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decision.h"
 
-struct buf;
 struct http_server;
 
 // ---- the table ----

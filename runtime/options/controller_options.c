@@ -240,11 +240,8 @@ static void make_identity(char out[LEASE_IDENTITY_BYTES])
 	         r[15]);
 }
 
-int ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards,
-                     struct err *e)
+void ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards)
 {
-	if (o->identity && (!o->identity[0] || strlen(o->identity) >= LEASE_IDENTITY_BYTES))
-		return err_set(e, ERR_USAGE, "--identity must have 1 to %d bytes", LEASE_IDENTITY_BYTES - 1);
 	if (!o->identity) {
 		make_identity(o->own_identity);
 		o->identity = o->own_identity;
@@ -255,5 +252,4 @@ int ha_options_apply(struct ha_options *o, const struct k8s_config *config, stru
 	ret_shards->identity = o->identity;
 	ret_shards->timing = o->timing;
 	ret_shards->n_shards = o->n_shards;
-	return 0;
 }

@@ -19,9 +19,6 @@
 #define OPTIONS_PATHS_MAX        1024
 #define OPTIONS_NAMESPACES_MAX   64 // use a file of sources for more
 
-struct arena;
-struct buf;
-struct err;
 struct k8s_config;
 struct shards_options;
 
@@ -73,8 +70,7 @@ bool ha_options_is_on(const struct ha_options *o, bool is_default);
 // Fills the values of the flags into *ret_shards (timing, names, identity, n_shards); the caller fills the rest.
 // config: of the API server; its namespace is the default of --lease-namespace. Strings belong to o and config.
 // Generates the identity if none is given.
-int ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards,
-                     struct err *e);
+void ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards);
 
 struct log_options {
 	enum log_format format;

@@ -12,6 +12,7 @@
 #include "base/http/http_server.h"
 #include "base/print.h"
 #include "base/process/log.h"
+#include "base/timer.h"
 #include "policies/load/file_set.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/flag_table.h"
@@ -104,9 +105,7 @@ static int read_token(struct endpoint_token *t, struct err *e)
 
 struct endpoint_token *endpoint_token_new(const char *path, struct log *log, struct err *e)
 {
-	struct endpoint_token *t = err_calloc(sizeof *t, e);
-	if (!t)
-		return NULL;
+	struct endpoint_token *t = must_alloc(calloc(1, sizeof *t));
 	t->path = path;
 	t->log = log;
 	if (read_token(t, e) < 0) {
@@ -225,25 +224,18 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 }
 
 struct tls_follower *tls_follower_new(struct event_base *loop, struct http_server *server,
-                                      const struct http_server_options *tls, const char *name, struct log *log,
-                                      struct err *e)
+                                      const struct http_server_options *tls, const char *name, struct log *log)
 {
-	static const struct timeval every = {.tv_sec = TLS_FOLLOWER_MS / 1000,
-	                                     .tv_usec = TLS_FOLLOWER_MS % 1000 * 1000};
-	struct tls_follower *f = err_calloc(sizeof *f, e);
-	if (!f)
-		return NULL;
+	struct tls_follower *f = must_alloc(calloc(1, sizeof *f));
 	f->server = server;
 	f->tls = *tls;
 	f->name = name;
 	f->log = log;
 	event_assign(&f->tick, loop, -1, EV_PERSIST, on_tick, f);
 	// The first check reloads the files, because they may have changed since the server read them.
-	if (event_add(&f->tick, &every) == 0)
-		return f;
-	free(f);
-	err_no_memory(e);
-	return NULL;
+	if (timer_start(&f->tick, TLS_FOLLOWER_MS) < 0)
+		abort(); // base/alloc.h
+	return f;
 }
 
 void tls_follower_free(struct tls_follower *f)

@@ -49,11 +49,10 @@ bool endpoint_token_admit(void *arg, struct http_exchange *x);
 // keep theirs.
 #define TLS_FOLLOWER_MS 1000
 
-// Uses the tls_* members of *tls, whose strings must live as long. name: of the server, for the log. Returns NULL and
-// *e when memory is exhausted.
+// Uses the tls_* members of *tls, whose strings must live as long. name: of the server, for the log. Ends the process
+// without memory.
 struct tls_follower *tls_follower_new(struct event_base *loop, struct http_server *server,
-                                      const struct http_server_options *tls, const char *name, struct log *log,
-                                      struct err *e);
+                                      const struct http_server_options *tls, const char *name, struct log *log);
 void tls_follower_free(struct tls_follower *f); // NULL is fine
 
 #endif

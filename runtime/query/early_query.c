@@ -103,55 +103,59 @@ static void send_group(struct early_group *g)
 	buf_done(&text);
 }
 
-void query_peeks_flush(struct query_peeks *peeks)
+void query_hub_flush_early(struct query_hub *hub)
 {
-	while (peeks->queued) { // an immediate answer may queue another question
-		struct early_group *g = peeks->queued;
-		DL_DELETE(peeks->queued, g);
+	while (hub->early) { // an immediate answer may queue another question
+		struct early_group *g = hub->early;
+		DL_DELETE(hub->early, g);
 		send_group(g);
 	}
 }
 
-static struct early_group *group_for(struct query_peeks *s, struct promql_source *source, const char *shape,
+static struct early_group *group_for(struct query_hub *hub, struct promql_source *source, const char *shape,
                                      int64_t now_ms)
 {
 	struct early_group *g;
-	DL_FOREACH(s->queued, g)
+	DL_FOREACH(hub->early, g)
 	if (g->source == source && g->now_ms == now_ms && strcmp(g->shape, shape) == 0)
 		return g;
 	g = must_alloc(calloc(1, sizeof *g));
 	g->source = source;
 	g->now_ms = now_ms;
 	g->shape = must_alloc(strdup(shape));
-	DL_APPEND(s->queued, g);
-	event_active(s->flush, EV_TIMEOUT, 0);
+	DL_APPEND(hub->early, g);
+	event_active(&hub->flush, EV_TIMEOUT, 0);
 	return g;
 }
 
 static void add(struct early_group *g, const struct early *early)
 {
-	if (alloc_reserve(&g->peeks, g->n, &g->cap, sizeof *g->peeks, 4) < 0)
-		abort(); // base/alloc.h
+	must_reserve(&g->peeks, g->n, &g->cap, sizeof *g->peeks, 4);
 	g->peeks[g->n++] = *early;
 	g->bytes += strlen(early->query);
 }
 
-bool query_peeks_ask(struct query_peeks *peeks, struct promql_source *source, const char *query, int64_t now_ms,
-                     early_query_fn *fn, void *arg)
+bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
+                           early_query_fn *fn, void *arg)
 {
 	struct early early = {.fn = fn, .arg = arg};
+	const char *query = question->query;
+	struct err e;
+	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);
+	if (!source || source->next)
+		return false;
 	size_t room = promql_source_fuse_bytes(source) / 2; // values grow when they become patterns
 	struct buf shape;
 	if (strlen(query) > room || !similar_parse(query, &early.parsed))
 		return false;
 	buf_init(&shape, PROMQL_QUERY_BYTES_MAX);
 	similar_put_shape(&shape, query, &early.parsed);
-	struct early_group *g = group_for(peeks, source, buf_str(&shape), now_ms);
+	struct early_group *g = group_for(hub, source, buf_str(&shape), now_ms);
 	buf_done(&shape);
 	early.query = must_alloc(strdup(query));
 	add(g, &early);
 	if (g->n == QUERY_PEEKS_TOGETHER || g->bytes + strlen(query) > room) {
-		DL_DELETE(peeks->queued, g);
+		DL_DELETE(hub->early, g);
 		send_group(g);
 	}
 	return true;

@@ -12,9 +12,9 @@ struct query_memory {
 	bool is_abandoned; // it is freed with its last answer
 };
 
-struct query_memory *query_memory_new(struct err *e)
+struct query_memory *query_memory_new(void)
 {
-	return err_calloc(sizeof(struct query_memory), e);
+	return must_alloc(calloc(1, sizeof(struct query_memory)));
 }
 
 void query_memory_abandon(struct query_memory *m)

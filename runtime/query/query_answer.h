@@ -8,7 +8,6 @@
 
 #include "policies/engine/observation.h"
 
-struct err;
 struct promql_result;
 
 #define QUERY_DETAIL_BYTES 256
@@ -34,7 +33,7 @@ struct query_answer {
 	int64_t skew_ms; // skew of the server that answered, as promql_source_unexplained_skew_ms
 };
 
-struct query_memory *query_memory_new(struct err *e); // NULL and *e when memory is exhausted
+struct query_memory *query_memory_new(void); // ends the process without memory
 // Frees it once the last of its answers is freed.
 void query_memory_abandon(struct query_memory *m);
 

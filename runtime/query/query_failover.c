@@ -180,14 +180,14 @@ void query_failover_ask(struct query_hub *hub, const struct query_question *ques
                         query_answer_fn *fn, void *arg)
 {
 	struct err e;
-	const struct promql_source *first = promql_sources_find(query_hub_sources(hub), question->source, &e);
+	const struct promql_source *first = promql_sources_find(hub->sources, question->source, &e);
 	if (!first || !first->next) {
 		query_hub_ask(hub, question, now_ms, fn, arg);
 		return;
 	}
 	struct failover_call *c = must_alloc(calloc(1, sizeof *c));
 	c->query = must_alloc(strdup(question->query));
-	c->grace = must_alloc(evtimer_new(query_hub_sources(hub)->loop, on_grace, c));
+	c->grace = must_alloc(evtimer_new(hub->sources->loop, on_grace, c));
 	c->first = first;
 	c->agreement = query_hub_agreement_of(hub, first);
 	c->stale_after_ms = question->stale_after_ms;

@@ -2,7 +2,6 @@
 #include "runtime/query/query_hub.h"
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 
 #include "base/base.h"
 #include "base/clock.h"
@@ -56,26 +55,6 @@ struct query_entry {
 	size_t n_waiters, cap_waiters;
 	UT_hash_handle hh;
 	char query[];
-};
-
-struct query_hub {
-	struct promql_sources *sources;
-	uint64_t shared, fused;
-	struct query_memory *memory;
-	struct event flush;
-	struct query_peeks peeks;
-	struct query_entry *recent[QUERY_RECENT_MAX]; // a ring of those whose answers are kept; NULL: unused
-	size_t n_recent;                              // ever
-	size_t n;
-	struct hub_source {
-		struct query_hub *hub;
-		struct promql_source *source;
-		struct query_entry *entries; // uthash by query
-		struct query_entry *first_waiting,
-		        **waiting; // queued to be sent together at the next turn of the loop; the end of that list
-		uint64_t apart, postponed;
-		struct query_agreement agreement; // agreement of the first server of a source
-	} of[];
 };
 
 // Queries of one tick that are in flight in one request.
@@ -406,7 +385,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 
 void query_hub_flush(struct query_hub *hub)
 {
-	query_peeks_flush(&hub->peeks);
+	query_hub_flush_early(hub);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct hub_source *s = &hub->of[i];
 		while (s->first_waiting) { // an immediate answer may queue new queries
@@ -536,8 +515,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		answer_now(query_answer_ref(q->answer), fn, arg);
 		return;
 	}
-	if (alloc_reserve(&q->waiters, q->n_waiters, &q->cap_waiters, sizeof *q->waiters, 2) < 0)
-		abort(); // base/alloc.h
+	must_reserve(&q->waiters, q->n_waiters, &q->cap_waiters, sizeof *q->waiters, 2);
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
 	if (q->in_flight) { // joins the request in flight, also one of a slightly earlier tick
 		hub->shared++;
@@ -551,14 +529,6 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	q->wait_ms = wait_ms;
 	q->namespace_name = must_alloc(strdup(question->namespace_name ? question->namespace_name : ""));
 	send_soon(hub, s, q);
-}
-
-bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
-                           early_query_fn *fn, void *arg)
-{
-	struct err e;
-	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);
-	return source && !source->next && query_peeks_ask(&hub->peeks, source, question->query, now_ms, fn, arg);
 }
 
 static void entry_free(struct hub_source *s, struct query_entry *q)
@@ -585,19 +555,12 @@ void query_hub_forget(struct query_hub *hub, int64_t before_ms)
 	}
 }
 
-struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
+struct query_hub *query_hub_new(struct promql_sources *sources)
 {
-	struct query_hub *hub = err_calloc(sizeof *hub + PROMQL_SOURCES_MAX * sizeof hub->of[0], e);
-	if (!hub)
-		return NULL;
+	struct query_hub *hub = must_alloc(calloc(1, sizeof *hub + PROMQL_SOURCES_MAX * sizeof hub->of[0]));
 	hub->sources = sources;
-	hub->memory = query_memory_new(e);
-	if (!hub->memory) {
-		free(hub);
-		return NULL;
-	}
+	hub->memory = query_memory_new();
 	event_assign(&hub->flush, sources->loop, -1, 0, on_flush, hub);
-	hub->peeks.flush = &hub->flush;
 	take_sources(hub);
 	return hub;
 }
@@ -616,29 +579,9 @@ void query_hub_free(struct query_hub *hub)
 	free(hub);
 }
 
-uint64_t query_hub_shared(const struct query_hub *hub)
-{
-	return hub->shared;
-}
-
-uint64_t query_hub_fused(const struct query_hub *hub)
-{
-	return hub->fused;
-}
-
-const struct promql_sources *query_hub_sources(const struct query_hub *hub)
-{
-	return hub->sources;
-}
-
 struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first)
 {
 	return &part_for(hub, first)->agreement;
-}
-
-const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source)
-{
-	return &hub->of[source].agreement;
 }
 
 struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source)

@@ -6,16 +6,17 @@
 #ifndef GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H
 #define GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/query/query_answer.h"
 
-struct err;
-struct event;
+struct early_group;
 struct promql_source;
 struct promql_sources;
+struct query_entry;
 struct query_hub;
 
 // Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
@@ -23,8 +24,8 @@ struct query_hub;
 // The latest answers that the hub keeps for further policies of the same tick; at most QUERY_ANSWER_SMALL_BYTES each.
 #define QUERY_RECENT_MAX 1024
 
-// Does not own sources. Returns NULL and *e when memory is exhausted.
-struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
+// Does not own sources. Ends the process without memory.
+struct query_hub *query_hub_new(struct promql_sources *sources);
 // Every question must have been answered: cancel the sources first, then flush.
 void query_hub_free(struct query_hub *hub);
 
@@ -78,21 +79,13 @@ typedef void early_query_fn(void *arg, enum early_query_outcome outcome, size_t 
 // Requests from the source the present value of question->query, without the age of its data, which is enough to notice
 // that the value has moved. Queries that differ only in label values (promql/similar.h) are sent as one: for the
 // server, the queries of 64 policies cost about as much as one query. Calls fn from the loop, or before this function
-// returns. Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be
-// combined with others, or the source has several servers.
+// returns; copies the query. Returns false, and does not call fn, when it has to be sent with query_hub_ask(): it
+// cannot be combined with others, or the source has several servers.
 bool query_hub_check_early(struct query_hub *hub, const struct query_question *question, int64_t now_ms,
                            early_query_fn *fn, void *arg);
 
-// early_query.c, for the hub only.
-struct query_peeks {
-	struct event *flush;        // calls query_peeks_flush() at the next turn of the loop; not owned
-	struct early_group *queued; // NULL: none
-};
-// Returns false when the query cannot be combined with others; then fn is not called. Copies the query.
-bool query_peeks_ask(struct query_peeks *peeks, struct promql_source *source, const char *query, int64_t now_ms,
-                     early_query_fn *fn, void *arg);
-// Sends the queued queries now.
-void query_peeks_flush(struct query_peeks *peeks);
+// For the hub: sends the queued queries now.
+void query_hub_flush_early(struct query_hub *hub);
 
 // ---- the queue and its counters ----
 
@@ -100,10 +93,6 @@ void query_peeks_flush(struct query_peeks *peeks);
 void query_hub_flush(struct query_hub *hub);
 // Forgets queries that no policy requested since before_ms.
 void query_hub_forget(struct query_hub *hub, int64_t before_ms);
-// Returns the number of questions that shared the query of an equal one.
-uint64_t query_hub_shared(const struct query_hub *hub);
-// Returns the number of queries that were sent together with others in one request.
-uint64_t query_hub_fused(const struct query_hub *hub);
 
 struct query_hub_stats {
 	uint64_t apart;     // requests with several queries that failed, so that each query was sent alone
@@ -111,9 +100,8 @@ struct query_hub_stats {
 	size_t isolated;    // queries that failed alone and are currently not combined with others
 	uint64_t disagreed; // as in struct query_agreement; of the first server of a source
 };
-// Returns the counters of the source with this index in query_hub_sources().
+// Returns the counters of the source with this index.
 struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source);
-const struct promql_sources *query_hub_sources(const struct query_hub *hub);
 
 // Whether the servers of one source agree; runtime/query/query_failover.c keeps it. Zeroed: they do, so far.
 struct query_agreement {
@@ -124,9 +112,29 @@ struct query_agreement {
 	int n_in_row;                    // times that it did
 	char detail[QUERY_DETAIL_BYTES]; // query and values of the first difference in a row
 };
-// Returns the agreement of the source with this index.
-const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);
 // Returns the agreement of the source with this first server.
 struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first);
+
+// Other files read it; query_hub.c alone changes it, and early_query.c `early`.
+struct query_hub {
+	struct promql_sources *sources;
+	uint64_t shared; // questions that shared the query of an equal one
+	uint64_t fused;  // queries that were sent together with others in one request
+	struct query_memory *memory;
+	struct event flush;
+	struct early_group *early;                    // queries of early checks, queued in early_query.c; NULL: none
+	struct query_entry *recent[QUERY_RECENT_MAX]; // a ring of those whose answers are kept; NULL: unused
+	size_t n_recent;                              // ever
+	size_t n;
+	struct hub_source {
+		struct query_hub *hub;
+		struct promql_source *source;
+		struct query_entry *entries; // uthash by query
+		struct query_entry *first_waiting,
+		        **waiting; // queued to be sent together at the next turn of the loop; the end of that list
+		uint64_t apart, postponed;
+		struct query_agreement agreement; // agreement of the first server of a source
+	} of[];                                   // by the index of the source
+};
 
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/shard/shards_private.h"
 
 #define LEASE_CONNECTIONS 4
+#define LEAVING_POLL_MS   20 // interval of the checks whether a lost shard can be released
 
 // ---- the states of one shard ----
 
@@ -38,7 +39,6 @@ static void check_stopped(struct shards *s)
 // Counts and logs the loss of an owned shard, and calls on_lost. why: for the log.
 static void report_loss(struct shards *s, struct shard *shard, const char *why)
 {
-	s->term++;
 	s->lost++;
 	LOG(s->options.log, LOG_INFO, "Lost shard", LOG_I("shard", shard->index), LOG_S("why", why));
 	s->options.callbacks.on_lost(s->options.arg, shard->index);
@@ -52,6 +52,21 @@ static void release(struct shard *shard)
 	lease_release(shard->lease);
 }
 
+// Releases a lost shard once no request for its policies is in flight. After leave_by_ms, every write has ended.
+static void drain(struct shard *shard)
+{
+	struct shards *s = shard->owner;
+	if (shards_now_ms(s) < shard->leave_by_ms && s->options.callbacks.is_busy(s->options.arg, shard->index))
+		timer_start(&shard->leave, LEAVING_POLL_MS);
+	else
+		release(shard);
+}
+
+static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
+{
+	drain(arg);
+}
+
 // Releases the shard, if this process holds it. why: for the log.
 static void leave(struct shards *s, struct shard *shard, const char *why)
 {
@@ -59,24 +74,20 @@ static void leave(struct shards *s, struct shard *shard, const char *why)
 		release(shard);
 	} else if (shard->state == SHARD_OWNED) {
 		shard->state = SHARD_LEAVING;
-		timer_start(&shard->leave, lease_write_timeout_ms(&s->options.timing));
+		shard->leave_by_ms = shards_now_ms(s) + lease_write_timeout_ms(&s->options.timing);
 		report_loss(s, shard, why);
+		drain(shard);
 	}
 }
 
 static void own(struct shards *s, struct shard *shard)
 {
 	shard->state = SHARD_OWNED;
+	shard->term++;
 	s->gained++;
 	LOG(s->options.log, LOG_INFO, "Acquired shard", LOG_I("shard", shard->index),
 	    LOG_I("shards", s->options.n_shards), LOG_S("identity", s->identity));
 	s->options.callbacks.on_gained(s->options.arg, shard->index);
-}
-
-void shards_drained(struct shards *s, int32_t index)
-{
-	if (s && index >= 0 && index < s->options.n_shards && s->shards[index].state == SHARD_LEAVING)
-		release(&s->shards[index]);
 }
 
 // The lease of a member that stopped this long ago, or of a shard above the present number, is deleted.
@@ -155,7 +166,8 @@ static void own_taken(struct shards *s, bool disagree, bool is_list)
 			continue;
 		if (disagree)
 			leave(s, shard, "another number of shards is in force");
-		else if (shard->state == SHARD_TAKEN && is_list && shard->taken_after < s->list_number && is_clear)
+		else if (shard->state == SHARD_TAKEN && is_list && shard->taken_after < s->board.n_requested &&
+		         is_clear)
 			own(s, shard);
 	}
 }
@@ -217,16 +229,10 @@ static void sweep(struct shards *s)
 
 // ---- listing ----
 
-struct reading {
-	struct shards *shards;
-	bool no_memory;
-};
-
 static void on_record(void *arg, const struct lease_record *record)
 {
-	struct reading *r = arg;
-	if (!lease_cache_observe(&r->shards->board, record, shards_now_ms(r->shards)))
-		r->no_memory = true;
+	struct shards *s = arg;
+	(void)lease_cache_observe(&s->board, record, shards_now_ms(s));
 }
 
 // Returns when to check next: after a period, or as soon as a lease expires.
@@ -241,7 +247,7 @@ static int64_t next_poll_ms(const struct shards *s)
 			wait = end;
 	}
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
-		if (s->shards[k].state == SHARD_TAKEN && s->shards[k].taken_after == s->list_number)
+		if (s->shards[k].state == SHARD_TAKEN && s->shards[k].taken_after == s->board.n_requested)
 			return 0;
 	}
 	return wait;
@@ -267,13 +273,8 @@ static void on_list(void *arg, const struct http_response *response, const struc
 	s->is_listing = false;
 	if (s->is_closing)
 		return;
-	if (response) {
-		struct reading reading = {.shards = s};
-		int rc = lease_list_decode(response->body, response->body_len, on_record, &reading, &e);
-		if (rc == 0 && reading.no_memory)
-			rc = err_no_memory(&e);
-		error = rc < 0 ? &e : NULL;
-	}
+	if (response)
+		error = lease_list_decode(response->body, response->body_len, on_record, s, &e) < 0 ? &e : NULL;
 	if (error) {
 		struct err wrapped = *error;
 		err_wrap(&wrapped, "leases in namespace %s", s->namespace_name);
@@ -281,7 +282,7 @@ static void on_list(void *arg, const struct http_response *response, const struc
 		poll_in(s, period_ms(s));
 		return;
 	}
-	lease_cache_end(&s->board, s->polled_list);
+	lease_cache_end(&s->board, s->board.n_requested);
 	shards_watch_match(s);
 	act_on_board(s, true);
 }
@@ -295,8 +296,7 @@ static int start_list(struct shards *s, struct err *e)
 	           LEASES_MAX);
 	http_append_urlencoded(&path, LEASE_LABEL_GROUP "=");
 	http_append_urlencoded(&path, s->lease_name);
-	s->list_number++;
-	s->polled_list = lease_cache_begin(&s->board);
+	(void)lease_cache_begin(&s->board);
 	s->is_listing = true;
 	// Without a resourceVersion, the response comes from the server's store, not from its cache.
 	int rc = k8s_request(s->client, "GET", buf_str(&path), NULL, NULL, 0, on_list, s, e);
@@ -356,19 +356,11 @@ static void on_changed(evutil_socket_t fd, short what, void *arg)
 
 // ---- callbacks of the leases ----
 
-// Every write that was in flight when the shard was lost has ended by now.
-static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct shard *shard = arg;
-	if (shard->state == SHARD_LEAVING)
-		release(shard);
-}
-
 static void on_lease_gained(void *arg)
 {
 	struct shard *shard = arg;
 	shard->state = SHARD_TAKEN;
-	shard->taken_after = shard->owner->list_number;
+	shard->taken_after = shard->owner->board.n_requested;
 	if (!shard->owner->is_listing)
 		poll_in(shard->owner, 0);
 }
@@ -403,11 +395,8 @@ static void on_lease_error(void *arg, const struct err *error)
 
 static void on_stopped(evutil_socket_t fd, short what, void *arg)
 {
-	struct shards *s = arg;
-	void (*done)(void *) = s->done;
-	s->done = NULL;
-	if (done)
-		done(s->done_arg);
+	const struct shards *s = arg;
+	event_base_loopbreak(s->options.loop);
 }
 
 // ---- making and ending ----
@@ -504,12 +493,8 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 {
 	if (check(o, e) < 0)
 		return NULL;
-	struct shards *s = err_calloc(sizeof *s, e);
-	struct shard *shards = s ? err_calloc((size_t)o->n_shards * sizeof *shards, e) : NULL;
-	if (!shards) {
-		free(s);
-		return NULL;
-	}
+	struct shards *s = must_alloc(calloc(1, sizeof *s));
+	struct shard *shards = must_alloc(calloc((size_t)o->n_shards, sizeof *shards));
 	s->options = *o;
 	s->shards = shards;
 	snprintf(s->namespace_name, sizeof s->namespace_name, "%s", o->namespace_name);
@@ -534,11 +519,9 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 	return s;
 }
 
-void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
+void shards_stop(struct shards *s)
 {
 	s->is_stopping = true;
-	s->done = done;
-	s->done_arg = arg;
 	evtimer_del(&s->poll);
 	shards_watch_keep(s, false);
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
@@ -552,6 +535,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	// By then, leases that the server did not release have expired.
 	timer_start(&s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
 	check_stopped(s);
+	event_base_dispatch(s->options.loop);
 }
 
 void shards_free(struct shards *s)
@@ -580,6 +564,13 @@ void shards_free(struct shards *s)
 int32_t shards_of(const struct shards *s, const char *namespace_name, const char *name)
 {
 	return s ? shard_of(namespace_name, name, s->options.n_shards) : 0;
+}
+
+uint32_t shards_owned_term(const struct shards *s, int32_t shard)
+{
+	if (!s)
+		return 1;
+	return s->shards[shard].state == SHARD_OWNED ? s->shards[shard].term : 0;
 }
 
 int64_t shards_clock_limit_ms(const struct shards *s)
@@ -636,7 +627,7 @@ int shards_guard(void *arg, struct err *e)
 
 uint64_t shards_term(void *arg)
 {
-	return ((const struct shards *)arg)->term;
+	return ((const struct shards *)arg)->lost;
 }
 
 // ---- for metrics and endpoints ----

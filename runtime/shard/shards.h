@@ -24,10 +24,6 @@
 #include "k8s/lease/lease_rules.h"
 #include "runtime/shard/shard_hash.h"
 
-struct clock;
-struct err;
-struct event_base;
-struct k8s_config;
 struct log;
 struct shards;
 
@@ -36,8 +32,11 @@ struct shards_callbacks {
 	// queries, as after a start.
 	void (*on_gained)(void *arg, int32_t shard);
 	// This process does not own the shard any more, and must not write anything for its policies (shards_guard
-	// prevents it). Call shards_drained() when no request for these policies is in flight any more.
+	// prevents it).
 	void (*on_lost)(void *arg, int32_t shard);
+	// Returns whether a request for the policies of a lost shard is in flight. Until then, or for as long as a
+	// write can take, its lease is kept.
+	bool (*is_busy)(void *arg, int32_t shard);
 };
 
 struct shards_options {
@@ -56,28 +55,26 @@ struct shards_options {
 
 // Starts to acquire leases at once. Returns NULL and *e for invalid arguments.
 struct shards *shards_new(const struct shards_options *options, struct err *e);
-// Releases all leases, with on_lost for each, and retries failed releases. Then calls done from the loop: after a write
-// timeout and a renew deadline at the latest, when the leases have expired anyway.
-void shards_stop(struct shards *s, void (*done)(void *arg), void *arg);
+// Releases all leases, with on_lost for each, and retries failed releases. Runs the loop until that is done: for a
+// write timeout and a renew deadline at most, when the leases have expired anyway.
+void shards_stop(struct shards *s);
 // Frees all without releasing the leases. No callback runs any more. NULL is fine.
 void shards_free(struct shards *s);
-
-// Call when no request for the policies of this shard is in flight any more; see on_lost.
-void shards_drained(struct shards *s, int32_t shard);
 
 // ---- permissions ----
 // With s NULL (no leader election), this process owns everything.
 
 // Returns the shard of a policy.
 int32_t shards_of(const struct shards *s, const char *namespace_name, const char *name);
+// Returns a number that increases each time this process acquires the shard; 0: the process does not own it.
+uint32_t shards_owned_term(const struct shards *s, int32_t shard);
 // Returns whether the policy may be written now: a write that takes no longer than lease_write_timeout_ms() ends
 // before another process can own the policy. Else returns false and *e (ERR_CANCELED).
 bool shards_may_write(struct shards *s, const char *namespace_name, const char *name, struct err *e);
 // Returns the largest clock step, in ms, after which the leases are kept; a larger step releases all of them.
 int64_t shards_clock_limit_ms(const struct shards *s);
-// The callbacks of struct write_guard and struct k8s_client_options; arg is the struct shards. No write leaves this
-// process unless each of its shards is certain to stay its own for as long as a write takes, and none was released
-// since the write was queued.
+// The callbacks of struct k8s_client_options; arg is the struct shards. No write leaves this process unless each of its
+// shards is certain to stay its own for as long as a write takes, and none was released since the write was queued.
 int shards_guard(void *s, struct err *e);
 uint64_t shards_term(void *s);
 

@@ -46,8 +46,8 @@ void lease_cache_done(struct lease_cache *b);
 // lease_cache_end with the number that lease_cache_begin returned. lease_cache_end removes the leases that neither this
 // list nor the watch has reported since. Several lists may be in progress.
 uint64_t lease_cache_begin(struct lease_cache *b);
-// Records a lease that a list or the watch reported at now_ms (boot clock). record is copied. Returns the entry; NULL
-// when memory is exhausted.
+// Records a lease that a list or the watch reported at now_ms (boot clock). record is copied. Returns the entry. Ends
+// the process without memory.
 struct lease_cache_entry *lease_cache_observe(struct lease_cache *b, const struct lease_record *record, int64_t now_ms);
 void lease_cache_end(struct lease_cache *b, uint64_t list);
 // Removes a lease that was deleted.
@@ -74,8 +74,10 @@ struct shard {
 	int32_t index;
 	enum shard_state state;
 	struct lease *lease;
+	uint32_t term;        // how often it was owned
 	uint64_t taken_after; // number of the last list that had started by then
-	struct event leave;   // releases the lease at the latest
+	struct event leave;   // checks whether the lease can be released
+	int64_t leave_by_ms;  // it is then, at the latest
 	bool has_error;
 };
 
@@ -94,21 +96,17 @@ struct shards {
 	struct event changed; // the watch reported something
 	bool watch_has_error;
 	bool is_listing;
-	uint64_t list_number; // number of the latest polled list
-	uint64_t polled_list; // its number in the cache
 	size_t n_members;
 	struct event poll;
 	struct clock_step_detector clock_step_detector;
 	int64_t barred_until_ms; // no lease is sought before: the clock was set
 	int64_t clock_step_ms;   // the clock was set by this, and all leases are about to be released; 0: it was not
 	bool disagrees;          // the number of shards differs between processes; logged
-	uint64_t term, gained, lost;
+	uint64_t gained, lost;   // shards, since the start
 	char error[ERR_MSG_BYTES];
 	uint32_t logged_kinds; // kinds of errors, one bit each, since all requests last succeeded
-	struct event stopped;  // runs done
+	struct event stopped;  // ends shards_stop()
 	bool is_stopping, is_closing, is_member_gone;
-	void (*done)(void *arg);
-	void *done_arg;
 };
 
 int64_t shards_now_ms(const struct shards *s);

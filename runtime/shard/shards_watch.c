@@ -54,8 +54,8 @@ struct lease_cache_entry *lease_cache_observe(struct lease_cache *b, const struc
 	struct lease_cache_entry *entry;
 	HASH_FIND_STR(b->items, record->name, entry);
 	bool is_new = !entry;
-	if (is_new && !(entry = calloc(1, sizeof *entry)))
-		return NULL;
+	if (is_new)
+		entry = must_alloc(calloc(1, sizeof *entry));
 	if (is_new || strcmp(entry->record.version, record->version) != 0) {
 		entry->was_renewed = !is_new || !b->is_listed;
 		entry->seen_ms = now_ms;
@@ -161,13 +161,11 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct shards *s = arg;
 	struct lease_record record;
 	struct err e;
-	// A lease that cannot be read, or for which memory is exhausted, is treated as not renewed. That costs a
-	// request when the lease appears to have expired.
+	// A lease that cannot be read is treated as not renewed. That costs a request when the lease appears to have
+	// expired.
 	if (lease_item_decode(json, len, &record, &e) < 0)
 		return;
 	struct lease_cache_entry *entry = lease_cache_observe(&s->board, &record, shards_now_ms(s));
-	if (!entry)
-		return;
 	changed(s);
 	watch_entry(s, entry, "");
 }

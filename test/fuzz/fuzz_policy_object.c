@@ -42,8 +42,7 @@ static size_t check_node(const struct doc_node *node, int depth)
 static void check_object(const struct policy_object *o)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-	require(o->namespace_name && o->name && o->uid);
-	require(o->generation >= 0 && o->created_ms >= 0 && o->deleted_ms >= 0);
+	require(o->identity.generation >= 0 && o->identity.created_ms >= 0);
 	require(strspn(o->name, allowed) == strlen(o->name) && strlen(o->name) <= POLICY_OBJECT_NAME_MAX);
 	require(strspn(o->namespace_name, allowed) == strlen(o->namespace_name) &&
 	        strlen(o->namespace_name) <= POLICY_OBJECT_NAMESPACE_MAX);
@@ -82,10 +81,9 @@ static void check_broken_twin(const char *text, size_t size, const struct policy
 	        errors.n > 0);
 	check_object(&object);
 	require(is_same_text(object.name, whole->name) && is_same_text(object.namespace_name, whole->namespace_name) &&
-	        is_same_text(object.uid, whole->uid));
-	require(is_same_number(object.generation, whole->generation) &&
-	        is_same_number(object.created_ms, whole->created_ms) &&
-	        is_same_number(object.deleted_ms, whole->deleted_ms));
+	        is_same_text(object.identity.uid, whole->identity.uid));
+	require(is_same_number(object.identity.generation, whole->identity.generation) &&
+	        is_same_number(object.identity.created_ms, whole->identity.created_ms));
 	arena_done(&a);
 	free(twin);
 }

@@ -49,7 +49,7 @@ static void open_controller(struct world *w, bool elects)
 	to->k8s = w->h.client;
 	to->k8s_config = w->h.config;
 	to->promql = promql_sources_new(to->loop, &to->clock, &source, 1, &e);
-	to->queries = query_hub_new(to->promql, &e);
+	to->queries = query_hub_new(to->promql);
 	w->metrics = metrics_new();
 	const struct controller_options options = {
 	        .policies_from_cluster = true, .state_dir = w->dir, .election = elects ? &w->election : NULL};
@@ -57,8 +57,9 @@ static void open_controller(struct world *w, bool elects)
 	if (!w->c)
 		fail_msg("%s", e.msg);
 	TEST_BECOMES(w->h.loop, w->c->policies.has_synced(w->c));
-	for (int32_t i = 0; elects && i < w->election.n_shards; i++) // without waiting for the leases
-		w->c->ownership.shards->options.callbacks.on_gained(&w->c->ownership, i);
+	struct shards_view view = {0};
+	if (elects)
+		TEST_BECOMES(w->h.loop, (shards_get_view(to->shards, &view), view.n_owned == view.n_shards));
 }
 
 static void close_controller(struct world *w)
@@ -70,6 +71,7 @@ static void close_controller(struct world *w)
 	w->h.client = NULL;
 	w->h.http = NULL;
 	controller_free(w->c);
+	shards_free(w->connections.shards);
 	fit_store_free(w->connections.fits);
 	target_store_free(w->connections.targets);
 	query_hub_free(w->connections.queries);

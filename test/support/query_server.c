@@ -364,7 +364,7 @@ void query_world_open(struct query_world *w, int max_in_flight, query_server_fn 
 	        .query = {.url = query_server_url(w->server), .max_body_bytes = QUERY_SERVER_BODY_MAX}};
 	w->sources = promql_sources_new(w->loop, &w->clock, &o, 1, &e);
 	assert_non_null(w->sources);
-	w->hub = query_hub_new(w->sources, &e);
+	w->hub = query_hub_new(w->sources);
 	assert_non_null(w->hub);
 }
 

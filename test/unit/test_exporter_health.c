@@ -31,8 +31,8 @@ static void verdict_is(const struct health_policy *p, const struct device_sample
 static void every_condition_is_a_verdict(void **state)
 {
 	(void)state;
-	size_t n;
-	const struct health_condition *rows = health_condition_table(&n);
+	const size_t n = health_n_conditions;
+	const struct health_condition *rows = health_conditions;
 	struct health_policy p;
 	health_policy_init(&p);
 	verdict_is(&p, &(struct device_sample){0}, NULL, 0, HEALTH_IGNORE, "Healthy");
@@ -55,8 +55,8 @@ static void every_condition_is_a_verdict(void **state)
 static void every_xid_is_judged_by_its_row(void **state)
 {
 	(void)state;
-	size_t n;
-	const struct health_xid *rows = health_xid_table(&n);
+	const size_t n = health_n_xids;
+	const struct health_xid *rows = health_xids;
 	struct health_policy p;
 	health_policy_init(&p);
 	for (size_t i = 0; i < n; i++) {

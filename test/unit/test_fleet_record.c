@@ -34,9 +34,9 @@ static const struct policy policy = {
 
 static struct fleet_target *new_target(const char *key, int32_t replicas)
 {
-	struct fleet_target *t = calloc(1, sizeof *t + strlen(key) + 1);
-	memcpy(t->key, key, strlen(key) + 1);
-	t->name = strchr(t->key, '/') + 1;
+	struct fleet_target *t = calloc(1, sizeof *t);
+	t->key = key;
+	t->name = strchr(key, '/') + 1;
 	t->spec_replicas = replicas;
 	unacked_write_clear(&t->unacked);
 	return t;

@@ -401,13 +401,13 @@ static void change_api(struct world *w, uint32_t how)
 
 static void change_shard(struct world *w, int32_t shard)
 {
-	struct shards *s = w->c->ownership.shards;
+	struct shards *s = w->connections.shards;
 	if (!s)
 		return;
-	if (w->c->ownership.shard[shard].is_owned)
-		s->options.callbacks.on_lost(s->options.arg, shard);
-	else
-		s->options.callbacks.on_gained(s->options.arg, shard);
+	bool is_owned = s->shards[shard].state == SHARD_OWNED;
+	s->shards[shard].state = is_owned ? SHARD_AWAY : SHARD_OWNED; // the lease is kept
+	s->shards[shard].term += !is_owned;
+	s->options.callbacks.on_lost(s->options.arg, shard); // as on_gained
 }
 
 static void do_something(struct world *w, uint64_t *seed)

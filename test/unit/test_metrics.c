@@ -75,7 +75,7 @@ static int setup(void **state)
 	assert_non_null(w->server);
 	metrics_add_server(w->metrics, "endpoints", w->server);
 	w->sources = promql_sources_new(w->loop, NULL, &source, 1, &e);
-	w->hub = query_hub_new(w->sources, &e);
+	w->hub = query_hub_new(w->sources);
 	w->signals[0].name = "queue";
 	for (int i = 0; i < 2; i++) {
 		struct policy *p = &w->policies[i];

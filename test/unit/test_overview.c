@@ -101,7 +101,7 @@ static int open_sources(void **state)
 	};
 	connections.loop = event_base_new();
 	connections.promql = promql_sources_new(connections.loop, NULL, sources, 2, &e);
-	connections.queries = query_hub_new(connections.promql, &e);
+	connections.queries = query_hub_new(connections.promql);
 	return connections.queries ? 0 : -1;
 }
 

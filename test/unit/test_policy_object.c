@@ -83,10 +83,9 @@ static void fields_that_kubernetes_adds_are_ignored(void **state)
 	assert_int_equal(d.rc, 0);
 	assert_string_equal(d.object.namespace_name, "serving");
 	assert_string_equal(d.object.name, "llama");
-	assert_string_equal(d.object.uid, "7c9f");
-	assert_int_equal(d.object.generation, 3);
-	assert_int_equal(d.object.created_ms, 1767603600000);
-	assert_int_equal(d.object.deleted_ms, 1767607200000);
+	assert_string_equal(d.object.identity.uid, "7c9f");
+	assert_int_equal(d.object.identity.generation, 3);
+	assert_int_equal(d.object.identity.created_ms, 1767603600000);
 	assert_string_equal(d.policy.name, "llama");
 	assert_string_equal(d.policy.namespace_name, "serving");
 	assert_int_equal(d.policy.max_replicas, 8);
@@ -103,10 +102,9 @@ static void omitted_fields_are_empty(void **state)
 	decode(&d, "{'name':'llama','generation':null,'creationTimestamp':null}", "{" SPEC "}");
 	assert_int_equal(d.rc, 0);
 	assert_string_equal(d.object.namespace_name, "");
-	assert_string_equal(d.object.uid, "");
-	assert_int_equal(d.object.generation, 0);
-	assert_int_equal(d.object.created_ms, 0);
-	assert_int_equal(d.object.deleted_ms, 0);
+	assert_string_equal(d.object.identity.uid, "");
+	assert_int_equal(d.object.identity.generation, 0);
+	assert_int_equal(d.object.identity.created_ms, 0);
 	done(&d);
 }
 
@@ -180,7 +178,7 @@ static void bad_object_says_who_it_is(void **state)
 			fail_msg("%s: %s", rows[i].fault, buf_str(&d.faults));
 		assert_string_equal(d.object.name, "llama");
 		assert_string_equal(d.object.namespace_name, "serving");
-		assert_string_equal(d.object.uid, "7");
+		assert_string_equal(d.object.identity.uid, "7");
 		done(&d);
 	}
 }
@@ -229,11 +227,10 @@ static void object_that_is_not_a_tree_still_names_itself(void **state)
 	assert_int_equal(d.rc, -1);
 	assert_string_equal(d.object.namespace_name, "serving");
 	assert_string_equal(d.object.name, "llama");
-	assert_string_equal(d.object.uid, "7c9f");
-	assert_int_equal(d.object.generation, 3);
-	assert_int_equal(d.object.created_ms, 1767603600000);
-	assert_int_equal(d.object.deleted_ms, 1767607200000);
-	assert_true(d.object.has_status);
+	assert_string_equal(d.object.identity.uid, "7c9f");
+	assert_int_equal(d.object.identity.generation, 3);
+	assert_int_equal(d.object.identity.created_ms, 1767603600000);
+	assert_true(d.object.identity.has_status);
 	done(&d);
 }
 

@@ -55,7 +55,7 @@ static struct hub_fixture open_sources(void **state, size_t n)
 	                                             {.name = "other", .query = {.url = h.f->url}}};
 	h.sources = promql_sources_new(h.f->loop, &h.f->clock, list, n, &h.f->e);
 	assert_non_null(h.sources);
-	h.hub = query_hub_new(h.sources, &h.f->e);
+	h.hub = query_hub_new(h.sources);
 	assert_non_null(h.hub);
 	return h;
 }
@@ -104,7 +104,7 @@ static void equal_questions_of_one_tick_are_asked_once(void **state)
 	wait_for(&h, &a, 2);
 	assert_int_equal(h.f->n_requests, 2);
 	assert_int_equal(h.sources->items[0]->stats.queries, 2);
-	assert_int_equal(query_hub_shared(h.hub), 2);
+	assert_int_equal(h.hub->shared, 2);
 	assert_string_equal(a.pod, "a");
 	assert_true(a.value == 0.7);
 	close_hub(&h);
@@ -417,7 +417,7 @@ static void queries_that_were_answered_travel_together(void **state)
 	assert_non_null(strstr(h.f->requests[2].body, "query=label_replace%28%28a%0Aor"));
 	assert_true(a.state == OBS_OK && a.value == 7 && a.n_series == 1);
 	assert_true(b.state == OBS_OK && b.value == 8 && b.n_series == 1);
-	assert_int_equal(query_hub_fused(h.hub), 2);
+	assert_int_equal(h.hub->fused, 2);
 	close_hub(&h);
 }
 
@@ -436,7 +436,7 @@ static void slow_query_is_sent_alone(void **state)
 	wait_for(&h, &slow, 2);
 	wait_for(&h, &fast, 2);
 	assert_int_equal(h.f->n_requests, 4);
-	assert_int_equal(query_hub_fused(h.hub), 0);
+	assert_int_equal(h.hub->fused, 0);
 	close_hub(&h);
 }
 
@@ -665,7 +665,7 @@ static void query_with_too_many_series_fails_alone(void **state)
 		const struct promql_source_options o = {
 		        .name = "default", .max_in_flight = 1, .query = {.url = h.f->url}};
 		h.sources = promql_sources_new(h.f->loop, &h.f->clock, &o, 1, &h.f->e);
-		h.hub = query_hub_new(h.sources, &h.f->e);
+		h.hub = query_hub_new(h.sources);
 		struct heard a = {0}, b = {0};
 		struct buf together, alone;
 		many_series(&together, rows[i].n, "0", "," MARKED("1", "8"));
@@ -781,7 +781,7 @@ static void source_may_want_one_query_a_request(void **state)
 	struct hub_fixture h = {.f = *state};
 	const struct promql_source_options o = {.name = "default", .never_fuse = true, .query = {.url = h.f->url}};
 	h.sources = promql_sources_new(h.f->loop, &h.f->clock, &o, 1, &h.f->e);
-	h.hub = query_hub_new(h.sources, &h.f->e);
+	h.hub = query_hub_new(h.sources);
 	struct heard a = {0}, b = {0};
 	for (int i = 1; i <= 3; i++) {
 		ask(&h, "a", 1000 * i, &a);

@@ -40,7 +40,7 @@ static struct world open_world(void **state, const struct promql_source_options 
 	o.query.url = w.f->url;
 	w.sources = promql_sources_new(w.f->loop, &w.f->clock, &o, 1, &w.f->e);
 	assert_non_null(w.sources);
-	w.hub = query_hub_new(w.sources, &w.f->e);
+	w.hub = query_hub_new(w.sources);
 	assert_non_null(w.hub);
 	return w;
 }

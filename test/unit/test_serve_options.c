@@ -173,7 +173,6 @@ static void certificate_replaced_by_a_valid_pair_is_served(void **state)
 	struct http_fixture *f = *state;
 	struct tree tree;
 	tree_make(&tree);
-	struct err e;
 	char cert[256], key[256], log_path[256];
 	snprintf(log_path, sizeof log_path, "%s/log", tree.root);
 	int log_fd = open(log_path, O_CREAT | O_WRONLY | O_APPEND, 0600);
@@ -188,7 +187,7 @@ static void certificate_replaced_by_a_valid_pair_is_served(void **state)
 	put(tree.root, "tls.key", certs.pem[CERTS_SERVER_KEY]);
 	struct http_server_options o = {.tls_cert_file = cert, .tls_key_file = key};
 	http_fixture_serve(f, o);
-	struct tls_follower *follower = tls_follower_new(f->loop, f->server, &o, "test", log, &e);
+	struct tls_follower *follower = tls_follower_new(f->loop, f->server, &o, "test", log);
 	assert_non_null(follower);
 	assert_true(serves(f, "localhost"));
 

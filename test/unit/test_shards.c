@@ -77,6 +77,13 @@ static void on_shard(void *arg, int32_t shard)
 	(void)shard;
 }
 
+static bool is_busy(void *arg, int32_t shard)
+{
+	(void)arg;
+	(void)shard;
+	return false;
+}
+
 // Starts one process, called "b", that shares one shard; it logs into memory.
 static void world_start_shards(struct world *w)
 {
@@ -93,7 +100,7 @@ static void world_start_shards(struct world *w)
 	                           .identity = "b",
 	                           .timing = lease_test_timing,
 	                           .n_shards = 1,
-	                           .callbacks = {on_shard, on_shard},
+	                           .callbacks = {on_shard, on_shard, is_busy},
 	                           .arg = w};
 	w->shards = shards_new(&o, &e);
 	if (!w->shards)

@@ -160,7 +160,7 @@ static void run(struct world *w, void **state, const struct promql_access_option
 	        .name = "p", .query = {.url = f->url, .kind = PROMQL_KIND_PROMETHEUS}, .access = *access};
 	w->sources = promql_sources_new(f->loop, &f->clock, &o, 1, &e);
 	assert_non_null(w->sources);
-	w->hub = query_hub_new(w->sources, &e);
+	w->hub = query_hub_new(w->sources);
 	read_policy(w, namespace_name, query);
 	const struct observe_sources from = {.queries = w->hub, .given_replicas = 2};
 	w->binding = (struct binding){.policy = &w->document.policy, .target = &w->document.target};

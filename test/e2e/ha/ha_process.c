@@ -61,14 +61,15 @@ static const struct flag_set command = {.args = "", .about = "Writes while it ow
 	FLAG_END}};
 // clang-format on
 
-static void complete(struct process *p, int32_t shard)
+static bool is_busy(void *arg, int32_t shard)
 {
+	const struct process *p = arg;
 	for (int64_t i = 0; i < p->n_policies; i++) {
-		struct policy *policy = &p->policies[i];
+		const struct policy *policy = &p->policies[i];
 		if (policy->is_under_way && shards_of(p->shards, "default", policy->name) == shard)
-			return;
+			return true;
 	}
-	shards_drained(p->shards, shard);
+	return false;
 }
 
 static void on_written(void *arg, const struct http_response *response, const struct err *error)
@@ -82,7 +83,6 @@ static void on_written(void *arg, const struct http_response *response, const st
 		fprintf(stderr, "%s: %s\n", policy->name, error->msg);
 	if (error && error->kind == ERR_TIMEOUT)
 		fprintf(stderr, "gave up on %s %lu\n", policy->name, policy->count);
-	complete(p, shards_of(p->shards, "default", policy->name)); // without effect while the shard is owned
 }
 
 static void write_policy(struct policy *policy)
@@ -122,20 +122,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		write_policy(&p->policies[i]);
 }
 
-static void on_gained(void *arg, int32_t shard)
+static void on_shard(void *arg, int32_t shard)
 {
 	(void)arg;
 	(void)shard;
-}
-
-static void on_lost(void *arg, int32_t shard)
-{
-	complete(arg, shard);
-}
-
-static void on_stopped(void *arg)
-{
-	event_base_loopbreak(arg);
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
@@ -143,7 +133,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	struct process *p = arg;
-	shards_stop(p->shards, on_stopped, p->loop);
+	event_base_loopbreak(p->loop);
 }
 
 static int fail(const struct err *e)
@@ -169,10 +159,10 @@ int main(int argc, char **argv)
 	p.loop = event_base_new();
 	struct log *log = log_new(STDERR_FILENO, LOG_FORMAT_TEXT, LOG_INFO, &p.clock);
 	struct shards_options options_of_shards = {
-	        .loop = p.loop, .clock = &p.clock, .log = log, .callbacks = {on_gained, on_lost}, .arg = &p};
-	if (k8s_config_load(&arena, &a.kube.config, &config, &e) < 0 ||
-	    ha_options_apply(&a.ha, &config, &options_of_shards, &e) < 0)
+	        .loop = p.loop, .clock = &p.clock, .log = log, .callbacks = {on_shard, on_shard, is_busy}, .arg = &p};
+	if (k8s_config_load(&arena, &a.kube.config, &config, &e) < 0)
 		return fail(&e);
+	ha_options_apply(&a.ha, &config, &options_of_shards);
 	p.shards = shards_new(&options_of_shards, &e);
 	if (!p.shards)
 		return fail(&e);
@@ -203,6 +193,7 @@ int main(int argc, char **argv)
 	event_add(tick, &every);
 	event_add(term, NULL);
 	event_base_dispatch(p.loop);
+	shards_stop(p.shards);
 	printf("wrote %lu, failed %lu\n", p.written, p.failed);
 	event_free(tick);
 	event_free(term);
