@@ -75,15 +75,9 @@ static void next(struct parser *p)
 		enum token token;
 		enum label_operator op;
 	} symbols[] = {
-	        {"==", T_OPERATOR, LABEL_IN},
-	        {"!=", T_OPERATOR, LABEL_NOT_IN},
-	        {"=", T_OPERATOR, LABEL_IN},
-	        {">", T_OPERATOR, LABEL_GREATER},
-	        {"<", T_OPERATOR, LABEL_LESS},
-	        {"!", T_NOT, LABEL_EXISTS},
-	        {",", T_COMMA, LABEL_EXISTS},
-	        {"(", T_OPEN, LABEL_EXISTS},
-	        {")", T_CLOSE, LABEL_EXISTS},
+	        {"==", T_OPERATOR, LABEL_IN},     {"!=", T_OPERATOR, LABEL_NOT_IN}, {"=", T_OPERATOR, LABEL_IN},
+	        {">", T_OPERATOR, LABEL_GREATER}, {"<", T_OPERATOR, LABEL_LESS},    {"!", T_NOT, LABEL_EXISTS},
+	        {",", T_COMMA, LABEL_EXISTS},     {"(", T_OPEN, LABEL_EXISTS},      {")", T_CLOSE, LABEL_EXISTS},
 	};
 	p->at += strspn(p->at, " \t\r\n");
 	p->start = p->at;
