@@ -342,7 +342,11 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 static bool may_lack_end(const struct http_call *call)
 {
 	bool has_end = !call->on_data || (call->idle_timeout_ms > 0 && call->idle_timeout_ms <= NUDGE_IDLE_MS);
-	return has_end && call->https && !call->client->no_http2 && call->unnudged >= NUDGE_BYTES;
+	long version = 0;
+	if (!has_end || call->unnudged < NUDGE_BYTES)
+		return false;
+	curl_easy_getinfo(call->slot->easy, CURLINFO_HTTP_VERSION, &version);
+	return version == CURL_HTTP_VERSION_2_0;
 }
 
 void http_call_heard(struct http_call *call, size_t len)
@@ -362,7 +366,7 @@ static void on_nudge_done(void *arg, const struct http_response *response, const
 	c->is_nudging = false; // any reply will do
 }
 
-// Sends the server of `call` a request without credentials, over the same connection.
+// Sends the server of `call` a request without credentials, over the same connection unless that has no room for one.
 static void nudge(struct http_client *c, const struct http_call *call)
 {
 	char url[HTTP_PLACE_BYTES];

@@ -300,8 +300,7 @@ static const char *skip_digits(const char *p, const char *end, bool *ret_has_dig
 	return p;
 }
 
-// Returns where the number at p ends, or cannot continue; *ret_is_number is false when it lacks a digit there. p < end.
-static const char *number_end(const char *p, const char *end, bool *ret_is_number)
+const char *json_scan_number_end(const char *p, const char *end, bool *ret_is_number)
 {
 	bool *ok = ret_is_number;
 	p += *p == '-';
@@ -327,7 +326,7 @@ static int number_ended(struct json_scan *s, const char *text, size_t len, struc
 static int scan_number(struct json_scan *s, struct piece *t)
 {
 	bool is_number;
-	const char *start = t->p, *p = number_end(start, t->end, &is_number);
+	const char *start = t->p, *p = json_scan_number_end(start, t->end, &is_number);
 	if (p - start > JSON_NUMBER_BYTES_MAX)
 		return fail_at(s, ERR_LIMIT, s->token_at, *start, "this number is longer than the ceiling of 63 bytes",
 		               t->e);

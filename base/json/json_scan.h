@@ -82,4 +82,7 @@ int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err
 // Ends the text. Returns -1 and *e as json_scan_feed when the document is incomplete.
 int json_scan_finish(struct json_scan *s, struct err *e);
 
+// Returns where the number at p ends, or cannot continue; *ret_is_number is false when it lacks a digit there. p < end.
+const char *json_scan_number_end(const char *p, const char *end, bool *ret_is_number);
+
 #endif

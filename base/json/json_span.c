@@ -59,25 +59,68 @@ static const char *skip_value(const char *p, const char *end)
 	return p > start ? p : NULL;
 }
 
-// ---- the whole text ----
+// ---- the grammar ----
 
-static int check_depth(void *arg, const struct json_token *token, struct err *e)
+static bool is_word(const char *p, const char *end, const char *word)
 {
-	const struct json_scan *s = arg;
-	return s->depth <= JSON_SPAN_DEPTH_MAX ? 0 : -1;
+	size_t len = strlen(word);
+	return (size_t)(end - p) == len && memcmp(p, word, len) == 0;
 }
 
+// The end of a string, number or literal at p; NULL when there is none.
+static const char *skip_scalar(const char *p, const char *end)
+{
+	const char *to = skip_value(p, end);
+	bool is_number;
+	if (!to || *p == '"')
+		return to;
+	return (json_scan_number_end(p, to, &is_number) == to && is_number) || is_word(p, to, "true") ||
+	                       is_word(p, to, "false") || is_word(p, to, "null")
+	               ? to
+	               : NULL;
+}
+
+// Goes past a member's name and its ':'; NULL when they are not there.
+static const char *skip_key(const char *p, const char *end)
+{
+	p = p < end && *p == '"' ? skip_string(p, end) : NULL;
+	p = p ? skip_blanks(p, end) : NULL;
+	return p && p < end && *p == ':' ? skip_blanks(p + 1, end) : NULL;
+}
+
+// No recursion: `closers` has the bracket that each open level waits for.
 bool json_span_is_whole(struct json_span s)
 {
-	uint64_t levels[JSON_SPAN_DEPTH_MAX / 64 + 1];
-	struct json_scan scan;
-	json_scan_init(&scan, 0, check_depth, &scan);
-	scan.is_lenient = true;
-	scan.levels = levels;
-	scan.n_levels = sizeof levels / sizeof levels[0];
-	bool is_whole = s.text && json_scan_feed(&scan, s.text, s.len, NULL) == 0 && json_scan_finish(&scan, NULL) == 0;
-	json_scan_done(&scan);
-	return is_whole;
+	char closers[JSON_SPAN_DEPTH_MAX];
+	size_t depth = 0;
+	const char *end = s.text ? s.text + s.len : NULL, *p = s.text ? skip_blanks(s.text, end) : NULL;
+	while (p && p < end) {
+		if (*p == '{' || *p == '[') {
+			if (depth == JSON_SPAN_DEPTH_MAX)
+				return false;
+			char closer = *p == '{' ? '}' : ']';
+			closers[depth++] = closer;
+			p = skip_blanks(p + 1, end);
+			if (p == end || *p != closer) {
+				p = closer == '}' ? skip_key(p, end) : p;
+				continue;
+			}
+		} else if (!(p = skip_scalar(p, end))) {
+			return false;
+		}
+		// A value has ended: close what ends with it, or go on to the next one.
+		for (p = skip_blanks(p, end); depth > 0 && p < end && *p == closers[depth - 1];
+		     p = skip_blanks(p + 1, end))
+			depth--;
+		if (depth == 0)
+			return p == end;
+		if (p == end || *p != ',')
+			return false;
+		p = skip_blanks(p + 1, end);
+		if (closers[depth - 1] == '}')
+			p = skip_key(p, end);
+	}
+	return false;
 }
 
 char json_span_kind(struct json_span s)

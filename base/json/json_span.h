@@ -17,8 +17,8 @@ struct json_span {
 
 #define JSON_SPAN_DEPTH_MAX 96
 
-// Returns whether `s` is one JSON value with optional whitespace around it and at most JSON_SPAN_DEPTH_MAX levels, as a
-// lenient json_scan checks it (base/json/json_scan.h).
+// Returns whether `s` is one JSON value with optional whitespace around it and at most JSON_SPAN_DEPTH_MAX levels.
+// Checks that strings are terminated; json_span_text() validates the strings that are read.
 bool json_span_is_whole(struct json_span s);
 
 // Returns the type of the value by its first byte: '{' '[' '"' 't' 'f' 'n' for an object, array, string, true, false,

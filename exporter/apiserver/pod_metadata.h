@@ -50,7 +50,7 @@ char *pod_labels_next(char **list);
 #define METADATA_LIST_ACCEPT                                                                                           \
 	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" // the latter for errors
 #define METADATA_LIST_BYTES_MAX     (16 * 1024 * 1024)
-#define METADATA_LIST_POD_BYTES_MAX (2 * 1024 * 1024)
+#define METADATA_LIST_POD_BYTES_MAX (4 * 1024 * 1024)
 #define METADATA_LIST_PODS_MAX      4096 // pods on one node, completed pods included
 #define POD_UID_BYTES_MAX           63   // a UUID has 36
 

@@ -97,7 +97,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (frame->hd.stream_id != STREAM || name_len != sizeof grpc_status - 1 ||
 	    memcmp(name, grpc_status, name_len) != 0)
 		return 0;
-	num_parse_i64((const char *)value, len, 0, 99, &status, NULL);
+	if (len <= 2 && value[0] != '-')
+		num_parse_i64((const char *)value, len, 0, 99, &status, NULL);
 	c->grpc_status = (int)status;
 	return 0;
 }
@@ -112,6 +113,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		               ? 0
 		               : err_set(c->error, ERR_LIMIT, "more than %d control frames in one reply",
 		                         H2C_CONTROL_MAX);
+	case NGHTTP2_RST_STREAM: // also with NO_ERROR: the stream has not ended
+		return frame->hd.stream_id != STREAM
+		               ? 0
+		               : err_set(c->error, ERR_UNREACHABLE, "the peer resets the call (HTTP/2 error %u)",
+		                         frame->rst_stream.error_code);
 	case NGHTTP2_GOAWAY:
 		if (frame->goaway.last_stream_id >= STREAM)
 			return 0; // the stream may still complete

@@ -155,11 +155,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (p->call)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
 	struct call *c = p->call = err_calloc(sizeof *c, &e);
+	if (c)
+		c->start_ms = clock_mono_ms(p->options.clock);
 	if (!c || h2c_init(&c->h2c, LIST_PATH, H2C_MESSAGE_BYTES_MAX, &e) < 0) {
 		finish(p, NULL, &e);
 		return;
 	}
-	c->start_ms = clock_mono_ms(p->options.clock);
 	// A new connection each time, because a restarted kubelet creates a new socket. Callbacks are deferred: a
 	// connect that fails immediately must not complete the request from within bufferevent_socket_connect().
 	c->bev = bufferevent_socket_new(p->options.loop, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);

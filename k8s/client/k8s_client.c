@@ -30,8 +30,8 @@ struct k8s_call {
 	struct k8s_call *prev, *next;
 	struct k8s_client *client;
 	enum request_state state;
-	struct k8s_request_options
-	        o;       // its texts and its body are in the same allocation; content_type: the header line
+	// Its texts and its body are in the allocation of the call; content_type is the header line.
+	struct k8s_request_options o;
 	bool is_guarded; // may_write is called
 	bool was_refused, is_repeatable, has_refreshed;
 	int attempts;
