@@ -478,6 +478,8 @@ static void lint_one(const struct scale_target *target, const struct doc_node *r
 {
 	char field[SCHEMA_PATH_BYTES];
 	const char *version = NULL;
+	if (!target->kind || !target->api_version)
+		return; // the reference is missing, which is reported
 	for (size_t i = 0; i < COUNT_OF(built_in) && !version; i++)
 		if (strcmp(target->kind, built_in[i].kind) == 0)
 			version = built_in[i].api_version;

@@ -295,9 +295,10 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy_document *
 	o->backlog_index = index_or_zero(policy, o->set, o->backlog);
 	o->utilization_index = index_or_zero(policy, o->utilization != NULL, o->utilization);
 	o->measured_index = index_or_zero(policy, o->measured != NULL, o->measured);
-	const char *backlog = o->set ? policy->signals[o->backlog_index].query : NULL;
+	const bool has_signals = o->set && policy->n_signals > 0; // without any, their lack is reported
+	const char *backlog = has_signals ? policy->signals[o->backlog_index].query : NULL;
 	o->backlog_has_default = backlog && strstr(backlog, "vector(0)");
-	o->divisor = o->set ? divisor_of(policy->signals[o->demand_index].query) : 0;
+	o->divisor = has_signals ? divisor_of(policy->signals[o->demand_index].query) : 0;
 	struct policy_guards *g = &policy->guards;
 	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
 	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);

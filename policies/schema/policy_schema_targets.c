@@ -65,9 +65,6 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 	const char *kind = d->fleet.kind;
 	bool is_supported =
 	        strcmp(kind, "Deployment") == 0 || strcmp(kind, "StatefulSet") == 0 || strcmp(kind, "ReplicaSet") == 0;
-	for (size_t i = 0; i < p->n_signals; i++)
-		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
-			fault_add(l, "signals", (int32_t)i, "not supported in a fleet: a target of type Pods");
 	const struct fault_rule refused[] = {
 	        // clang-format off
 	        {!is_supported || strcmp(d->fleet.api_version, "apps/v1") != 0, "scaleTargets.kind", "not supported: a fleet of this kind; expected Deployment, StatefulSet or ReplicaSet of apps/v1"},
@@ -79,6 +76,9 @@ void policy_schema_check_fleet(const struct policy_document *d, struct fault_lis
 	        // clang-format on
 	};
 	fault_add_broken(l, refused, COUNT_OF(refused));
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
+			fault_add(l, "signals", (int32_t)i, "not supported in a fleet: a target of type Pods");
 }
 
 // The API server checks the rest of a key or a value; this keeps the text of the selector unambiguous.
