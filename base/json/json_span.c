@@ -302,5 +302,7 @@ int json_span_text(struct json_span s, char *out, size_t size)
 
 bool json_span_i64(struct json_span s, int64_t min, int64_t max, int64_t *ret_value)
 {
-	return s.text && num_parse_i64(s.text, s.len, min, max, ret_value, NULL) == 0;
+	size_t digits = s.text ? s.len - (s.len > 0 && s.text[0] == '-') : 0;
+	return digits > 0 && digits <= 18 &&
+	       num_parse_i64(s.text, s.len, min, max, ret_value, NULL) == 0; // 18 digits fit
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extracts the objects from a list, or from a stream of watch events, that arrives in pieces of any size. At most one
 // object is kept in memory, and only when it is split between two pieces. The text must be valid as
-// base/json/json_scan.h checks it, but the contents of strings, to which a tenant can add any \uXXXX, are not checked.
+// base/json/json_scan.h checks it, but the contents of strings, to which a tenant can add any \uXXXX, are not checked
+// except with WATCH_SCAN_METADATA.
 #ifndef GPUSCALE_BASE_JSON_WATCH_SCAN_H
 #define GPUSCALE_BASE_JSON_WATCH_SCAN_H
 

@@ -688,7 +688,8 @@ int doc_read_yaml(struct arena *a, const char *path, bool has_anchors, struct do
 	int rc = buf_read_argument(&text, path, &why);
 	struct stat st;
 	if (rc == 0)
-		rc = parse_yaml(a, name, buf_str(&text), text.len, has_anchors, ret_file, e);
+		rc = (has_anchors ? doc_parse_yaml_anchors : doc_parse_yaml)(a, name, buf_str(&text), text.len,
+		                                                             ret_file, e);
 	else if (why.kind == ERR_LIMIT && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		rc = err_set(e, ERR_LIMIT, "%s: %lld bytes, the ceiling is %d: split the file", path,
 		             (long long)st.st_size, DOC_BYTES_MAX);

@@ -164,6 +164,8 @@ static bool has_work_in_flight(void *arg, int32_t shard)
 static void on_shard(void *arg, int32_t shard)
 {
 	struct managed_policies *all = arg;
+	if (all->stopping)
+		return;
 	managed_policies_changed(all);
 	for (struct stored_binding *b = NULL; (b = policy_store_next(all->store, b));) {
 		struct managed_policy *m = b->user;

@@ -339,13 +339,3 @@ void pool_status_write_all(struct pools *p, const struct pool_status_env *env, i
 		write_status(pool, env, &sum, now_ms, now_mono_ms);
 	}
 }
-
-void pool_status_forget(struct pool *pool)
-{
-	if (!pool->record)
-		return;
-	status_slot_cancel(&pool->record->slot);
-	state_slot_cancel(&pool->record->file);
-	free(pool->record);
-	pool->record = NULL;
-}

@@ -31,6 +31,16 @@ static void drop_object(struct pool *pool)
 	pool->object = pool->valid = NULL;
 }
 
+static void forget_record(struct pool *pool)
+{
+	if (!pool->record)
+		return;
+	status_slot_cancel(&pool->record->slot);
+	state_slot_cancel(&pool->record->file);
+	free(pool->record);
+	pool->record = NULL;
+}
+
 static void pool_free(struct pool *pool)
 {
 	struct pools *p = pool->pools;
@@ -43,7 +53,7 @@ static void pool_free(struct pool *pool)
 			s->other = NULL;
 	}
 	drop_object(pool);
-	pool_status_forget(pool);
+	forget_record(pool);
 	free(pool->memberships);
 	free(pool->entries);
 	free(pool->members);
@@ -138,7 +148,7 @@ void pools_remove_object(struct pools *p, const char *name)
 	if (!pool || !pool->object)
 		return;
 	drop_object(pool);
-	pool_status_forget(pool);
+	forget_record(pool);
 	choose(pool);
 	note_change(p);
 }

@@ -315,8 +315,6 @@ void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_write
 int pool_spending_file_write(const struct pool *pool, struct state_dir *dir, struct state_slot *slot, int64_t now_ms,
                              state_written_fn *fn, void *arg, struct err *e);
 
-// The object of the pool is gone: drops what is known of its status (pool_status.c).
-void pool_status_forget(struct pool *pool);
 // Appends why the pool is not shared: "pool h100 ..".
 void pool_put_state(const struct pool *p, struct buf *out);
 

@@ -216,8 +216,8 @@ static void write_decisions(struct json_writer *w, struct controller *c, const c
 	}
 }
 
-// Writes the decision about one target of a fleet; of the selected one, if one is.
-// only: "NAMESPACE/NAME", or with "/KIND/TARGET" behind it
+// Writes the decision about one target of a fleet; of the selected one, if one is. only: "NAMESPACE/NAME", or with
+// "/KIND/TARGET" behind it.
 static void write_target(struct json_writer *w, const struct managed_policy *m, const char *only,
                          const struct fleet_target *t)
 {

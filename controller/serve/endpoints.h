@@ -57,7 +57,7 @@ void status_page_csp(const char *html, size_t len, struct buf *out);
 void status_page_etag(const char *html, size_t len, char out[STATUS_PAGE_ETAG_BYTES]);
 
 // ---- the documents behind the status page (overview.c) ----
-// /api/v1/overview and /api/v1/policy (docs/endpoints.md), from plain values. Unknown fields are left out.
+// /api/v1/overview and /api/v1/policy (docs/endpoints.md). Unknown fields are left out.
 // policies/explain/explain.h alone explains what a decision means.
 
 // The policies, in order of namespace, name and key.

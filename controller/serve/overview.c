@@ -185,22 +185,26 @@ static void write_conditions(struct json_writer *w, const struct status_facts *f
 static void write_short(struct json_writer *w, double v)
 {
 	static const int units[] = {1, 10, 100, 1000, 10000}; // of the decimals
-	char text[32];
+	char text[32], *at = text + sizeof text;              // written from its end
 	double size = fabs(v);
-	int decimals = size < 1000 ? 4 : 0, n;
+	int decimals = size < 1000 ? 4 : 0;
 	if (v == 0 || size >= 1e6 || size < 0.01) {
 		snprintf(text, sizeof text, "%.15g", v);
 		json_write_raw(w, text);
 		return;
 	}
-	n = (int)(size * units[decimals] + 0.5);
+	int n = (int)(size * units[decimals] + 0.5);
 	for (; decimals > 0 && n % 10 == 0; decimals--)
 		n /= 10;
-	int unit = units[decimals];
-	int len = snprintf(text, sizeof text, "%s%d", v < 0 ? "-" : "", n / unit);
-	if (decimals > 0)
-		snprintf(text + len, sizeof text - (size_t)len, ".%0*d", decimals, n % unit);
-	json_write_raw(w, text);
+	*--at = '\0';
+	for (int i = 0; n > 0 || i <= decimals; i++, n /= 10) {
+		if (i > 0 && i == decimals)
+			*--at = '.';
+		*--at = (char)('0' + n % 10);
+	}
+	if (v < 0)
+		*--at = '-';
+	json_write_raw(w, at);
 }
 
 static void write_column(struct json_writer *w, const struct sparkline *t, size_t column)

@@ -130,11 +130,10 @@ void metadata_list_init(struct metadata_list *l, const struct pod_labels *labels
 
 int metadata_list_feed(struct metadata_list *l, const char *data, size_t len, struct err *e)
 {
-	if (watch_scan_feed(&l->scan, data, len, e) < 0)
-		return -1;
+	int rc = watch_scan_feed(&l->scan, data, len, e);
 	if (l->error.kind == ERR_NONE)
-		return 0;
-	*e = l->error;
+		return rc;
+	*e = l->error; // the first one
 	return -1;
 }
 

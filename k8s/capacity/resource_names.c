@@ -154,7 +154,8 @@ int resource_vector_set(struct resource_vector *v, int id, int64_t amount)
 	size_t i = find_amount(v, id);
 	if (i == RESOURCES_MAX)
 		return -1;
-	v->n += i == v->n;
+	if (i == v->n)
+		v->n++;
 	v->items[i] = (struct resource_amount){amount, (uint8_t)id};
 	return 0;
 }

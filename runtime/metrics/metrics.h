@@ -18,7 +18,7 @@ struct http_server;
 // has.
 
 #define FAMILY_LABELS_MAX 4
-#define FAMILY_COUNTS_MAX 9
+#define FAMILY_COUNTS_MAX 9 // counters of one family
 
 // The table: id, name, type, unit of the values ("" for a plain number), labels, help. The last three families are
 // those of base/process/process_stat.

@@ -53,18 +53,14 @@ static void release(struct shard *shard)
 }
 
 // Releases a lost shard once no request for its policies is in flight. After leave_by_ms, every write has ended.
-static void drain(struct shard *shard)
+static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
 {
+	struct shard *shard = arg;
 	struct shards *s = shard->owner;
 	if (shards_now_ms(s) < shard->leave_by_ms && s->options.callbacks.is_busy(s->options.arg, shard->index))
 		timer_start(&shard->leave, LEAVING_POLL_MS);
 	else
 		release(shard);
-}
-
-static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
-{
-	drain(arg);
 }
 
 // Releases the shard, if this process holds it. why: for the log.
@@ -76,7 +72,8 @@ static void leave(struct shards *s, struct shard *shard, const char *why)
 		shard->state = SHARD_LEAVING;
 		shard->leave_by_ms = shards_now_ms(s) + lease_write_timeout_ms(&s->options.timing);
 		report_loss(s, shard, why);
-		drain(shard);
+		// Not at once: first the owner of the policies drops what it has queued for them.
+		timer_start(&shard->leave, s->is_stopping ? 0 : LEAVING_POLL_MS);
 	}
 }
 

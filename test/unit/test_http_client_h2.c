@@ -164,6 +164,8 @@ static int start_server(void **state)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof at;
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (listener < 0)
+		return -1;
 	if (bind(listener, (struct sockaddr *)&at, len) < 0 || listen(listener, 1) < 0 ||
 	    getsockname(listener, (struct sockaddr *)&at, &len) < 0)
 		return -1;
