@@ -16,18 +16,6 @@
 #define PATH_BYTES 400
 #define TEXT_BYTES 4096 // before it is cut
 
-// What an Event is written about.
-enum phase { PHASE_NONE, PHASE_AVAILABLE, PHASE_LIMITED, PHASE_HELD, PHASE_CONFLICT, PHASE__COUNT };
-
-struct pool_status_record {
-	struct status_slot slot;
-	struct state_slot file; // of the spending of a pool from a file
-	struct log *log;
-	struct status_past past; // monotonic clock
-	bool is_missing;
-	enum phase phase;
-};
-
 // ---- the state of one member, and of all ----
 
 static bool is_held(const struct pool *p, const struct pool_membership *s)
@@ -280,7 +268,7 @@ static void save_spending(struct pool *p, const struct pool_status_env *env, int
 
 // ---- Events ----
 
-static enum phase phase_of(const struct pool *p, const struct pool_summary *sum)
+static enum pool_phase phase_of(const struct pool *p, const struct pool_summary *sum)
 {
 	if (p->state == POOL_UNKNOWN)
 		return PHASE_NONE; // for a moment after a start, usually
@@ -302,7 +290,7 @@ static void record_event(struct pool *p, const struct pool_status_env *env, cons
 	        [PHASE_CONFLICT] = {"Warning", "PoolConflict"},
 	};
 	struct pool_status_record *r = p->record;
-	enum phase phase = phase_of(p, sum), before = r->phase;
+	enum pool_phase phase = phase_of(p, sum), before = r->phase;
 	if (phase == PHASE_NONE || phase == before)
 		return;
 	r->phase = phase;

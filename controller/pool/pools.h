@@ -14,6 +14,7 @@
 #include "base/hash_table.h"
 #include "base/schema/schema.h"
 #include "controller/status/state_dir.h"
+#include "controller/status/status_writer.h"
 #include "policies/load/pool_set.h"
 #include "policies/pool/gpu_pool.h"
 #include "policies/pool/pool_allocate.h"
@@ -23,7 +24,6 @@ struct event_recorder;
 struct log;
 struct pool;
 struct pools;
-struct status_writer;
 struct k8s_call;
 struct k8s_client;
 struct object_watch;
@@ -48,6 +48,19 @@ struct object_watch;
 #define POOL_GRANTED_MS 120000
 
 #define POOL_TEXT_BYTES_MAX 4096
+
+// What an Event is written about.
+enum pool_phase { PHASE_NONE, PHASE_AVAILABLE, PHASE_LIMITED, PHASE_HELD, PHASE_CONFLICT, PHASE__COUNT };
+
+// What pool_status.c knows of the status of a pool.
+struct pool_status_record {
+	struct status_slot slot;
+	struct state_slot file; // of the spending of a pool from a file
+	struct log *log;
+	struct status_past past; // monotonic clock
+	bool is_missing;
+	enum pool_phase phase;
+};
 
 struct pools_options {
 	// Lets the policy of a seat tick soon: its grant has changed. May be NULL.
