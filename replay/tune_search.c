@@ -128,9 +128,14 @@ int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_ref
 static void add_block(struct tune_score *sum, const struct score *s)
 {
 	double late = s->late, requests = s->requests;
-	const struct tune_score block = {s->replica_s,    requests,           late,
-	                                 s->changes,      requests > 0,       late * late,
-	                                 late * requests, requests * requests};
+	const struct tune_score block = {.replica_s = s->replica_s,
+	                                 .requests = requests,
+	                                 .late = late,
+	                                 .changes = s->changes,
+	                                 .n_blocks = requests > 0,
+	                                 .late_late = late * late,
+	                                 .late_requests = late * requests,
+	                                 .requests_requests = requests * requests};
 	add(sum, &block);
 }
 

@@ -428,7 +428,7 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 	struct buf head = BUF(TABLE_CELL_BYTES);
 	struct table t;
 	for (size_t i = 0; by[i] && i + 1 < CELL_BYTES; i++)
-		buf_putc(&head, (char)toupper((unsigned char)by[i]));
+		buf_putc(&head, by[i] == '\t' ? ' ' : (char)toupper((unsigned char)by[i])); // a tab starts a column
 	for (const struct figure *f = figures; f < figures + FIGURES; f++) {
 		bool has_currency = f->unit == MONEY && f->of == COST_TOTAL;
 		if (f->head && has_figure(r, f) && (is_wide || !f->is_wide))

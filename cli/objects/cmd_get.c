@@ -333,9 +333,10 @@ static void render_pools(struct buf *out, struct policy_views *v, bool wide, int
 
 // ---- the targets of a fleet ----
 
-#define PAGES_MAX  100
-#define PATH_BYTES 512
-#define TEXT_BYTES 256
+#define PAGES_MAX        100
+#define SPACES_BYTES_MAX ((size_t)64 * 1024 * 1024) // names of namespaces
+#define PATH_BYTES       512
+#define TEXT_BYTES       256
 
 static const char target_heads[] = "TARGET\tREPLICAS\tREADY\tMIN\tMAX\tSTATE\tMESSAGE";
 
@@ -454,7 +455,7 @@ static int fleet_get(struct connections *session, const struct policy_view *poli
 	}
 	schema_errors_init(&errors[0], "");
 	schema_errors_init(&errors[1], "");
-	buf_init(&l.spaces, OUTPUT_MAX);
+	buf_init(&l.spaces, SPACES_BYTES_MAX);
 	table_init(&l.table, target_heads);
 	if (policy_object_decode(policy->json, strlen(policy->json), &body->arena, &object, &document, &errors[0],
 	                         &errors[1]) < 0)

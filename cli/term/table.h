@@ -36,7 +36,8 @@ struct table {
 	size_t n_cells;
 };
 
-// Starts a table with the columns of `head`, whose names are separated by tabs. It must not be copied.
+// Starts a table with the columns of `head`, whose names are separated by tabs: at most TABLE_COLUMNS_MAX, shorter than
+// TABLE_CELL_BYTES together. It must not be copied.
 void table_init(struct table *t, const char *head);
 // The same, for a table of -o table and -o wide. A column whose name starts with '+' is left out with its cells, unless
 // `wide`; a wide table never wraps. The cells of a column whose name starts with '!', behind a '+', are states: `tone`

@@ -187,7 +187,7 @@ void early_check_forget(struct managed_policy *m);
 // ---- policy_pools.c ----
 
 struct policy_pools_options {         // nothing of it owned
-	struct managed_policies *all; // with its ownership
+	struct managed_policies *all; // after ownership_open()
 	bool watches;                 // pools come from the API server, too
 	bool once;
 	const char *const *paths; // files and folders of policies, which may contain pools

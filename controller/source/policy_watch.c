@@ -206,14 +206,15 @@ static bool on_object(void *arg, struct watched_object *object, enum object_chan
 	bool is_scaled_object = w->options.source == POLICY_FROM_SCALED_OBJECT;
 	if (is_scaled_object && object->key[0] == '/')
 		return false;
-	struct policy_ref *body = must_alloc(policy_ref_new());
 	if (is_scaled_object) {
 		schema_errors_init(&w->errors, "");
 		policy_object_identify(json, len, &o, &w->errors); // a time that is invalid is unknown: the oldest
-		rc = put_scaled_object(w, json, len, body, &o, &e);
-	} else {
-		rc = put_policy(w, object, json, len, body, &o, &e);
+		if (!o.name[0] || !o.namespace_name[0])
+			return false;
 	}
+	struct policy_ref *body = must_alloc(policy_ref_new());
+	rc = is_scaled_object ? put_scaled_object(w, json, len, body, &o, &e)
+	                      : put_policy(w, object, json, len, body, &o, &e);
 	// Logged once, and again after a policy was stored in between: there may be thousands of objects above the
 	// ceiling.
 	if (rc < 0 && !w->is_full)

@@ -438,7 +438,9 @@ int scenario_load_policies(const struct scenario_file *doc, const char *path, st
 		bool is_whole = file[0] == '/' || !slash;
 		paths[i] = is_whole ? file : arena_printf(a, "%.*s/%s", (int)(slash - path), path, file);
 		if (!paths[i])
-			return err_no_memory(e);
+			return err_set(e, ERR_LIMIT, "%s: the tests do not fit into the memory allowed", path);
 	}
-	return paths ? file_set_load(ret_set, paths, doc->n_policy_files, NULL, report, e) : err_no_memory(e);
+	if (!paths)
+		return err_set(e, ERR_LIMIT, "%s: the tests do not fit into the memory allowed", path);
+	return file_set_load(ret_set, paths, doc->n_policy_files, NULL, report, e);
 }
