@@ -61,7 +61,8 @@ enum field {
 	FIELD__COUNT
 };
 
-// The first name of a field is that of its JSON member.
+// The first name of a field is that of its JSON member. The rows of the inputs come first, in the order of their enum:
+// field_names[input].
 static const struct {
 	const char *name;
 	int field;

@@ -98,8 +98,8 @@ void grant_free(struct grant *g);
 // For filters, with a struct grant: reads one line as grant_line_parse() does and appends {"grants": [{"name",
 // "replicas", "reason"}], "usedGPUs"} and a line end to `out`; for a pool with a monthly budget also "budgetPerHour",
 // what this hour may cost, and with spent and runRate "monthEnd", the projection. Nothing is remembered but the number
-// of lines. For an invalid line it appends
-// {"error": "line N: ..."} instead and returns -1 with *e, which does not name the line.
+// of lines. For an invalid line it appends {"error": "line N: ..."} instead and returns -1 with *e, which does not name
+// the line.
 int grant_answer(void *grant, const char *line, size_t len, struct buf *out, struct err *e);
 
 // ---- spread ----

@@ -431,12 +431,9 @@ int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index,
 int scenario_load_policies(const struct scenario_file *doc, const char *path, struct arena *a, struct file_set *ret_set,
                            struct buf *report, struct err *e)
 {
-	const char *slash = strrchr(path, '/');
 	const char **paths = arena_calloc(a, doc->n_policy_files, sizeof *paths);
 	for (size_t i = 0; paths && i < doc->n_policy_files; i++) {
-		const char *file = doc->policy_files[i];
-		bool is_whole = file[0] == '/' || !slash;
-		paths[i] = is_whole ? file : arena_printf(a, "%.*s/%s", (int)(slash - path), path, file);
+		paths[i] = arena_path_beside(a, path, doc->policy_files[i]);
 		if (!paths[i])
 			return err_set(e, ERR_LIMIT, "%s: the tests do not fit into the memory allowed", path);
 	}

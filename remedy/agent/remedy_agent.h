@@ -18,7 +18,7 @@ struct remedy_agent;
 
 struct remedy_agent_options {
 	struct connections *connections; // with an API server; not owned, as all below
-	struct ha_options *election;     // NULL: this process always acts
+	struct ha_options *election;     // with a lease_name of its own; NULL: this process always acts
 	struct remedy_limits limits;
 	const char *node_label; // label of the series: the name of the node
 	const char *matchers;   // matchers of the series to trust (promql/confine.h); NULL: all, which is for dry runs

@@ -166,11 +166,10 @@ static int start_server(void **state)
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	if (listener < 0)
 		return -1;
-	if (bind(listener, (struct sockaddr *)&at, len) < 0 || listen(listener, 1) < 0 ||
-	    getsockname(listener, (struct sockaddr *)&at, &len) < 0)
-		return -1;
+	bool listens = bind(listener, (struct sockaddr *)&at, len) == 0 && listen(listener, 1) == 0 &&
+	               getsockname(listener, (struct sockaddr *)&at, &len) == 0;
 	server_port = ntohs(at.sin_port);
-	server = fork();
+	server = listens ? fork() : -1;
 	if (server == 0)
 		serve(listener);
 	close(listener);
