@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			int rc = promql_source_decode(doc.roots[i], "dir/f", &a, errors, &list, &n);
 			require((rc == 0) == (errors->n == 0));
 			for (size_t k = 0; rc == 0 && k < n; k++) {
-				require(list[k].name && list[k].query.url && list[k].query.headers);
+				require(list[k].name && list[k].query.url);
 				require(list[k].max_in_flight >= 1 && list[k].max_in_flight <= PROMQL_CONCURRENCY_MAX);
 				require(list[k].query.timeout_ms >= 1 && list[k].query.kind < PROMQL_KIND__COUNT);
 				require(!list[k].query.bearer_token && !strchr(list[k].query.url, '@'));
